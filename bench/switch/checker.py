@@ -17,6 +17,8 @@ Anomalies looked for:
 - written elsewhere: the records of a key were not written to the active clusters, one after the other. The logs
   alone tell that: where a record was written it has no copy flags.
 
+Plain consumers are moved by hand: they leave nothing unread, and may read again what the plan said (`read_again`).
+
 After an emergency, order and single reading are not promised: what was stranded comes late, and groups go on where
 the last offsets that arrived had them. Then these are counted only.
 """
@@ -28,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Histories:
     """Generation -> when each client came to be in it."""
     read: dict[str, list[str]] = field(default_factory=dict)
     """Group -> ids in the order in which it read them."""
+    stock: dict[str, list[str]] = field(default_factory=dict)
+    """The same of plain consumers."""
 
 
 def histories(folder: Path) -> Histories:
@@ -73,6 +78,8 @@ def histories(folder: Path) -> Histories:
                 found.unknown |= {row["id"]} if row["unknown"] else set()
         if file.name.startswith("group-"):
             found.read[file.stem] = ids
+        elif file.name.startswith("stock-"):
+            found.stock[file.stem] = ids
     return found
 
 
@@ -104,10 +111,35 @@ def anomalies(
         if not emergency:
             found += [f"read again: {one}, {n} times, by {group}" for one, n in again.items()]
             found += [f"read out of order: {later} before {earlier} by {group}" for later, earlier in disordered]
+    for group, ids in seen.stock.items():
+        found += [f"unread: {one} by {group}" for one in seen.acknowledged.keys() - set(ids)]
     for generation, clusters in sorted(seen.stood.items()):
         if len(clusters) > 1:
             found.append(f"two clusters in generation {generation}: {', '.join(sorted(clusters))}")
     return found, counted
+
+
+def read_again(seen: Histories, switch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of each plain group: how many records it read again, and what its switch's plan and report stated."""
+    found = []
+    for name, ids in sorted(seen.stock.items()):
+        stated = [
+            group
+            for item in switch["plan"]["items"]
+            for group in item["groups"]
+            if group["group"].rpartition("/")[2] == name
+        ]
+        bounds = [group["re_read_bound"] for group in stated]
+        found.append(
+            {
+                "group": name,
+                "read_again": len(ids) - len(set(ids)),
+                "stated": None if None in bounds else sum(bounds),
+                "reported": switch["report"]["re_read_bound"],
+                "estimates": sorted({group["re_read_estimate"] for group in stated} - {None}),
+            }
+        )
+    return found
 
 
 def written_elsewhere(born: Mapping[str, str], way: Sequence[str]) -> list[str]:

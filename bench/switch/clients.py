@@ -2,9 +2,10 @@
 
     python clients.py producers URL TOKEN STREAM FOLDER
     python clients.py consumers URL TOKEN STREAM FOLDER FIRST COUNT
-    python clients.py stock BOOTSTRAP_SERVERS "" TOPIC FOLDER FIRST COUNT
+    python clients.py stock BOTH_SERVERS BOTH_TOPICS STREAM FOLDER FIRST COUNT
 
-`stock` are plain consumers of Kafka, which know nothing of discovery and read where they are.
+`stock` are plain consumers of Kafka, which know nothing of discovery: they read on where they are until the file
+FOLDER/moved is there, and then on the other cluster.
 
 They run until the file FOLDER/stop is there (producers) or FOLDER/end (consumers); histories are JSON lines.
 """
@@ -41,8 +42,9 @@ def main() -> None:
         work = [threading.Thread(target=produce, args=(conf, stream, place, n)) for n in range(PRODUCERS)]
     elif role == "stock":
         first, count = int(rest[0]), int(rest[1])
+        places = list(zip(url.split(","), token.split(","), strict=True))
         work = [
-            threading.Thread(target=read_on, args=(url, stream, place, n)) for n in range(first, first + count)
+            threading.Thread(target=read_on, args=(places, stream, place, n)) for n in range(first, first + count)
         ]
     else:
         first, count = int(rest[0]), int(rest[1])
@@ -142,20 +144,35 @@ def consume(conf: dict[str, Any], stream: str, folder: Path, number: int) -> Non
         consumer.close()
 
 
-def read_on(servers: str, topic: str, folder: Path, number: int) -> None:
-    """Read a topic of one cluster as a plain consumer does, with offsets committed each second."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": f"acme-retail-prod-stock-{number}",
-            "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": 1000,
-        }
-    )
-    consumer.subscribe([topic])
-    while not (folder / "end").exists():
-        consumer.consume(500, 0.2)
-    consumer.close()
+def read_on(places: list[tuple[str, str]], stream: str, folder: Path, number: int) -> None:
+    """Read a topic of one cluster, then of the other, as plain consumers do; offsets are committed each second.
+
+    `places`: (servers, topic); groups are named by the format that topics have there.
+    """
+    with (folder / f"stock-{number}.jsonl").open("w") as history:
+        consumers = []
+        for moved, (servers, topic) in enumerate(places):
+            consumer = Consumer(
+                {
+                    "bootstrap.servers": servers,
+                    "group.id": f"{topic.removesuffix(stream)}stock-{number}",
+                    "auto.offset.reset": "earliest",
+                    "auto.commit.interval.ms": 1000,
+                }
+            )
+            consumers.append(consumer)
+            consumer.subscribe([topic])
+            while not (folder / ("end" if moved else "moved")).exists():
+                ids = [
+                    message.value().decode().rpartition(":")[0]
+                    for message in consumer.consume(500, 0.2)
+                    if message.error() is None
+                ]
+                if ids:
+                    history.write(json.dumps({"read": ids}) + "\n")
+        # Not before: of a cluster that is gone, this waits.
+        for consumer in consumers:
+            consumer.close()
 
 
 if __name__ == "__main__":

@@ -44,14 +44,17 @@ def all_of(status: dict[str, Any], stream: str) -> Logs:
     return found
 
 
+def topic_of(servers: str, stream: str) -> str:
+    """What a cluster calls the stream: the default estate has two formats."""
+    for topic in (f"acme-retail-prod-{stream}", f"acme-prod-{stream}"):
+        if partitions(client_config(servers, {}), topic, _REQUEST_SECONDS):
+            return topic
+    raise SystemExit(f"{servers} has no topic of {stream}")
+
+
 def _lengths(servers: str, stream: str) -> dict[tuple[str, int], tuple[int, int]]:
     config = client_config(servers, {})
-    # The default estate has two formats.
-    for topic in (f"acme-retail-prod-{stream}", f"acme-prod-{stream}"):
-        places = partitions(config, topic, _REQUEST_SECONDS)
-        if places:
-            return ends(config, places, _REQUEST_SECONDS)
-    raise SystemExit(f"{servers} has no topic of {stream}")
+    return ends(config, partitions(config, topic_of(servers, stream), _REQUEST_SECONDS), _REQUEST_SECONDS)
 
 
 def _read(logs: Logs, cluster: str, servers: str, stream: str) -> None:

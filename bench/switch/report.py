@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +16,20 @@ _SHOWN = 200
 
 
 def make(
-    part: str, seen: Histories, found: list[str], counted: dict[str, int], switches: list[dict[str, Any]]
+    part: str,
+    seen: Histories,
+    found: list[str],
+    counted: dict[str, int],
+    switches: list[dict[str, Any]],
+    again: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """The report as it is kept."""
     missed = [f"{row['id']}: {row['state']} {row['reason']}" for row in switches if row["state"] != "completed"]
+    missed += [
+        f"{row['group']} read {row['read_again']} records again, {row['stated']} were stated"
+        for row in again
+        if not row["estimates"] and row["read_again"] > (row["stated"] or 0)
+    ]
     told: dict[str, Any] = {
         "part": part,
         "records_given": seen.given,
@@ -30,9 +41,12 @@ def make(
         **counted,
         "limits_missed": missed,
         "switches": switches,
+        "plain_groups": again,
     }
     if part == "planned":
         waits = [_longest_wait(seen, row) for row in switches]
+        missed += ["no record was given during the switch" for s in waits if s is None]
+        waits = [s for s in waits if s is not None]
         missed += [f"a record waited {s:.2f} s" for s in waits if s > MOST_UNAVAILABLE_SECONDS]
         told["longest_waits_s"] = [round(s, 3) for s in waits]
     else:
@@ -47,11 +61,11 @@ def make(
     return told
 
 
-def _longest_wait(seen: Histories, row: dict[str, Any]) -> float:
-    """Of the records given while a switch ran: the longest time until one was acknowledged."""
+def _longest_wait(seen: Histories, row: dict[str, Any]) -> float | None:
+    """Of the records given while a switch ran: the longest time until one was acknowledged; None if none was."""
     began = datetime.fromisoformat(row["phases"][0]["started_at"]).timestamp() - 1
     ended = datetime.fromisoformat(row["phases"][-1]["ended_at"]).timestamp() + 1
-    return max((told - given for given, told in seen.waits if began < given < ended), default=0.0)
+    return max((told - given for given, told in seen.waits if began < given < ended), default=None)
 
 
 def show(told: dict[str, Any], groups: int) -> None:
@@ -63,8 +77,8 @@ def show(told: dict[str, Any], groups: int) -> None:
         title = f"{len(waits)} planned switches"
         limit = f"{MOST_UNAVAILABLE_SECONDS:g} s (reference: 60 s x distance)"
         rows += [
-            ("longest wait of a record for its acknowledgement, median", f"{statistics.median(waits):.2f} s", ""),
-            ("the same, worst switch", f"{max(waits):.2f} s", limit),
+            ("longest wait of a record for its acknowledgement, median", _seconds(waits, statistics.median), ""),
+            ("the same, worst switch", _seconds(waits, max), limit),
             ("producers held, median; worst", f"{statistics.median(held):.0f}; {max(held)} ms", ""),
             ("read again by all groups together", f"{told['read_again']}", "0"),
             ("out of order on clusters never active (not promised)", f"{told['disordered_elsewhere']}", ""),
@@ -78,6 +92,10 @@ def show(told: dict[str, Any], groups: int) -> None:
             ("read again by all groups together (not promised)", f"{told['read_again']}", ""),
             ("late, and so out of order, on the other cluster (not promised)", f"{told['disordered_late']}", ""),
         ]
+    for row in told["plain_groups"]:
+        limit = f"plan {row['stated']}, report {row['reported']}"
+        limit += "".join(f"; an estimate: {why}" for why in row["estimates"])
+        rows.append((f"read again by the plain group {row['group']}", f"{row['read_again']}", limit))
     rows.append(("anomalies", f"{told['anomalies_count']}", "0"))
     print(f"| {title}, {RECORDS_PER_SECOND:,} records/s, {groups} groups | measured | limit |")
     print("|---|---:|---:|")
@@ -86,6 +104,10 @@ def show(told: dict[str, Any], groups: int) -> None:
     print()
     for each in [*told["limits_missed"], *told["anomalies"][:20]]:
         print(each, file=sys.stderr)
+
+
+def _seconds(waits: list[float], of: Callable[[list[float]], float]) -> str:
+    return f"{of(waits):.2f} s" if waits else "none"
 
 
 def _numbers(told: dict[str, Any]) -> str:

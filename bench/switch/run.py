@@ -29,6 +29,7 @@ import checker
 import httpx2
 import logs
 import report
+from clients import PRODUCERS
 from local_estates import ESTATES, Estate, estate
 
 CLUSTERS = ("cluster-1", "cluster-4")
@@ -63,16 +64,19 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
     """One part with its load, its switches, its checks; whether all is well."""
     folder, status, stream = out / part, one.status(), STREAMS[part]
     folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        sys.exit(f"{folder} has the histories of another run: give an empty folder")
     with one.client() as client:
         answer = client.patch(ENVIRONMENT, json={"offset_mode": "exact"})
         assert answer.status_code == 200, answer.text
-        applications = begin(status, stream, folder, options)
+        applications = begin(status, _from_to(client)["from"], stream, folder, options)
         try:
+            wait_for_load(folder)
             time.sleep(BEGIN_SECONDS[part] if options.begin_seconds is None else options.begin_seconds)
             if part == "planned":
-                switches = [planned(client) for _ in range(options.switches)]
+                switches = [planned(client, folder) for _ in range(options.switches)]
             else:
-                switches = [emergency(one, client)]
+                switches = [emergency(one, client, folder)]
             (folder / "stop").touch()
             applications[0].wait(120)
             logs.settle(status, stream)
@@ -89,25 +93,38 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
     found, counted = checker.anomalies(seen, all_logs.ids, CLUSTERS, emergency=part == "emergency")
     found += checker.written_elsewhere(all_logs.born, way)
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
-    told = {"commit": head.stdout.strip(), **report.make(part, seen, found, counted, switches)}
+    again = checker.read_again(seen, switches[0])
+    told = {"commit": head.stdout.strip(), **report.make(part, seen, found, counted, switches, again)}
     (folder / "report.json").write_text(json.dumps(told, indent=1) + "\n")
     report.show(told, options.groups)
     return not told["anomalies"] and not told["limits_missed"]
 
 
 def begin(
-    status: dict[str, Any], stream: str, folder: Path, options: argparse.Namespace
+    status: dict[str, Any], active: str, stream: str, folder: Path, options: argparse.Namespace
 ) -> list[subprocess.Popen[bytes]]:
-    """The applications' processes, the producers' first."""
+    """The applications' processes, the producers' first. `active`: the cluster that they find."""
     program = [sys.executable, str(Path(__file__).parent / "clients.py")]
     place = [status["control_plane"], status["admin_token"], stream, str(folder)]
     each = options.groups // CONSUMER_PROCESSES
     runs = [["producers", *place]]
     runs += [["consumers", *place, str(n * each), str(each)] for n in range(CONSUMER_PROCESSES) if each]
     if options.stock:
-        servers = status["clusters"][CLUSTERS[0]]["bootstrap_servers"]
-        runs.append(["stock", servers, "", f"acme-retail-prod-{stream}", str(folder), "0", str(options.stock)])
+        order = CLUSTERS if active == CLUSTERS[0] else CLUSTERS[::-1]
+        there = [status["clusters"][cluster]["bootstrap_servers"] for cluster in order]
+        topics = [logs.topic_of(servers, stream) for servers in there]
+        runs.append(["stock", ",".join(there), ",".join(topics), stream, str(folder), "0", str(options.stock)])
     return [subprocess.Popen([*program, *words]) for words in runs]
+
+
+def wait_for_load(folder: Path) -> None:
+    """Until every producer has written: a switch before that would hold nobody."""
+    deadline = time.monotonic() + 60
+    files = [folder / f"producer-{number}.jsonl" for number in range(PRODUCERS)]
+    while not all(file.exists() and file.stat().st_size for file in files):
+        if time.monotonic() > deadline:
+            sys.exit("no load: a producer has written nothing within 60 s")
+        time.sleep(0.05)
 
 
 def _from_to(client: httpx2.Client) -> dict[str, str]:
@@ -116,7 +133,7 @@ def _from_to(client: httpx2.Client) -> dict[str, str]:
     return {"from": active, "to": CLUSTERS[1 - CLUSTERS.index(active)], **TENANT}
 
 
-def planned(client: httpx2.Client) -> dict[str, Any]:
+def planned(client: httpx2.Client, folder: Path) -> dict[str, Any]:
     """A planned switch to the other cluster, followed to its end, and a pause."""
     body = _from_to(client)
     plan = client.post("/switches/plan", json=body).json()
@@ -125,8 +142,9 @@ def planned(client: httpx2.Client) -> dict[str, Any]:
     answer = client.post("/switches", json={**body, "plan_digest": plan["digest"]})
     assert answer.status_code == 202, answer.text
     row = followed(client, answer.json()["id"])
+    (folder / "moved").touch()
     time.sleep(BETWEEN_SECONDS)
-    return {**row, "expected_ms": plan["expected_ms"]}
+    return {**row, "expected_ms": plan["expected_ms"], "plan": {"items": plan["items"]}}
 
 
 def followed(client: httpx2.Client, switch: str) -> dict[str, Any]:
@@ -139,9 +157,10 @@ def followed(client: httpx2.Client, switch: str) -> dict[str, Any]:
         time.sleep(0.2)
 
 
-def emergency(one: Estate, client: httpx2.Client) -> dict[str, Any]:
+def emergency(one: Estate, client: httpx2.Client, folder: Path) -> dict[str, Any]:
     """The active cluster's broker stops, the switch is commanded, and the broker comes back."""
     body = {**_from_to(client), "mode": "emergency"}
+    plan = client.post("/switches/plan", json=body).json()
     broker = next(row for row in one.status()["processes"] if row["name"] == f"kafka:{body['from']}:1")
     os.kill(broker["pid"], signal.SIGSTOP)
     try:
@@ -149,6 +168,7 @@ def emergency(one: Estate, client: httpx2.Client) -> dict[str, Any]:
         answer = client.post("/switches", json=body)
         assert answer.status_code == 202, answer.text
         row = followed(client, answer.json()["id"])
+        (folder / "moved").touch()
         time.sleep(max(0.0, AWAY_SECONDS - (time.time() - commanded)))
     finally:
         os.kill(broker["pid"], signal.SIGCONT)
@@ -156,7 +176,8 @@ def emergency(one: Estate, client: httpx2.Client) -> dict[str, Any]:
     while time.monotonic() < deadline and row["stranded_arrived"] is None:
         time.sleep(1)
         row = client.get(f"/switches/{row['id']}").json()
-    return {**row, "commanded": datetime.fromtimestamp(commanded).astimezone().isoformat()}
+    at = datetime.fromtimestamp(commanded).astimezone().isoformat()
+    return {**row, "commanded": at, "plan": {"items": plan["items"]}}
 
 
 if __name__ == "__main__":
