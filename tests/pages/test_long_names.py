@@ -1,12 +1,147 @@
-"""Names of the greatest length wrap in tables, and nothing else does."""
+"""Names of the greatest length: no column of any page is pushed out of sight by them, in real Chromium."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
 import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Page
 
+from backend.deciders import CLUSTER
+from backend.domain.cluster import RecordOffline
+from backend.domain.switch_commands import Moving
+from backend.queries.offset_tables import groups_not_followed
 from backend.web.long_names import LONGEST_WHOLE, wrapping
+from tests.database_fixture import Database
+from tests.domain.test_adoption import TOPIC
+from tests.pages.consoles import Console
+from tests.pages.gallery import PICTURES, PROD, Picture
+from tests.pages.placing import ask, cluster, documents, planned
+from tests.pages.switching import commands, start
+from tests.pages.test_adoption_page import held
+from tests.pages.test_gallery import UNTOLD, console, filled, follow
+from tests.pages.test_offsets_page import ORDERS, committed
+from tests.pages.test_schemas_pages import avro, version, was_read
+from tests.pages.visitors import record
 
-LONGEST = "g" * 249
+__all__ = ["console", "filled"]
+
+TENANT, NAME, LONGEST = "t" * 100, "n" * 45, "g" * 249
+"""Four parts of a stream's name make a topic, which has 249 characters at most."""
+PLACE = {"tenant": TENANT, "instance": NAME, "environment": NAME}
+ENVIRONMENT = f"{TENANT}/{NAME}/{NAME}"
+STREAM, APPLICATION = f"{ENVIRONMENT}/{NAME}", "a" * 100
+SUBJECT = f"{STREAM.replace('/', '-')}-value"
+USER, MACHINE = "u" * 100, "k" * 63
+INSTEAD = {
+    f"{PROD}/orders": f"/tenants/{STREAM}",
+    f"{PROD}/-applications/billing": f"/tenants/{ENVIRONMENT}/-applications/{APPLICATION}",
+    "application=acme/retail/prod/billing": f"application={ENVIRONMENT}/{APPLICATION}",
+    PROD: f"/tenants/{ENVIRONMENT}",
+    "/tenants/acme/retail": f"/tenants/{TENANT}/{NAME}",
+    "/tenants/acme/-members/ada": f"/tenants/{TENANT}/-members/{USER}",
+    "/tenants/acme": f"/tenants/{TENANT}",
+    "/users/ada": f"/users/{USER}",
+    "/clusters/c1": f"/clusters/{MACHINE}",
+    "/placements/p1": "/placements/p9",
+    "/switches/s1": "/switches/s9",
+    "/offsets/-reset": f"/offsets/-reset?group={LONGEST}&stream={STREAM}&cluster={MACHINE}",
+    "/find?q=ord": "/find?q=nn",
+    "/schemas/c1/acme-retail-prod-orders-value": f"/schemas/c1/{SUBJECT}",
+    "stream=acme/retail/prod/orders&cluster=c1": f"stream={STREAM}&cluster=c1",
+    "/timeline/52/": "/timeline/{declared}/",
+    "/timeline/3": "/timeline/{declared}",
+    "from=3&to=12": "from={before}&to={declared}",
+}
+"""What addresses of the gallery begin with, and what of the longest names stands in its place."""
+SIZES = (1440, 1280, 390)
+
+
+@pytest.fixture
+def longest(filled: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
+    """What the gallery shows, and beside it what has the longest names."""
+    rest = filled.rest
+    below = f"/tenants/{TENANT}/instances/{NAME}/environments"
+    rest.ok("POST", "/tenants", {"name": TENANT})
+    rest.ok("POST", f"/tenants/{TENANT}/instances", {"name": NAME})
+    rest.ok("POST", below, {"name": NAME})
+    rest.ok("POST", f"{below}/{NAME}/streams", {"name": NAME, "partitions": 4})
+    was_read(filled, "c1", version(SUBJECT, 1, 9, avro("f" * 100)))
+    groups = {"groups": ["g" * 56], "produces": [NAME]}
+    rest.ok("POST", f"{below}/{NAME}/applications", {"name": APPLICATION, "consumes": [STREAM, ORDERS], **groups})
+    rest.ok("POST", f"{below}/{NAME}/applications/{APPLICATION}/credentials")
+    rest.ok("POST", "/users", {"name": USER, "role": "tenant", "tenants": {TENANT: "owner"}})
+    rest.ok("POST", f"/users/{USER}/tokens", {"name": "t" * 100})
+    machine = {"name": MACHINE, "bootstrap_servers": f"{'b' * 240}:9092", "accept_offline": True}
+    rest.ok("POST", "/clusters", {**machine, "properties": {"client.id": LONGEST}})
+    committed(database, STREAM, LONGEST)
+    committed(database, ORDERS, LONGEST, reason=LONGEST)
+    with database.engine.begin() as connection:
+        silent = {"cluster": MACHINE, "technical_group": LONGEST, "topic": LONGEST, "reason": LONGEST}
+        connection.execute(sa.insert(groups_not_followed).values(**silent, seen_at=sa.func.now()))
+    ask(database, "p9")
+    racks = ["az1", "z" * 100, "az3"] * 2
+    planned(database, "p9", documents(cluster(racks, {"t" * 249: 12, "s" * 249: 6}, empty=3)))
+    held(monkeypatch).append(replace(TOPIC, topic="t" * 249, topic_id="t9"))
+    commands(database, start("s9", target="c3", moves=(Moving(**PLACE),)), switch="s9")
+    record(database, RecordOffline(reason=LONGEST), CLUSTER, f"cluster-{MACHINE}")
+    yield filled
+
+
+def address_of(picture: Picture, declared: int) -> str:
+    """The address of the same page, of what has the longest names if it is of something that has.
+
+    `declared` is the position of the event that declared the stream with the longest name.
+    """
+    usual = next((each for each in INSTEAD if each in picture.address), None)
+    if usual is None:
+        return picture.address
+    position = {"{declared}": str(declared), "{before}": str(declared - 2)}
+    found = picture.address.replace(usual, INSTEAD[usual], 1)
+    for name, number in position.items():
+        found = found.replace(name, number)
+    return found
+
+
+def declared(console: Console) -> int:
+    found = console.rest.ok("GET", f"/events?name=StreamDeclared&stream=tenant-{TENANT}")
+    position: int = found["items"][0]["position"]
+    return position
+
+
+# What is wrong with the tables: each has the room that its page gives it, or may be scrolled on a telephone; no
+# column is wider than that. Cells are those of one column.
+TABLES = """() => [...document.querySelectorAll('main table')].filter(each => each.offsetWidth).flatMap(each => {
+  const room = (each.closest('.scroll') ?? each.parentElement).clientWidth + 1;
+  const cells = [...each.querySelectorAll('th, td')].filter(cell => cell.colSpan < 2);
+  const widest = Math.max(0, ...cells.map(cell => cell.offsetWidth));
+  const wide = innerWidth > 800 ? each.offsetWidth : widest;
+  return wide > room ? [`${each.id || each.className} has ${each.offsetWidth} of ${room}, a cell ${widest}`] : [];
+})"""
+
+
+def test_no_page_loses_anything_to_a_long_name(longest: Console, open_page: Callable[..., Page]) -> None:
+    """Nothing is beyond the right edge of a page, but what tables on a telephone have to scroll for."""
+    open_page(longest, "/account")  # another session, to be ended
+    page = open_page(longest, "/account", expect_errors=True)
+    event = declared(longest)
+    wrong = []
+    for picture in PICTURES:
+        address = address_of(picture, event)
+        answer = page.goto(f"{longest.url}{address}", wait_until="load")
+        if answer is None or answer.status != 200:
+            wrong.append(f"{address}: {answer and answer.status}")
+        follow(page, picture)
+        for width in SIZES:
+            page.set_viewport_size({"width": width, "height": 900})
+            found = page.evaluate(TABLES)
+            whole = page.evaluate("document.documentElement.scrollWidth")
+            found += [f"the page has {whole}"] if whole > width else []
+            found += [f"{each} goes on without a shadow" for each in page.evaluate(UNTOLD)] if width < 800 else []
+            wrong += [f"{address}, {width} wide: {each}" for each in found]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
