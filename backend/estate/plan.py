@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sqlalchemy import make_url
+
 from backend.estate.broker import AddedBroker, Broker, BrokerPorts
+from backend.estate.database_login import LOGIN
 from backend.estate.document import ClusterSpec, Estate
 from backend.estate.heap import heap_of, machine_memory_mb
 from backend.estate.home import Home
@@ -270,12 +273,17 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
         # Stock clients find the registries of an estate without knowing of tokens; `up` says so.
         environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:
-        url = postgres_server(home, layout.estate.name, layout.postgres_port).url(OWNER)
-        environment["TREELINE_DATABASE_URL"] = url
+        owner = make_url(_owner_url(layout, layout.postgres_port))
+        login = owner.set(username=LOGIN, password=home.secret("application-password"))
+        environment["TREELINE_DATABASE_URL"] = login.render_as_string(hide_password=False)
     if layout.redis_port is not None:
         password = home.secret("redis-password")
         environment["TREELINE_CELERY_BROKER_URL"] = f"redis://:{password}@127.0.0.1:{layout.redis_port}/0"
     return environment
+
+
+def _owner_url(layout: Layout, postgres_port: int) -> str:
+    return postgres_server(layout.home, layout.estate.name, postgres_port).url(OWNER)
 
 
 def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
@@ -283,7 +291,6 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
     # Celery sets process titles; the environment, which holds our marker, must not be written over.
     environment["SPT_NOENV"] = "1"
     # The database's owner may rewrite history. Only migrations get its address, whatever `up` was started with.
-    owner = settings().migration_database_url or environment.get("TREELINE_DATABASE_URL", "")
     environment["TREELINE_MIGRATION_DATABASE_URL"] = ""
 
     def process(
@@ -315,7 +322,11 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         spec.environment["TREELINE_READY_FILE"] = str(ready_file)
         return spec
 
-    migrate = process("migrate", ["migrations"], Ready(kind="exit"), services)
+    if layout.postgres_port is not None:
+        migrations, owner = "backend.estate.database_login", _owner_url(layout, layout.postgres_port)
+    else:
+        migrations, owner = "migrations", settings().migration_database_url or ""
+    migrate = process("migrate", [migrations], Ready(kind="exit"), services)
     migrate.environment["TREELINE_MIGRATION_DATABASE_URL"] = owner
     schedule = layout.home.run / "beat-schedule"
     # Many clients keep an idle connection for 5 s, as uvicorn does by itself: of two ends that let go at the same

@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
+from backend.estate.database_login import LOGIN
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Kafka, lay_out, make_plan
@@ -171,6 +173,20 @@ def test_no_password_stands_in_the_file():
             assert ":?" in line, f"a missing variable must be refused: {line}"
 
 
+def test_only_the_database_and_migrations_get_the_owner_s_password():
+    """All others are at the database by the login that cannot change history."""
+    known = {name for name, service in SERVICES.items() if "TREELINE_POSTGRES_PASSWORD" in str(service)}
+    assert known == {"postgres", "migrate"}
+    addresses = {
+        service["environment"]["TREELINE_DATABASE_URL"]
+        for service in OURS.values()
+        if "TREELINE_DATABASE_URL" in service["environment"]
+    }
+    assert {make_url(re.sub(r"[$][{].*?[}]", "word", address)).username for address in addresses} == {LOGIN}
+    script = (PROJECT_ROOT / "deploy/compose/application_login.sh").read_text()
+    assert f"CREATE ROLE {LOGIN} LOGIN PASSWORD" in script
+
+
 def test_the_clusters_are_different_ones():
     brokers = {n: s["environment"] for n, s in SERVICES.items() if "CLUSTER_ID" in s.get("environment", {})}
     assert len({environment["CLUSTER_ID"] for environment in brokers.values()}) == 5
@@ -222,7 +238,10 @@ def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_pa
     assert brokers == {n for n, s in SERVICES.items() if s["image"].startswith("apache/kafka:")}
     others = {name for name in started if not name.startswith("kafka:")}
     assert {name.replace(":", "-") for name in others} <= SERVICES.keys()
-    for name in others - {"postgres", "redis"}:
+    # The login that the database's image makes by a script of its own is made there before migrations run.
+    assert started.pop("migrate") == ["-m", "backend.estate.database_login"]
+    assert SERVICES["migrate"]["command"][1:] == ["-m", "migrations"]
+    for name in others - {"postgres", "redis", "migrate"}:
         assert shape(started[name]) == shape(SERVICES[name.replace(":", "-")]["command"][1:]), name
 
 

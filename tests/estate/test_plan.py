@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import make_url
 
 from backend.estate.broker import Broker, BrokerPorts
+from backend.estate.database_login import LOGIN
 from backend.estate.document import Estate, EstateInvalid, read_estate
 from backend.estate.document_sections import MOST_BROKERS
 from backend.estate.home import Home
@@ -117,6 +119,17 @@ def test_only_migrations_get_the_address_of_the_database_s_owner(
     # Said as empty: they inherit what `up` was started with otherwise.
     assert {told[name] for name in ("api", "beat", "worker:control", "worker:shifts")} == {""}
     assert not any("owner@" in str(spec.environment) for spec in plan.processes if spec.name != "migrate")
+
+
+def test_of_the_embedded_database_too_only_migrations_get_the_owner(tmp_path: Path) -> None:
+    layout, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
+    owner = layout.home.secret("postgres-password")
+    assert [spec.name for spec in plan.processes if owner in f"{spec.argv} {spec.environment}"] == ["migrate"]
+    told = {spec.name: spec.environment.get("TREELINE_DATABASE_URL", "") for spec in plan.processes}
+    logins = {
+        make_url(told[name]).username for name in ("migrate", "api", "beat", "worker:control", "worker:shifts")
+    }
+    assert logins == {LOGIN}
 
 
 def test_the_processes_share_a_key_of_the_homes_for_passwords_unless_one_is_given(

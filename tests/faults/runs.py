@@ -119,12 +119,16 @@ class Place:
         return Redis.from_url(self._environment("TREELINE_CELERY_BROKER_URL"))
 
     def database_url(self) -> str:
-        """The control plane's database."""
+        """The control plane's database, by the login that API and workers have."""
         return self._environment("TREELINE_DATABASE_URL")
 
-    def _environment(self, name: str) -> str:
-        """What the estate's processes were told."""
-        return next(spec.environment[name] for spec in load_plan(self.home.plan).processes if spec.name == "api")
+    def owner_url(self) -> str:
+        """The same as its owner."""
+        return self._environment("TREELINE_MIGRATION_DATABASE_URL", of="migrate")
+
+    def _environment(self, name: str, of: str = "api") -> str:
+        """What a process of the estate was told."""
+        return next(spec.environment[name] for spec in load_plan(self.home.plan).processes if spec.name == of)
 
     def link(self, action: str, cluster: str, **details: Any) -> None:
         """An order to the proxy before a cluster: cut, refuse, delay, flap, heal."""

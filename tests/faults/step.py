@@ -36,8 +36,8 @@ class StoppedStep:
     meanwhile; the step then ends with it. After `let_go` none is stopped again.
     """
 
-    def __init__(self, database_url: str, event: str, phase: str | None = None) -> None:
-        self._url = database_url.replace("+psycopg", "")
+    def __init__(self, owner_url: str, event: str, phase: str | None = None) -> None:
+        self._url = owner_url.replace("+psycopg", "")
         self._condition = f"NEW.name = '{event}'" + (f" AND NEW.data ->> 'phase' = '{phase}'" if phase else "")
         self._connection: psycopg.Connection | None = None
 

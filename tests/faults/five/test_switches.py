@@ -123,7 +123,7 @@ class Reached:
         return lambda: stubborn.tell(phase="closed")
 
     def moving(self) -> Callable[[], object]:
-        step = self.closed.enter_context(StoppedStep(self.place.database_url(), "ClientsMoved"))
+        step = self.closed.enter_context(StoppedStep(self.place.owner_url(), "ClientsMoved"))
         self.start()
         step.reached()
         return step.let_go
@@ -267,7 +267,7 @@ def test_the_control_plane_is_killed_while_distributors_get_other_targets(
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant, groups=1))
         assert tenant.over(tenant.start(OLD, leaving)["id"])["state"] == "completed"
-        step = closed.enter_context(StoppedStep(place.database_url(), "SwitchAdvanced", "moving"))
+        step = closed.enter_context(StoppedStep(place.owner_url(), "SwitchAdvanced", "moving"))
         switch = leave_whole(place, tenant, leaving, other)
         step.reached()
         assert place._ask("GET", f"/switches/{switch}")["state"] == "retargeting"

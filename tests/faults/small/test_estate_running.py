@@ -10,15 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from psycopg.errors import InsufficientPrivilege
 
 from backend.estate import faults
 from backend.estate.children import marked
+from backend.estate.database_login import LOGIN
 from backend.estate.home import Home
 from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot
 from tests.eventually import eventually
+from tests.faults.runs import Place
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
 PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
@@ -139,6 +143,22 @@ def test_secrets_are_private_files_and_in_no_command_line(small: RunningEstate) 
     for pid in marked(Home(small.home)):
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
         assert not [word for word in words if word in arguments]
+
+
+def test_api_and_workers_are_at_the_database_by_the_login_without_rights(small: RunningEstate) -> None:
+    """And their environment, all that the system shows of it, has no address of the owner."""
+    place, owner = Place(small), Home(small.home).secret("postgres-password")
+    with psycopg.connect(place.owner_url().replace("+psycopg", "")) as connection:
+        seen = connection.execute("SELECT usename FROM pg_stat_activity WHERE application_name = 'treeline'")
+        assert set(seen) == {(LOGIN,)}
+    running = [pid for name, pid in pids(small).items() if name in ("api", "beat") or name.startswith("worker:")]
+    assert len(running) == 6
+    assert not [pid for pid in running if owner.encode() in Path(f"/proc/{pid}/environ").read_bytes()]
+    with psycopg.connect(place.database_url().replace("+psycopg", "")) as connection:
+        for statement in ("DROP TABLE events", "DELETE FROM events", "UPDATE events SET data = '{}'"):
+            with pytest.raises(InsufficientPrivilege):
+                connection.execute(statement)
+            connection.rollback()
 
 
 def test_memory_of_the_database_is_with_its_data(small: RunningEstate) -> None:
