@@ -66,6 +66,11 @@ _ALL = (
     ),
     Metric("treeline_distributor_objective_seconds", "For how long they may: the setting"),
     Metric("treeline_losses_unacknowledged", "Ranges of lost records that nobody has taken note of", _EDGE[::2]),
+    Metric(
+        "treeline_possible_losses_unacknowledged",
+        "Partitions of topics made anew where records may be lost, none is known to be, and nobody has taken note",
+        _EDGE[::2],
+    ),
     Metric("treeline_set_aside_waiting", "Records that were set aside and not replayed", _EDGE[::2]),
     Metric(
         "treeline_replication_by_stream",

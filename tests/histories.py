@@ -23,7 +23,14 @@ from backend.domain import (
 )
 from backend.domain.cluster_switch import DRAINS, MODES, Moving, Phase, Retarget
 from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
-from backend.domain.edge_losses import Acknowledge, EdgeCommand, RecordLoss, RecordReplay, SetAside
+from backend.domain.edge_losses import (
+    Acknowledge,
+    EdgeCommand,
+    RecordLoss,
+    RecordReplacement,
+    RecordReplay,
+    SetAside,
+)
 from backend.domain.errors import DomainError
 from backend.domain.event import Event
 from backend.domain.leaf import EnterRoutes
@@ -306,14 +313,18 @@ def _application(source: random.Random) -> Directed:
 
 def _edge(source: random.Random) -> Directed:
     place = {"cluster": source.choice(CLUSTERS), "level": 1}
-    what = {**place, "target": "2", "stream": "acme/retail/prod/orders", "partition": 0, "reason": "large"}
+    edge = {**place, "target": "2", "stream": "acme/retail/prod/orders"}
+    what = {**edge, "partition": 0, "reason": "large"}
     offset = source.randint(1, 4)
     aside = SetAside(**what, offset=offset, origin=source.choice((None, (1, 1, offset))))
     command: EdgeCommand = source.choice(
         (
             aside,
             RecordReplay(id=aside.id, clusters=("2",)),
-            RecordLoss(**what, first_offset=offset, incarnation=1, last_offset=source.choice((None, 9))),
+            RecordLoss(**what, first_offset=offset, incarnation=1, last_offset=9),
+            RecordReplacement(
+                **edge, incarnation=offset, partitions=((0, offset, 0), (1, 5, source.randint(0, 7)))
+            ),
             Acknowledge(**place),
         )
     )

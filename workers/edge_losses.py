@@ -8,9 +8,9 @@ import structlog
 
 from backend import deciders
 from backend.domain.assignment import Unit
-from backend.domain.edge_losses import EdgeCommand, RecordLoss, SetAside
+from backend.domain.edge_losses import EdgeCommand, RecordLoss, RecordReplacement, SetAside
 from backend.domain.stream_records import RecordTailLost
-from backend.kafka.knowledge import CutOff, Gone, Refused
+from backend.kafka.knowledge import CutOff, Gone, Refused, Replaced
 from workers import context
 
 log = structlog.get_logger("distributor")
@@ -30,6 +30,20 @@ def lost(unit: Unit, what: Gone) -> None:
     """Record that records were gone. Raises DomainError: then the unit must not go on."""
     _record(unit, RecordLoss(cluster=unit.cluster, level=unit.level, **vars(what)))
     log.error("records lost", unit=unit.name, **vars(what))
+
+
+def replaced(unit: Unit, what: Replaced) -> None:
+    """Record what may be lost with a former topic. Raises DomainError: then the unit must not go on."""
+    command = RecordReplacement(
+        cluster=unit.cluster,
+        level=unit.level,
+        target=what.target,
+        stream=what.stream,
+        incarnation=what.incarnation,
+        partitions=tuple((at, each.first_offset, each.at_least) for at, each in sorted(what.unread.items())),
+    )
+    _record(unit, command)
+    log.error("source's topic made anew", unit=unit.name, stream=what.stream, partitions=command.partitions)
 
 
 def cut_off(unit: Unit, what: CutOff) -> None:

@@ -205,6 +205,7 @@ class UnitHost:
             checkpoints=read,
             set_aside=lambda what: edge_losses.set_aside(unit, what),
             lost=lambda what: edge_losses.lost(unit, what),
+            replaced=lambda what: edge_losses.replaced(unit, what),
             cut_off=lambda what: edge_losses.cut_off(unit, what),
             schema_gate=self._schema_gates.of,
             topic_ids=self._topic_ids,

@@ -93,24 +93,27 @@ def _distributors(connection: Connection, config: Settings) -> Iterator[Metric]:
     held = family("treeline_schema_held_seconds_total")
     in_vain = family("treeline_schema_waits_run_out_total")
     lost = family("treeline_losses_unacknowledged")
+    possible = family("treeline_possible_losses_unacknowledged")
     aside = family("treeline_set_aside_waiting")
     counts = schema_counts.read(connection, partition_buckets(connection, config))
-    unseen, waiting = edge_losses.count_open(connection)
+    waiting = edge_losses.count_open(connection)
     for row in distributors.read_distributors(connection):
         of, seen = [row.cluster, row.target, str(row.level)], row.observed
         edge = (row.cluster, row.level)
         paused.add_metric(of, float(row.settings.paused))
-        lost.add_metric([row.cluster, str(row.level)], unseen.get(edge, 0))
-        aside.add_metric([row.cluster, str(row.level)], waiting.get(edge, 0))
+        source = [row.cluster, str(row.level)]
+        lost.add_metric(source, waiting.lost.get(edge, 0))
+        possible.add_metric(source, waiting.possibly_lost.get(edge, 0))
+        aside.add_metric(source, waiting.set_aside.get(edge, 0))
         if seen is not None:
             running.add_metric(of, float(seen.state == "running"))
             if seen.wait_seconds is not None:
                 waits.add_metric(of, seen.wait_seconds)
-        if (counted := counts.get(edge)) is not None:
-            holds.add_metric(of, counted.holds)
-            held.add_metric(of, counted.held_seconds)
-            in_vain.add_metric(of, counted.waits_run_out)
-    yield from (running, paused, waits, objective, holds, held, in_vain, lost, aside)
+        if (schemas := counts.get(edge)) is not None:
+            holds.add_metric(of, schemas.holds)
+            held.add_metric(of, schemas.held_seconds)
+            in_vain.add_metric(of, schemas.waits_run_out)
+    yield from (running, paused, waits, objective, holds, held, in_vain, lost, possible, aside)
 
 
 def _streams(rows: Iterable[MeasuredStream], each: bool) -> Iterator[Metric]:

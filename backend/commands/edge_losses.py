@@ -13,7 +13,17 @@ from backend.commands.rest import answer, rest_client
 from backend.commands.watch import WatchCommand, WatchOption, present_list
 
 SET_ASIDE_COLUMNS = ("id", "cluster", "level", "target", "offset", "replayed", "reason")
-LOSS_COLUMNS = ("cluster", "level", "stream", "partition", "first_offset", "last_offset", "acknowledged", "reason")
+LOSS_COLUMNS = (
+    "cluster",
+    "level",
+    "stream",
+    "partition",
+    "first_offset",
+    "last_offset",
+    "at_least",
+    "acknowledged",
+    "reason",
+)
 
 set_aside = typer.Typer(no_args_is_help=True, help="Records that a target refused, and replaying them.")
 losses = typer.Typer(no_args_is_help=True, help="Records that were gone before they could be copied.")

@@ -2,10 +2,12 @@
 
 A record that the target refuses is **set aside**: it waits in a topic of ours on the target and can be replayed.
 What was gone from the source before it could be read (retention, deletion) is **lost**, and named with its exact
-range.
+range. Of a topic that was made anew the end of the former log is unknown: what was seen there and not copied is
+lost; what was written behind that, if anything, is **possibly lost**. One event tells it of all partitions.
 
     (record) --SetAside--> set aside --RecordReplay--> replayed --SetAside--> set aside
     (range)  --RecordLoss--> lost --Acknowledge--> acknowledged
+    (topic)  --RecordReplacement--> lost, or possibly lost --Acknowledge--> acknowledged
 """
 
 from __future__ import annotations
@@ -55,8 +57,23 @@ class RecordsLost(Event, name="RecordsLost", version=1):
     partition: int
     first_offset: int
     last_offset: int | None
-    """Null if nobody can tell, since the topic was made anew."""
+    """Null in events of before SourceReplaced, if the topic was made anew."""
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceReplaced(Event, name="SourceReplaced", version=1):
+    """A source's topic was made anew; records of the former one may be lost: the end of its log is unknown."""
+
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    incarnation: int
+    """Of the new topic."""
+    partitions: tuple[tuple[int, int, int], ...]
+    """Partition; offset in the former log before which the target has everything; how many offsets from there on
+    were seen and not copied. What was written behind them and never seen, if anything, is gone, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +84,7 @@ class LossesAcknowledged(Event, name="LossesAcknowledged", version=1):
     level: int
 
 
-EdgeEvent = RecordSetAside | SetAsideReplayed | RecordsLost | LossesAcknowledged
+EdgeEvent = RecordSetAside | SetAsideReplayed | RecordsLost | SourceReplaced | LossesAcknowledged
 
 # --- commands
 
@@ -110,7 +127,7 @@ class RecordLoss:
     stream: str
     partition: int
     first_offset: int
-    last_offset: int | None
+    last_offset: int
     reason: str
     incarnation: int
     """Of the source's newest records there: offsets that are given out anew can be lost anew."""
@@ -118,8 +135,7 @@ class RecordLoss:
     @property
     def id(self) -> str:
         """Names the range and the distributor."""
-        last = "" if self.last_offset is None else self.last_offset
-        offsets = f"{self.incarnation}.{self.first_offset}-{last}"
+        offsets = f"{self.incarnation}.{self.first_offset}-{self.last_offset}"
         return f"{self.stream}/{self.partition}/{offsets}@{self.cluster}-{self.level}-{self.target}"
 
     @property
@@ -130,6 +146,18 @@ class RecordLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordReplacement:
+    """Say that a topic was made anew; see SourceReplaced. Partitions of which it was said are left out."""
+
+    cluster: str
+    level: int
+    target: str
+    stream: str
+    incarnation: int
+    partitions: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Acknowledge:
     """An operator takes note of what was lost."""
 
@@ -137,7 +165,25 @@ class Acknowledge:
     level: int
 
 
-EdgeCommand = SetAside | RecordReplay | RecordLoss | Acknowledge
+EdgeCommand = SetAside | RecordReplay | RecordLoss | RecordReplacement | Acknowledge
+
+
+def replacement_id(event: RecordReplacement | SourceReplaced, partition: int) -> str:
+    """Name what may be lost of one partition with a former topic: once for each distributor and new topic."""
+    edge = f"{event.cluster}-{event.level}-{event.target}"
+    return f"{event.stream}/{partition}/before {event.incarnation}@{edge}"
+
+
+def replacement_reason(first_offset: int, at_least: int) -> str:
+    """Say in words what is known of one partition of a former topic, and what is not."""
+    if at_least:
+        seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen and not copied"
+        return f"the topic was made anew; {seen}, and what was written behind them, if anything, is gone, too"
+    return (
+        "the topic was made anew; nothing that was seen of the former one is missing, but what was written to it "
+        f"from offset {first_offset} on, if anything, is gone"
+    )
+
 
 # --- state
 
@@ -171,6 +217,9 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
             return [SetAsideReplayed(id=command.id, clusters=command.clusters)]
         case RecordLoss():
             return [] if command.id in state.lost else [command.event]
+        case RecordReplacement():
+            new = tuple(each for each in command.partitions if replacement_id(command, each[0]) not in state.lost)
+            return [SourceReplaced(**{**vars(command), "partitions": new})] if new else []
         case Acknowledge():
             return [LossesAcknowledged(cluster=command.cluster, level=command.level)] if state.unseen else []
 
@@ -187,6 +236,9 @@ def evolve(state: Edge, event: Event) -> Edge:
             return replace(state, set_aside={**state.set_aside, event.id: True})
         case RecordsLost():
             return replace(state, lost=state.lost | {event.id}, unseen=True)
+        case SourceReplaced():
+            ids = (replacement_id(event, partition) for partition, _, _ in event.partitions)
+            return replace(state, lost=state.lost.union(ids), unseen=True)
         case LossesAcknowledged():
             return replace(state, unseen=False)
         case _:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from backend.domain import origin, rescan
+from backend.domain import former_topic, origin, rescan
 from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.former_topic import SeenEnd, Unread
 from backend.domain.marks import Mark, Position
 from backend.domain.partition_edge import PartitionEdge
 from backend.domain.rescan import Checkpoint
@@ -23,6 +24,8 @@ class Beginning:
     owed: int | None
     """The first offset of which the target may lack records, if that lies before what the unit has read itself: a
     log that begins behind it has lost some, and no reader will ever notice. None: nothing of that kind."""
+    unread: Unread | None
+    """What may be lost with a former topic of the source, and is to be told before reading begins."""
 
 
 def take_up(
@@ -34,11 +37,13 @@ def take_up(
     inbound: Iterable[Mark],
     checkpoints: Iterable[Checkpoint],
     foreign: Callable[[int], bool],
+    seen_end: SeenEnd | None = None,
 ) -> Beginning:
     """Where to begin so that the target misses nothing.
 
     `own` is the unit's position and `inbound` the marks of all positions on the target's partition, its own
     included; `checkpoints` are of the source's partition. Everything was read after the unit was fenced in.
+    `seen_end` is the furthest end of the source's partition that the unit has seen beyond its position.
     """
     covered = origin.merge(
         mark.covered for mark in inbound if mark.target_incarnation in (0, stream.target_incarnation)
@@ -46,6 +51,16 @@ def take_up(
     routes = {**stream.rerooted.get(partition, {}), **plan.routes}
     # Without origins no vector is kept, and a place without one says nothing of what lies before it.
     candidates = [each for each in checkpoints if each.seen] if plan.rule.write_origin else []
+    unread = former_topic.unread(
+        plan.source.number,
+        stream.births[partition],
+        routes,
+        own=own,
+        covered=covered,
+        checkpoints=candidates,
+        seen_end=seen_end,
+    )
+    own = former_topic.of_present_topic(own, stream.births[partition])
     if own is not None:
         candidates.append(Checkpoint(own.offset, own.mark.incarnation, own.mark.seen))
     begin = rescan.start(candidates, stream.births[partition], routes, covered)
@@ -64,4 +79,4 @@ def take_up(
     as_before = own is not None and begin.offset == own.offset
     # To a target that has nothing yet is copied what there is; what was gone before is nobody's loss.
     owed = begin.offset if covered and not as_before else None
-    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, owed)
+    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, owed, unread)

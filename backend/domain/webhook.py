@@ -17,7 +17,13 @@ from typing import get_args
 
 from backend.domain.addresses import Network, address_of, receiver_at, refusal
 from backend.domain.cluster_switch import SwitchEvent
-from backend.domain.edge_losses import LossesAcknowledged, RecordSetAside, RecordsLost, SetAsideReplayed
+from backend.domain.edge_losses import (
+    LossesAcknowledged,
+    RecordSetAside,
+    RecordsLost,
+    SetAsideReplayed,
+    SourceReplaced,
+)
 from backend.domain.errors import TAKEN, AlreadyExists, FieldError, NotFound, StateConflict, ValueInvalid
 from backend.domain.event import Event
 from backend.domain.limits import refuse
@@ -33,7 +39,7 @@ class EventKind(StrEnum):
     SWITCH = "switch"
     """All that a cluster switch does."""
     GAP = "gap"
-    """Records were lost, or a log was cut off; that was taken note of."""
+    """Records were lost, or may be, or a log was cut off; that was taken note of."""
     QUARANTINE = "quarantine"
     """A record was set aside, or replayed."""
 
@@ -105,9 +111,10 @@ WebhookEvent = (
     | WebhookDeleted
 )
 
+_GAPS = (RecordsLost, SourceReplaced, LossesAcknowledged, StreamTailLost)
 TOLD: Mapping[str, str] = {
     **{each.stored_name: EventKind.SWITCH.value for each in get_args(SwitchEvent)},
-    **{each.stored_name: EventKind.GAP.value for each in (RecordsLost, LossesAcknowledged, StreamTailLost)},
+    **{each.stored_name: EventKind.GAP.value for each in _GAPS},
     **{each.stored_name: EventKind.QUARANTINE.value for each in (RecordSetAside, SetAsideReplayed)},
 }
 """Stored name of an event -> kind of those who are told of it."""

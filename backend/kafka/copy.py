@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
 
 from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.log_prefix import UnknownOrigin
@@ -44,6 +43,7 @@ from backend.kafka.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.refused_search import RefusedSearch, Suspects, suspects_of
 from backend.kafka.reports import Reports
 from backend.kafka.schema_wait import SchemaWait
+from backend.kafka.seen_ends import AskedEnds, End
 from backend.kafka.source import Place, Source
 from backend.kafka.transactions import abort, cause_of, send_positions
 
@@ -54,7 +54,6 @@ _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
 """Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
-_ENDS_SECONDS = 5.0
 _STEP_RECORDS = 2000
 _BACKLOG_RECORDS = 100
 """Read in one step tell that there is a backlog: filling the transaction is worth more than ending it at once."""
@@ -92,8 +91,7 @@ class CopySession:
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
         self._pause = MarkerPause()
-        self._source_admin: AdminClient | None = None
-        self._ends_at = 0.0
+        self._asked_ends = AskedEnds(plan, knowledge.topic_ids, knowledge.seen_ends)
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
         self._schemas: SchemaWait | None = None
 
@@ -309,12 +307,7 @@ class CopySession:
         try:
             self._alive()
             self._keep_positions()
-            if time.monotonic() - self._ends_at > _ENDS_SECONDS:
-                self._ends_at = time.monotonic()
-                self._alive()
-                if self._source_admin is None:
-                    self._source_admin = open_admin(self._plan.source)
-                self._source.ask_ends(self._source_admin, _ENDS_SECONDS)
+            self._asked_ends.ask_if_due(self._source, lambda: self._ends(self._progress), self._alive)
         except (KafkaException, MetadataInvalid) as error:
             raise copy_failed(f"{self._where}: resting", error) from error
 
@@ -339,10 +332,12 @@ class CopySession:
             producer.flush(longest)
             self._alive()
             names = {progress.stream for _, progress in moved} & self._streams.keys()
+            ends = self._ends(place for place, _ in moved)
             self._knowledge.topic_ids.check(self._plan, [self._streams[name] for name in names])
             producer.commit_transaction(longest)
         except KafkaException as error:
             raise cause_of(producer, error) from error
+        self._knowledge.seen_ends.note(ends)
         self._loop.in_transaction = False
         self._pause.begin()
         self._last_commit = time.monotonic()
@@ -355,6 +350,14 @@ class CopySession:
                 mark = progress.edge.mark(at := progress.source.position or 0)
                 checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
                 self._checkpoints.append((progress.stream, partition, checkpoint))
+
+    def _ends(self, places: Iterable[Place]) -> list[End]:
+        """Position and end of partitions, as far as the last fetch or question knew the end."""
+        known = ((place[1], self._progress[place], self._source.end(place)) for place in places)
+        streams = self._streams
+        return [
+            (streams[p.stream], at, p.source.position or 0, end) for at, p, end in known if p.stream in streams
+        ]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
         """Checkpoints of the source's partitions (stream, partition, checkpoint) since the last call."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
+from backend.domain import former_topic
 from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.former_topic import Unread
 from backend.domain.marks import Mark, Position
 from backend.domain.rescan import Checkpoint
 from backend.domain.taking_up import Beginning, take_up
@@ -57,11 +59,17 @@ class Intake:
         """
         held = self._held(streams)
         requests = largest_requests(self._admin, {row.target_topic for row in streams})
-        return {
-            (row.source_topic, partition): self._one(row, partition, held, requests[row.target_topic])
-            for row in streams
-            for partition in row.partitions
-        }
+        taken: dict[Place, Progress] = {}
+        for row in streams:
+            unread: dict[int, Unread] = {}
+            for partition in row.partitions:
+                begin, progress = self._one(row, partition, held, requests[row.target_topic])
+                taken[row.source_topic, partition] = progress
+                if begin.unread is not None:
+                    unread[partition] = begin.unread
+            if unread:
+                self._reports.source_replaced(row, unread)
+        return taken
 
     def _held(self, streams: Sequence[StreamOnEdge]) -> _Held:
         on_target = [(row.target_topic, p) for row in streams for p in row.partitions]
@@ -75,13 +83,11 @@ class Intake:
         known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         return _Held(own, inbound, known)
 
-    def _one(self, row: StreamOnEdge, partition: int, held: _Held, largest_request: int) -> Progress:
+    def _one(
+        self, row: StreamOnEdge, partition: int, held: _Held, largest_request: int
+    ) -> tuple[Beginning, Progress]:
         key = (row.target_topic, partition)
         own = held.own.get(key)
-        if own is not None and own.mark.incarnation < row.births[partition][0][1]:
-            reason = f"the topic was made anew; what the former one had from offset {own.offset} on is gone"
-            self._reports.lost(row, partition, own.offset, None, reason)
-            own = None
         begin = take_up(
             self._plan,
             row,
@@ -90,11 +96,13 @@ class Intake:
             inbound=held.inbound.get(key, ()),
             checkpoints=held.checkpoints.get((row.stream, partition), ()),
             foreign=self._knowledge.foreign,
+            seen_end=self._knowledge.seen_ends.of(row.stream, partition),
         )
+        own = former_topic.of_present_topic(own, row.births[partition])
         offset = self._behind_what_is_gone(row, partition, begin, own)
         epoch = own.leader_epoch if own is not None and own.offset == offset else None
         read = SourcePartition(offset, epoch)
-        return Progress(read, begin.edge, row.stream, row.target_topic, largest_request)
+        return begin, Progress(read, begin.edge, row.stream, row.target_topic, largest_request)
 
     def _behind_what_is_gone(
         self, row: StreamOnEdge, partition: int, begin: Beginning, own: Position | None

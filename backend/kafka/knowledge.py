@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backend.domain.edges import Endpoint
+from backend.domain.former_topic import Unread
 from backend.domain.log_prefix import never_foreign
 from backend.domain.rescan import Checkpoint
 from backend.kafka.errors import CopyFailed
 from backend.kafka.measuring import Measures
 from backend.kafka.schema_wait import SchemaGate
+from backend.kafka.seen_ends import SeenEnds
 from backend.kafka.topic_ids import TopicIds
 
 Partition = tuple[str, int]
@@ -31,16 +33,27 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Gone:
-    """Offsets of the source that cannot be read any more, `last_offset` None if nobody knows."""
+    """Offsets of the source that cannot be read any more."""
 
     target: str
     stream: str
     partition: int
     first_offset: int
-    last_offset: int | None
+    last_offset: int
     reason: str
     incarnation: int
     """Of the source's newest records there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replaced:
+    """A source's topic that was made anew, and what may be lost with its former one, per partition."""
+
+    target: str
+    stream: str
+    incarnation: int
+    """Of the new topic."""
+    unread: Mapping[int, Unread]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +75,7 @@ def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequ
     return {}
 
 
-def no_event(what: Refused | Gone | CutOff) -> str:
+def no_event(what: Refused | Gone | Replaced | CutOff) -> str:
     """Has nowhere to record it, so the session must not go on: nothing may be left out without an event."""
     raise CopyFailed(f"nobody is there to record what cannot be copied: {what}")
 
@@ -84,6 +97,8 @@ class Knowledge:
     """Records that a record is being put into quarantine; the id that it has there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""
+    replaced: Callable[[Replaced], object] = no_event
+    """Records that a topic was made anew, with what may be lost."""
     cut_off: Callable[[CutOff], object] = no_event
     """Records that a log was cut off; a new plan then tells the records from before and after apart."""
     schema_gate: Callable[[Endpoint], SchemaGate | None] = no_gate
@@ -92,3 +107,5 @@ class Knowledge:
     """Asks clusters which topics they have under the planned names."""
     measures: Measures = field(default_factory=Measures)
     """Where it is noted how much of each stream was copied."""
+    seen_ends: SeenEnds = field(default_factory=SeenEnds)
+    """Where it is noted how much of each partition waits to be copied."""

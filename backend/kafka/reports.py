@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from confluent_kafka import Message
 
 from backend.domain import origin
 from backend.domain.edges import EdgePlan, StreamOnEdge
+from backend.domain.former_topic import Unread
 from backend.domain.partition_edge import Header
 from backend.kafka.alive import Alive
-from backend.kafka.knowledge import CutOff, Gone, Knowledge, Refused
+from backend.kafka.knowledge import CutOff, Gone, Knowledge, Refused, Replaced
 
 
 class Reports:
@@ -17,8 +20,8 @@ class Reports:
     def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
         self._plan, self._knowledge, self._alive = plan, knowledge, alive
 
-    def lost(self, row: StreamOnEdge, partition: int, first: int, last: int | None, reason: str) -> None:
-        """Offsets of the source were gone before they could be copied; `last` None if nobody knows."""
+    def lost(self, row: StreamOnEdge, partition: int, first: int, last: int, reason: str) -> None:
+        """Offsets of the source were gone before they could be copied."""
         self._alive()
         self._knowledge.lost(
             Gone(
@@ -29,6 +32,18 @@ class Reports:
                 last_offset=last,
                 reason=reason,
                 incarnation=row.births[partition][-1][1],
+            )
+        )
+
+    def source_replaced(self, row: StreamOnEdge, unread: Mapping[int, Unread]) -> None:
+        """The source's topic was made anew: tell what may be lost with the former one, all partitions at once."""
+        self._alive()
+        self._knowledge.replaced(
+            Replaced(
+                target=self._plan.target.name,
+                stream=row.stream,
+                incarnation=max(row.births[partition][0][1] for partition in unread),
+                unread=unread,
             )
         )
 

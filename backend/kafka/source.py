@@ -265,6 +265,10 @@ class Source:
                 self.consumer.incremental_unassign([TopicPartition(*place)])
                 self._park(place, f"no answer to fetches within {_ANSWER_SECONDS:g} s")
 
+    def end(self, place: Place) -> int:
+        """The end of a partition as it was fetched or asked for last, negative if it is not known."""
+        return max(self._end(place), self._asked_ends.get(place, -1))
+
     def _end(self, place: Place) -> int:
         """The end that the last fetch knew, negative before the first."""
         _, high = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
@@ -297,7 +301,7 @@ class Source:
         them is not known."""
         for place, one in self._partitions.items():
             position = self._asked_starts.get(place) if one.position is None else one.position
-            end = max(self._end(place), self._asked_ends.get(place, -1))
+            end = self.end(place)
             unknown = one.parked_until is not None or position is None or end < 0
             yield place, None if unknown else max(0, end - (position or 0)), end
 

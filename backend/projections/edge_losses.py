@@ -5,7 +5,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.edge_losses import LossesAcknowledged, RecordSetAside, RecordsLost, SetAsideReplayed
+from backend.domain.edge_losses import (
+    LossesAcknowledged,
+    RecordSetAside,
+    RecordsLost,
+    SetAsideReplayed,
+    SourceReplaced,
+    replacement_id,
+    replacement_reason,
+)
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
@@ -38,7 +46,10 @@ losses = temporal_table(
     sa.Column("stream", sa.Text, nullable=False),
     sa.Column("partition", sa.Integer, nullable=False),
     sa.Column("first_offset", sa.BigInteger, nullable=False),
+    # Null: nobody can tell.
     sa.Column("last_offset", sa.BigInteger),
+    # Offsets that are known to be lost, from the first one on; 0: it is only possible that records are.
+    sa.Column("at_least", sa.BigInteger, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("acknowledged", sa.Boolean, nullable=False),
     sa.Column("recorded", sa.BigInteger, nullable=False),
@@ -59,7 +70,16 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case RecordsLost() as event:
             key = {"cluster": event.cluster, "level": event.level, "id": event.id}
             values = {name: value for name, value in vars(event).items() if name not in key}
-            replace(rows, losses, key, {**values, "acknowledged": False, "recorded": position}, position)
+            lost = 0 if event.last_offset is None else event.last_offset - event.first_offset + 1
+            replace(
+                rows,
+                losses,
+                key,
+                {**values, "at_least": lost, "acknowledged": False, "recorded": position},
+                position,
+            )
+        case SourceReplaced() as event:
+            _replaced(rows, event, position)
         case LossesAcknowledged() as event:
             for row in open_rows(rows, losses, {"cluster": event.cluster, "level": event.level}):
                 if not row["acknowledged"]:
@@ -67,9 +87,26 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                     change(rows, losses, key, {"acknowledged": True}, position)
 
 
+def _replaced(rows: Rows, event: SourceReplaced, position: int) -> None:
+    for partition, first_offset, at_least in event.partitions:
+        key = {"cluster": event.cluster, "level": event.level, "id": replacement_id(event, partition)}
+        values = {
+            "target": event.target,
+            "stream": event.stream,
+            "partition": partition,
+            "first_offset": first_offset,
+            "last_offset": None,
+            "at_least": at_least,
+            "reason": replacement_reason(first_offset, at_least),
+            "acknowledged": False,
+            "recorded": position,
+        }
+        replace(rows, losses, key, values, position)
+
+
 PROJECTION = Projection(
     name="edge_losses",
-    events=frozenset({RecordSetAside, SetAsideReplayed, RecordsLost, LossesAcknowledged}),
+    events=frozenset({RecordSetAside, SetAsideReplayed, RecordsLost, SourceReplaced, LossesAcknowledged}),
     tables=(set_aside, losses),
     apply=_apply,
 )

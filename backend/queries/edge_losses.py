@@ -32,7 +32,10 @@ class SetAsideRow:
 
 @dataclass(frozen=True)
 class LossRow:
-    """Offsets of a source that were gone before a distributor could read them; `last_offset` None: unknown."""
+    """Offsets of a source that were gone before a distributor could read them; `last_offset` None: unknown.
+
+    So many offsets from the first one on are known to be lost: `at_least`, 0 if it is only possible that some are.
+    """
 
     id: str
     cluster: str
@@ -42,6 +45,7 @@ class LossRow:
     partition: int
     first_offset: int
     last_offset: int | None
+    at_least: int
     reason: str
     acknowledged: bool
     recorded: int
@@ -79,25 +83,47 @@ def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
     return {place: frozenset(each) for place, each in found.items()}
 
 
-def open_troubles(connection: Connection) -> dict[tuple[str, int], str]:
-    """(cluster, level) -> in words, what waits for an operator there."""
-    texts: dict[tuple[str, int], list[str]] = {}
-    unseen, waiting = count_open(connection)
-    for counts, one, many, what in (
-        (waiting, "record", "records", "set aside, to be replayed"),
-        (unseen, "range of records", "ranges of records", "lost, to be acknowledged"),
+Edge = tuple[str, int]
+"""(cluster, level) of a distributor."""
+
+
+@dataclass(frozen=True)
+class OpenCounts:
+    """What waits for an operator, per distributor."""
+
+    lost: dict[Edge, int]
+    """Ranges with records that are known to be lost."""
+    possibly_lost: dict[Edge, int]
+    """Partitions of former topics of which no record is known to be lost."""
+    set_aside: dict[Edge, int]
+    """Records that were set aside and not replayed."""
+
+
+def open_troubles(connection: Connection) -> dict[Edge, str]:
+    """Say, per distributor, what waits for an operator."""
+    texts: dict[Edge, list[str]] = {}
+    counts = count_open(connection)
+    for found, one, many, what in (
+        (counts.set_aside, "record", "records", "set aside, to be replayed"),
+        (counts.lost, "range of records", "ranges of records", "lost, to be acknowledged"),
+        (counts.possibly_lost, "partition", "partitions", "made anew, a possible loss to be acknowledged"),
     ):
-        for place, count in counts.items():
+        for place, count in found.items():
             texts.setdefault(place, []).append(f"{count} {one if count == 1 else many} {what}")
     return {key: "; ".join(each) for key, each in texts.items()}
 
 
-def count_open(connection: Connection) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
-    """(cluster, level) -> ranges lost that nobody has acknowledged; records set aside that were not replayed."""
+def count_open(connection: Connection) -> OpenCounts:
+    """Count the losses that nobody has acknowledged, and the records set aside that were not replayed."""
 
-    def counted(table: sa.Table, is_open: sa.ColumnElement[bool]) -> dict[tuple[str, int], int]:
+    def counted(table: sa.Table, *is_open: sa.ColumnElement[bool]) -> dict[Edge, int]:
         place = (table.c.cluster, table.c.level)
-        query = sa.select(*place, sa.func.count()).where(as_of(table, None), is_open).group_by(*place)
+        query = sa.select(*place, sa.func.count()).where(as_of(table, None), *is_open).group_by(*place)
         return {(cluster, level): count for cluster, level, count in connection.execute(query)}
 
-    return counted(losses, ~losses.c.acknowledged), counted(set_aside, ~set_aside.c.replayed)
+    unseen, known = ~losses.c.acknowledged, losses.c.at_least > 0
+    return OpenCounts(
+        lost=counted(losses, unseen, known),
+        possibly_lost=counted(losses, unseen, ~known),
+        set_aside=counted(set_aside, ~set_aside.c.replayed),
+    )

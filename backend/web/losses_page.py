@@ -64,11 +64,17 @@ class Lost:
         return str(max((row.recorded for row in self.ranges), default=0))
 
     @property
-    def records(self) -> str:
-        """How many, in words."""
-        if any(row.last_offset is None for row in self.ranges):
-            return "nobody knows how many records"
-        return counted(sum((row.last_offset or 0) - row.first_offset + 1 for row in self.ranges), "record")
+    def summary(self) -> str:
+        """What it lost, as far as that is known: "lost 1 range: 10 records"."""
+        known, partitions = (
+            sum(row.at_least for row in self.ranges),
+            len({(r.stream, r.partition) for r in self.ranges}),
+        )
+        if not known:
+            return f"may have lost records of {counted(partitions, 'partition')}; none is known to be missing"
+        records = counted(known, "record")
+        exact = all(row.last_offset is not None for row in self.ranges)
+        return f"lost {counted(len(self.ranges), 'range')}: {records if exact else f'at least {records}'}"
 
 
 def _open(rows: list[LossRow]) -> list[Lost]:
@@ -121,8 +127,7 @@ class Acknowledging:
         body = {"cluster": self.cluster, "level": self.level}
         ranges = tuple(_range_in_words(row) for row in lost.ranges)
         return Effect(
-            sentence=f"{lost.name} is no longer degraded for {counted(len(ranges), 'range')} that it lost: "
-            f"{lost.records}. They stay lost, and stay in this list."
+            sentence=f"{lost.name} is no longer degraded. It {lost.summary}. That stays in this list."
             if ranges
             else "Nothing would change: somebody has taken note of all that it lost.",
             same=SameChange(
@@ -159,8 +164,9 @@ class Acknowledging:
 
 
 def _range_in_words(row: LossRow) -> str:
-    last = "…" if row.last_offset is None else f"{row.last_offset:,}"
-    return f"{row.stream}/{row.partition}, offsets {row.first_offset:,} to {last}: {row.reason}"
+    last = "on" if row.last_offset is None else f"to {row.last_offset:,}"
+    first = f"{'from ' if row.last_offset is None else ''}{row.first_offset:,}"
+    return f"{row.stream}/{row.partition}, offsets {first} {last}: {row.reason}"
 
 
 def _acknowledge_page(cluster: str, level: str) -> FormPage:

@@ -41,6 +41,7 @@ SENTENCES: Mapping[str, str] = {
     "RecordSetAside": "{target} refused a record of {stream}/{partition} from {cluster}, set aside: {reason}",
     "SetAsideReplayed": "A record that had been set aside was replayed: {id}",
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
+    "SourceReplaced": "{stream} on {cluster} was made anew; of the former topic {target} {missing}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "WorkerFenced": "Worker {holder} was fenced while it was alive: {fenced_leases}",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
@@ -137,6 +138,7 @@ TROUBLES = frozenset(
         "StreamTailLost",
         "RecordSetAside",
         "RecordsLost",
+        "SourceReplaced",
         "SchemaConflictFound",
         "ApplicationApplyFailed",
         "ApplicationDrifted",
@@ -173,6 +175,8 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known |= {key: "automatic" for key, value in data.items() if value is None}
     if name == "WorkerFenced":
         known["fenced_leases"] = _fenced(data.get("leases"))
+    if name == "SourceReplaced":
+        known["missing"] = _missing(data.get("partitions"))
     if name == "AccessRefused" and data.get("reason") is None:
         pattern = pattern.partition(":")[0] + ": {stream}"
     if name == "StrandedRecordsArrived":
@@ -182,6 +186,14 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known.update(_shape(data.get("root")))
         known["otherwise"] = "" if before is None else _tree_otherwise(before, data)
     return shortened(pattern.format_map(known), _LONGEST)
+
+
+def _missing(partitions: object) -> str:
+    """What a target lacks of a former topic, as far as that is known."""
+    rows = partitions if isinstance(partitions, list) else []
+    offsets = sum(row[2] for row in rows if isinstance(row, list) and len(row) == 3)
+    seen = f"lacks {counted(offsets, 'offset')} that were seen" if offsets else "lacks nothing that was seen"
+    return f"{seen}; what was written after the last look, if anything, is gone"
 
 
 def _fenced(leases: object) -> str:

@@ -11,17 +11,27 @@ from backend.domain.edge_losses import (
     Acknowledge,
     LossesAcknowledged,
     RecordLoss,
+    RecordReplacement,
     RecordReplay,
     RecordSetAside,
     RecordsLost,
     SetAside,
     SetAsideReplayed,
+    SourceReplaced,
 )
 from backend.domain.errors import NotFound
 
 PLACE = {"cluster": "c1", "level": 3, "target": "c4", "stream": "a/r/p/orders", "partition": 0}
 REFUSED = SetAside(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")
 GONE = RecordLoss(**PLACE, first_offset=5, last_offset=8, reason="retention", incarnation=1)
+REPLACED = RecordReplacement(
+    cluster="c1",
+    level=3,
+    target="c4",
+    stream="a/r/p/orders",
+    incarnation=2,
+    partitions=((0, 50, 0), (1, 50, 7)),
+)
 
 
 def after(*commands):
@@ -50,7 +60,12 @@ def kinds(state, command):
         ((), GONE, [RecordsLost]),
         ((GONE,), replace(GONE, incarnation=2), [RecordsLost]),
         ((GONE,), GONE, []),
-        ((GONE,), replace(GONE, last_offset=None), [RecordsLost]),
+        ((GONE,), replace(GONE, last_offset=9), [RecordsLost]),
+        ((), REPLACED, [SourceReplaced]),
+        ((REPLACED,), REPLACED, []),
+        ((REPLACED,), replace(REPLACED, target="c5"), [SourceReplaced]),
+        ((REPLACED,), replace(REPLACED, incarnation=3), [SourceReplaced]),
+        ((REPLACED,), Acknowledge(cluster="c1", level=3), [LossesAcknowledged]),
         ((GONE,), Acknowledge(cluster="c1", level=3), [LossesAcknowledged]),
         ((), Acknowledge(cluster="c1", level=3), []),
         ((GONE, Acknowledge(cluster="c1", level=3)), Acknowledge(cluster="c1", level=3), []),
@@ -58,6 +73,13 @@ def kinds(state, command):
 )
 def test_each_is_said_once(before, command, events):
     assert kinds(after(*before), command) == events
+
+
+def test_one_event_tells_of_all_partitions_of_a_topic_made_anew_and_of_each_once():
+    # The position of partition 1 was committed in the new topic meanwhile; partition 2 is another bucket's.
+    later = replace(REPLACED, partitions=((0, 50, 0), (2, 9, 1)))
+    (event,) = edge_losses.decide(after(REPLACED), later)
+    assert event.partitions == ((2, 9, 1),)
 
 
 def test_only_what_was_set_aside_can_be_replayed():

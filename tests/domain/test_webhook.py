@@ -132,6 +132,7 @@ def test_every_event_of_the_three_kinds_is_told() -> None:
     assert kinds["SwitchStarted"] == kinds["ClientsMoved"] == kinds["StrandedRecordsArrived"] == "switch"
     assert {name for name, kind in kinds.items() if kind == "gap"} == {
         "RecordsLost",
+        "SourceReplaced",
         "LossesAcknowledged",
         "StreamTailLost",
     }

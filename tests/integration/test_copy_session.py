@@ -19,9 +19,10 @@ from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
 from backend.kafka.errors import CopyFailed
 from backend.kafka.knowledge import Knowledge
+from backend.kafka.seen_ends import SeenEnds
 from backend.kafka.source import Source
 from tests.eventually import eventually
-from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all, topics
+from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all
 from tests.plans import lives, plans_of
 
 LIMITS = CopyLimits(
@@ -45,7 +46,8 @@ class Pair:
         }
         self.make_topics(partitions)
         self.partitions = partitions
-        self.lost, self.refused = [], []
+        self.lost, self.replaced, self.refused = [], [], []
+        self.seen_ends = SeenEnds()
 
     def make_topics(self, partitions):
         create_topic(self.servers[self.a], self.topic, partitions)
@@ -70,7 +72,12 @@ class Pair:
         return plans[Unit(source, 1, 0)]
 
     def session(self, source=None, plan=None, **options):
-        knowledge = Knowledge(lost=self.lost.append, set_aside=self.set_aside)
+        knowledge = Knowledge(
+            lost=self.lost.append,
+            replaced=self.replaced.append,
+            set_aside=self.set_aside,
+            seen_ends=self.seen_ends,
+        )
         session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
         session.open(lambda: True)
         return session
@@ -352,31 +359,6 @@ def test_a_topic_that_is_not_there_yet_is_taken_up_when_it_comes_and_holds_up_no
     copy(session, 14)
     assert not session.troubles()
     session.close()
-
-
-def test_a_topic_made_anew_is_copied_from_its_beginning(pair):
-    pair.produce(numbered(10))
-    pair.copy_until_idle()
-    admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
-    admin.delete_topics([pair.topic])[pair.topic].result(DEADLINE_SECONDS)
-    eventually(lambda: pair.topic not in topics(pair.servers[pair.a]), "the topic is gone")
-    create_topic(pair.servers[pair.a], pair.topic, 2)
-    pair.produce([{"value": b"new", "partition": 0}])
-    plan = pair.plan()
-    again = replace(
-        plan,
-        streams=tuple(replace(stream, births=dict.fromkeys(stream.births, ((0, 2),))) for stream in plan.streams),
-    )
-    session = pair.session(plan=again)
-    drain(session)
-    assert not session.troubles()
-    session.close()
-    assert {(gone.partition, gone.first_offset, gone.last_offset) for gone in pair.lost} == {
-        (0, 5, None),
-        (1, 5, None),
-    }
-    assert len(pair.copied()) == 11
-    assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
 
 
 @pytest.mark.parametrize("end", ["source", "target"])

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
+from backend.domain.edge_losses import RecordReplacement
 from backend.metrics import METRICS
 from backend.queries import stream_measures
 from backend.queries.observed import leases
@@ -236,7 +237,21 @@ def test_who_is_told_to_wait_is_told_so(tenant: Rest, database: Database) -> Non
 def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:
     for command in (LOSS, ASIDE):
         record(database.engine, replace(command, level=2), EDGE, "edge-c1-2")
-    for name in ("treeline_losses_unacknowledged", "treeline_set_aside_waiting"):
+    possible = RecordReplacement(
+        cluster="c1",
+        level=2,
+        target=LOSS.target,
+        stream=LOSS.stream,
+        incarnation=2,
+        partitions=((7, 5, 0),),
+    )
+    record(database.engine, possible, EDGE, "edge-c1-2")
+    names = (
+        "treeline_losses_unacknowledged",
+        "treeline_possible_losses_unacknowledged",
+        "treeline_set_aside_waiting",
+    )
+    for name in names:
         assert value(tenant, name, source="c1", level="2") == 1
         assert value(tenant, name, source="c2", level="2") == 0
     assert value(tenant, "treeline_lease_held", lease="reconcile") == 0

@@ -8,7 +8,7 @@ import pytest
 
 from backend.changes import edge_losses as changes
 from backend.deciders import EDGE
-from backend.domain.edge_losses import RecordLoss, SetAside
+from backend.domain.edge_losses import RecordLoss, RecordReplacement, SetAside
 from backend.domain.errors import StateConflict
 from backend.tracing.replay import Replay
 from tests.database_fixture import Database
@@ -32,7 +32,7 @@ ASIDE = SetAside(
 REPLAY = f"/losses/-replay?id={ASIDE.id}"
 
 
-def lose(database: Database, first: int, last: int | None) -> None:
+def lose(database: Database, first: int, last: int) -> None:
     command = RecordLoss(
         cluster="c1",
         level=2,
@@ -43,6 +43,18 @@ def lose(database: Database, first: int, last: int | None) -> None:
         last_offset=last,
         reason="retention took them",
         incarnation=1,
+    )
+    record(database, command, EDGE, "edge-c1-2")
+
+
+def make_anew(database: Database, incarnation: int, at_least: int) -> None:
+    command = RecordReplacement(
+        cluster="c1",
+        level=2,
+        target="c2",
+        stream=ORDERS,
+        incarnation=incarnation,
+        partitions=((0, 50, 0), (1, 50, at_least)),
     )
     record(database, command, EDGE, "edge-c1-2")
 
@@ -75,16 +87,37 @@ def test_losses_are_taken_note_of_by_the_distributors_name(
     wrong = operator.client.post(address, data={**sent, "confirm": "c1"})
     assert wrong.status_code == 422 and "type c1:2" in said(wrong)
     # What came since the preview is not taken note of unseen.
-    lose(database, 30, None)
+    make_anew(database, 2, 0)
     late = operator.client.post(address, data={**sent, "confirm": "c1:2"})
     assert late.status_code == 412 and "c1:2 has lost more since you looked" in said(late)
     preview = operator.client.post(address, data={**hidden(late), "step": "preview"})
-    assert "nobody knows how many records" in said(preview)
+    assert "at least 10 records" in said(preview)
     sent = {**hidden(preview), "step": "confirm", "confirm": "c1:2"}
     for _ in range(2):
         assert operator.client.post(address, data=sent).headers["location"] == PAGE
     assert all(each["acknowledged"] for each in acme.rest.ok("GET", "/losses")["items"])
     assert "no distributor is degraded" in said(operator.get(PAGE)) and "yes" in said(operator.get(PAGE))
+
+
+def test_of_a_topic_made_anew_is_said_what_is_known_and_what_is_only_possible(
+    acme: Console, operator: Visitor, database: Database
+) -> None:
+    make_anew(database, 2, 0)
+    page = said(operator.get(PAGE))
+    assert "c1:2 may have lost records of 2 partitions; none is known to be missing." in page
+    assert "nothing that was seen of the former one is missing" in page
+    assert "from offset 50 on, if anything, is gone" in page
+    make_anew(database, 3, 7)
+    page = said(operator.get(PAGE))
+    assert "c1:2 lost 4 ranges: at least 7 records." in page
+    assert "7 offsets of the former one, from 50 on, were seen and not copied" in page
+    found = acme.rest.ok("GET", "/losses")["items"]
+    assert [(each["partition"], each["last_offset"], each["at_least"]) for each in found] == [
+        (0, None, 0),
+        (1, None, 0),
+        (0, None, 0),
+        (1, None, 7),
+    ]
 
 
 def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(

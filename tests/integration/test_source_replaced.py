@@ -1,0 +1,98 @@
+"""A source's topic is deleted and made anew: what may be lost with the former one is told, and how certain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from backend.domain import origin
+from backend.domain.former_topic import Unread
+from backend.kafka import seen_ends
+from tests.eventually import eventually
+from tests.integration.test_copy_session import Pair, drain, numbered, pair
+from tests.kafka import DEADLINE_SECONDS, create_topic, topics
+
+__all__ = ["pair"]
+
+
+def make_anew(pair: Pair) -> None:
+    admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
+    admin.delete_topics([pair.topic])[pair.topic].result(DEADLINE_SECONDS)
+    eventually(lambda: pair.topic not in topics(pair.servers[pair.a]), "the topic is gone")
+    create_topic(pair.servers[pair.a], pair.topic, 2)
+
+
+def planned(pair: Pair, incarnation: int = 1):
+    """The plan with the topic's id, as the reconcile loop records it."""
+    admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
+    found = admin.describe_topics(TopicCollection([pair.topic]))[pair.topic].result(DEADLINE_SECONDS)
+    plan = pair.plan()
+    (stream,) = plan.streams
+    births = dict.fromkeys(stream.births, ((0, incarnation),))
+    return replace(plan, streams=(replace(stream, births=births, source_topic_id=str(found.topic_id)),))
+
+
+def read_the_new_topic(pair: Pair) -> None:
+    """Twice, as after a kill: whoever begins again before it has committed a position tells the same."""
+    for _ in range(2):
+        pair.session(plan=planned(pair, 2)).close()
+    pair.produce([{"value": b"new", "partition": 0}])
+    session = pair.session(plan=planned(pair, 2))
+    drain(session)
+    assert not session.troubles()
+    session.close()
+    told = len(pair.replaced)
+    pair.session(plan=planned(pair, 2)).close()
+    assert len(pair.replaced) == told, "a unit that reads the new topic has told it"
+
+
+def told(pair: Pair) -> dict[int, Unread]:
+    assert not pair.lost
+    (first, *others) = pair.replaced
+    assert all(each == first for each in others)
+    assert (first.stream, first.incarnation) == (pair.stream, 2)
+    return dict(first.unread)
+
+
+def test_of_a_topic_that_was_copied_whole_nothing_is_told_as_lost_for_certain(pair):
+    pair.produce(numbered(10))
+    pair.copy_until_idle()
+    make_anew(pair)
+    read_the_new_topic(pair)
+    assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
+    assert len(pair.copied()) == 11
+    assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
+
+
+def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monkeypatch):
+    monkeypatch.setattr(seen_ends, "_ASK_SECONDS", -1.0)
+    pair.produce(numbered(10))
+    plan = planned(pair)
+    session = pair.session(plan=plan)
+    drain(session)
+    pair.produce([{"value": b"waits", "partition": 0} for _ in range(7)])
+    eventually(lambda: session.rest() or pair.seen_ends.of(pair.stream, 0) == (1, 12), "seven are seen to wait")
+    make_anew(pair)
+    pair.produce([{"value": b"another topic's", "partition": 0} for _ in range(40)])
+    for _ in range(3):
+        session.rest()
+    session.close()
+    read_the_new_topic(pair)
+    assert told(pair) == {
+        0: Unread(first_offset=5, at_least=7),
+        1: Unread(first_offset=5, at_least=0),
+    }
+    assert len(pair.copied()) == 10 + 41
+
+
+def test_a_unit_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
+    pair.produce(numbered(10))
+    pair.copy_until_idle()
+    make_anew(pair)
+    plan = planned(pair, 2)
+    # Another bucket copied, as if there had been more of them before.
+    later = replace(plan, unit=replace(plan.unit, bucket=1), inbound_groups=(plan.unit.kafka_name,))
+    pair.session(plan=later).close()
+    assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
