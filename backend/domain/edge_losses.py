@@ -73,7 +73,7 @@ class SourceReplaced(Event, name="SourceReplaced", version=1):
     """Of the new topic."""
     partitions: tuple[tuple[int, int, int], ...]
     """Partition; offset in the former log before which the target has everything; how many offsets from there on
-    were seen and not copied. What was written behind them and never seen, if anything, is gone, too."""
+    were seen and not read. What was written behind them and never seen, if anything, is gone, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +177,10 @@ def replacement_id(event: RecordReplacement | SourceReplaced, partition: int) ->
 def replacement_reason(first_offset: int, at_least: int) -> str:
     """Say in words what is known of one partition of a former topic, and what is not."""
     if at_least:
-        seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen and not copied"
+        seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen and not read"
         return f"the topic was made anew; {seen}, and what was written behind them, if anything, is gone, too"
     return (
-        "the topic was made anew; nothing that was seen of the former one is missing, but what was written to it "
+        "the topic was made anew; nothing of the former one is known to be missing, but what was written to it "
         f"from offset {first_offset} on, if anything, is gone"
     )
 

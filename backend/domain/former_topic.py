@@ -32,7 +32,7 @@ class Unread:
     first_offset: int
     """Before it, the target has everything that the edge carries."""
     at_least: int
-    """So many offsets, from there on, were seen and not copied; 0 if it is only possible that records are lost."""
+    """So many offsets, from there on, were seen and not read; 0 if it is only possible that records are lost."""
 
 
 def unread(

@@ -312,6 +312,7 @@ class CopySession:
             raise copy_failed(f"{self._where}: resting", error) from error
 
     def _keep_positions(self) -> None:
+        self._knowledge.seen_ends.drop_reached(self._progress.items())
         if time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
             self._commit_skipped()
 
@@ -353,11 +354,10 @@ class CopySession:
 
     def _ends(self, places: Iterable[Place]) -> list[End]:
         """Position and end of partitions, as far as the last fetch or question knew the end."""
-        known = ((place[1], self._progress[place], self._source.end(place)) for place in places)
-        streams = self._streams
-        return [
-            (streams[p.stream], at, p.source.position or 0, end) for at, p, end in known if p.stream in streams
+        rows = [
+            (place, self._progress[place]) for place in places if self._progress[place].stream in self._streams
         ]
+        return [(self._streams[p.stream], at[1], p.source.position or 0, self._source.end(at)) for at, p in rows]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
         """Checkpoints of the source's partitions (stream, partition, checkpoint) since the last call."""

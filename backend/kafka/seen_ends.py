@@ -19,7 +19,8 @@ from backend.domain.former_topic import SeenEnd
 from backend.kafka.alive import Alive
 from backend.kafka.copy_clients import open_admin
 from backend.kafka.errors import CopyFailed
-from backend.kafka.source import Source
+from backend.kafka.record_loop import Progress
+from backend.kafka.source import Place, Source
 from backend.kafka.topic_ids import TopicIds
 
 _MOST_CHECKED_STREAMS = 250
@@ -30,7 +31,10 @@ End = tuple[StreamOnEdge, int, int, int]
 
 
 class SeenEnds:
-    """One unit's, whatever sessions it has; used by its thread. Holds partitions with something to copy only."""
+    """One unit's, whatever sessions it has; used by its thread. Holds partitions with something to copy only.
+
+    A single offset behind a position is not taken for that: it may be the mark that ends a transaction.
+    """
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, int], SeenEnd] = {}
@@ -42,7 +46,7 @@ class SeenEnds:
     def note(self, ends: Iterable[End]) -> None:
         """Note ends of topics that are known to have been the planned ones when the ends were seen."""
         for row, partition, position, end in ends:
-            if end > position:
+            if end > position + 1:
                 self._ends[row.stream, partition] = (row.births[partition][-1][1], end)
             else:
                 self._ends.pop((row.stream, partition), None)
@@ -52,10 +56,11 @@ class SeenEnds:
         news = [
             (row, partition, position, end)
             for row, partition, position, end in ends
-            if end > position and self._ends.get((row.stream, partition)) != (row.births[partition][-1][1], end)
+            if end > position + 1 and self.of(row.stream, partition) != (row.births[partition][-1][1], end)
         ]
         streams = {row.stream: row for row, *_ in news}
-        checked = sorted(streams, key=self._is_noted)[:_MOST_CHECKED_STREAMS]
+        noted = {stream for stream, _ in self._ends}
+        checked = sorted(streams, key=lambda name: name in noted)[:_MOST_CHECKED_STREAMS]
         try:
             # The target is asked when something is copied to it.
             topic_ids.check(plan, [replace(streams[name], target_topic_id=None) for name in checked])
@@ -63,8 +68,12 @@ class SeenEnds:
             return  # nobody answers, or it is another topic: what was noted before stands
         self.note(each for each in news if each[0].stream in checked)
 
-    def _is_noted(self, stream: str) -> bool:
-        return any(name == stream for name, _ in self._ends)
+    def drop_reached(self, positions: Iterable[tuple[Place, Progress]]) -> None:
+        """Forget ends that were reached without a record: behind the last one were only marks of transactions."""
+        for (_, partition), progress in positions if self._ends else ():
+            key = (progress.stream, partition)
+            if key in self._ends and (progress.source.position or 0) >= self._ends[key][1]:
+                del self._ends[key]
 
 
 class AskedEnds:

@@ -72,9 +72,9 @@ class Lost:
         )
         if not known:
             return f"may have lost records of {counted(partitions, 'partition')}; none is known to be missing"
-        records = counted(known, "record")
         exact = all(row.last_offset is not None for row in self.ranges)
-        return f"lost {counted(len(self.ranges), 'range')}: {records if exact else f'at least {records}'}"
+        records = counted(known, "record") if exact else f"at least {counted(known, 'offset')}"
+        return f"lost {counted(len(self.ranges), 'range')}: {records}"
 
 
 def _open(rows: list[LossRow]) -> list[Lost]:

@@ -192,7 +192,7 @@ def _missing(partitions: object) -> str:
     """What a target lacks of a former topic, as far as that is known."""
     rows = partitions if isinstance(partitions, list) else []
     offsets = sum(row[2] for row in rows if isinstance(row, list) and len(row) == 3)
-    seen = f"lacks {counted(offsets, 'offset')} that were seen" if offsets else "lacks nothing that was seen"
+    seen = f"lacks {counted(offsets, 'offset')} that were seen" if offsets else "lacks nothing that is known"
     return f"{seen}; what was written after the last look, if anything, is gone"
 
 

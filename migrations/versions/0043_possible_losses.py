@@ -1,4 +1,4 @@
-"""Losses say how many offsets are known to be lost: none where a topic was made anew and nothing was seen to be missing."""
+"""Losses say how many offsets are known to be lost: of topics made anew often none."""
 
 from __future__ import annotations
 

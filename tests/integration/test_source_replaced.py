@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from backend.domain import origin
 from backend.domain.former_topic import Unread
-from backend.kafka import seen_ends
+from backend.kafka import positions, seen_ends
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, drain, numbered, pair
 from tests.kafka import DEADLINE_SECONDS, create_topic, topics
@@ -41,6 +41,13 @@ def read_the_new_topic(pair: Pair) -> None:
     pair.produce([{"value": b"new", "partition": 0}])
     session = pair.session(plan=planned(pair, 2))
     drain(session)
+
+    def saved():
+        session.copy_batch(0.2)
+        marks = positions.read_all(pair.servers[pair.b], {}, [session._plan.unit.kafka_name]).values()
+        return all(mark.incarnation == 2 for each in marks for mark in each)
+
+    eventually(saved, "positions in the new topic are saved")
     assert not session.troubles()
     session.close()
     told = len(pair.replaced)
@@ -64,6 +71,26 @@ def test_of_a_topic_that_was_copied_whole_nothing_is_told_as_lost_for_certain(pa
     assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
     assert len(pair.copied()) == 11
     assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
+
+
+def test_marks_of_transactions_and_aborted_records_are_not_told_as_lost_for_certain(pair):
+    producer = Producer({"bootstrap.servers": pair.servers[pair.a], "transactional.id": pair.mark})
+    producer.init_transactions(DEADLINE_SECONDS)
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        for value in (b"1", b"2", b"3"):
+            producer.produce(pair.topic, value, partition=0)
+        producer.flush(DEADLINE_SECONDS)
+        end(DEADLINE_SECONDS)
+    session = pair.session(plan=planned(pair))
+    drain(session)
+    eventually(lambda: session.copy_batch(0.2) == 0, "the end is read")
+    assert pair.seen_ends.of(pair.stream, 0) is None
+    session.close()
+    make_anew(pair)
+    read_the_new_topic(pair)
+    assert {each.at_least for each in told(pair).values()} == {0}
+    assert len(pair.copied()) == 4
 
 
 def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monkeypatch):

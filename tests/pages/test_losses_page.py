@@ -91,7 +91,7 @@ def test_losses_are_taken_note_of_by_the_distributors_name(
     late = operator.client.post(address, data={**sent, "confirm": "c1:2"})
     assert late.status_code == 412 and "c1:2 has lost more since you looked" in said(late)
     preview = operator.client.post(address, data={**hidden(late), "step": "preview"})
-    assert "at least 10 records" in said(preview)
+    assert "at least 10 offsets" in said(preview)
     sent = {**hidden(preview), "step": "confirm", "confirm": "c1:2"}
     for _ in range(2):
         assert operator.client.post(address, data=sent).headers["location"] == PAGE
@@ -105,12 +105,12 @@ def test_of_a_topic_made_anew_is_said_what_is_known_and_what_is_only_possible(
     make_anew(database, 2, 0)
     page = said(operator.get(PAGE))
     assert "c1:2 may have lost records of 2 partitions; none is known to be missing." in page
-    assert "nothing that was seen of the former one is missing" in page
+    assert "nothing of the former one is known to be missing" in page
     assert "from offset 50 on, if anything, is gone" in page
     make_anew(database, 3, 7)
     page = said(operator.get(PAGE))
-    assert "c1:2 lost 4 ranges: at least 7 records." in page
-    assert "7 offsets of the former one, from 50 on, were seen and not copied" in page
+    assert "c1:2 lost 4 ranges: at least 7 offsets." in page
+    assert "7 offsets of the former one, from 50 on, were seen and not read" in page
     found = acme.rest.ok("GET", "/losses")["items"]
     assert [(each["partition"], each["last_offset"], each["at_least"]) for each in found] == [
         (0, None, 0),

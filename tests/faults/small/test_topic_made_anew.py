@@ -93,3 +93,11 @@ def test_a_sources_new_topic_is_not_taken_for_the_old_one_however_fast_it_grows(
     eventually(lambda: two.recorded("cluster-1"), "the new topic is recorded", 0.3)
     eventually(lambda: set(two.values("cluster-2")) >= set(new), "the new ones arrived", 0.5)
     assert two.values("cluster-2") == sorted(new + old)
+    told = [each for each in two.rest.ok("GET", "/losses")["items"] if each["stream"].endswith(two.stream)]
+    # Nothing is known to be lost; that nothing was written after the last look, nobody can know.
+    assert {(each["partition"], each["first_offset"], each["at_least"]) for each in told} == {
+        (0, 50, 0),
+        (1, 50, 0),
+    }
+    assert {each["target"] for each in told} == {"cluster-2"}, "what comes to the new topic again is no loss"
+    assert two.rest.ok("POST", "/losses/acknowledge", {"cluster": "cluster-1", "level": 1})
