@@ -6,6 +6,7 @@ A declaration stands in the OpenAPI as `x-treeline-needs`. A route without one i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -16,6 +17,7 @@ from backend.api.services import Services
 from backend.callers import UNGUESSABLE_CHARACTERS, is_token
 from backend.domain.access import ADMIN, Action, Caller, may_somewhere, refusal
 from backend.domain.errors import DomainError, NotFound
+from backend.eventlog.faults import DatabaseUnavailable
 from backend.queries.callers import caller_of_session, caller_of_token
 from backend.queries.login import keep_session
 from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
@@ -74,7 +76,9 @@ def find_caller(
         if found is None and session:
             found = caller_of_session(connection, session)
             if found is not None and uses_session:
-                keep_session(connection, session, services.config.session_idle)
+                # While nothing can be written (a full disk, a standby) there is still something to read.
+                with suppress(DatabaseUnavailable):
+                    keep_session(connection, session, services.config.session_idle)
     return found
 
 

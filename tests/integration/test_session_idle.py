@@ -75,6 +75,23 @@ def test_use_does_not_keep_a_session_beyond_its_life(rest: Rest, database: Datab
     assert _left(database, session) <= timedelta(minutes=30)
 
 
+_FULL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER full_disk BEFORE UPDATE ON sessions FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
+"""
+
+
+def test_while_a_use_cannot_be_written_down_its_session_still_reads(
+    rest: Rest, database: Database, session: str
+) -> None:
+    with database.owner.begin() as connection:
+        connection.execute(sa.text(_FULL))
+    before = _left(database, session)
+    assert _asked(rest, session) == 200
+    assert _left(database, session) <= before
+
+
 @pytest.mark.parametrize(
     ("cookies", "secure", "found"),
     [
