@@ -66,7 +66,8 @@ def test_a_broker_holds_ten_thousand_partitions_and_one_without_memory_says_so(
     for number in topics:
         if place.process(lacking)["last_end"]:
             break
-        with contextlib.suppress(KafkaException):  # it ends in the middle of it
+        # It ends in the middle of it: a request is refused, or waited for in vain.
+        with contextlib.suppress(KafkaException, TimeoutError):
             fill(place.bootstrap_servers("cluster-2"), range(number, number + 1), 20.0)
     eventually(lambda: place.process(lacking)["last_end"], "the broker with 128 MB of heap has ended")
     reason = "ended: out of memory; heap 128 MB; raise `heap_mb` of cluster-2 in the estate file"
