@@ -17,7 +17,8 @@ PRODUCERS, STORE, BROKER, COMMITTED, GAP = 38, 58, 126, 112, 8
 """Heights of rows."""
 WIDTH = 308
 _CUT, _EDGE = 30, 12
-_PITCH, _LEAST_LABELLED = 96, 92
+PITCH = 98
+"""From an arrow to the next where there is room for labels: 12 characters, and the number of the next arrow."""
 _CHARACTERS, _LINES = 12, 3
 _LINE, _HEAD = 14, 7
 _NOBODY = 0
@@ -105,7 +106,7 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
     cuts = [_cut(_EDGE + _CUT * at, one, other, middle) for at, (one, other) in enumerate(frame["cut"])]
     messages, drawn = frame["messages"][:_MOST_MESSAGES], cuts[:_MOST_CUTS]
     left = _EDGE + _CUT * len(drawn)
-    pitch = min(_PITCH, (WIDTH - left) // max(len(messages), 1))
+    pitch = min(PITCH, (WIDTH - left) // max(len(messages), 1))
     return Wires(
         height=top + COMMITTED,
         messages=[
@@ -134,7 +135,7 @@ def _cut(x: int, one: int, other: int, middle: Callable[[int], int]) -> Cut:
 def _wire(
     number: int, x: int, pitch: int, ends: tuple[int, int], what: str, lanes: Sequence[tuple[int, int]]
 ) -> Wire:
-    lines = wrapped(what, _CHARACTERS, _LINES) if pitch >= _LEAST_LABELLED else ()
+    lines = wrapped(what, _CHARACTERS, _LINES) if pitch == PITCH else ()
     middle = _within_a_lane(ends, lanes)
     first = middle - _LINE * (len(lines) - 1) // 2 + 4
     label = [(first + _LINE * at, line) for at, line in enumerate(lines)]

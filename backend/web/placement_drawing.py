@@ -277,12 +277,13 @@ def _topics(columns: Sequence[Column], cell: int) -> list[Band]:
     found = []
     for topic, group in groupby(range(len(columns)), lambda at: columns[at].topic):
         some = list(group)
-        name = "several topics" if topic is None else topic
+        shown = "several topics" if topic is None else topic
+        name = topic or f"{columns[some[0]].first[0]} to {columns[some[-1]].last[0]}"
         length = len(some) * cell - 2
         # Names of topics begin alike: a few letters would say nothing. The whole one is told to who points at it.
         fits = int((length - _LABEL_GAP) / _WIDE_CHARACTER)
-        is_told = len(name) <= fits or fits >= _LEAST_OF_A_NAME
-        found.append(Band(some[0] * cell, length, shortened(name, fits) if is_told else "", name))
+        is_told = len(shown) <= fits or fits >= _LEAST_OF_A_NAME
+        found.append(Band(some[0] * cell, length, shortened(shown, fits) if is_told else "", name))
     return found
 
 

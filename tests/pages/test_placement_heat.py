@@ -223,3 +223,9 @@ def test_a_cluster_without_partitions_and_a_plan_of_another_version_have_a_view(
     )
     assert empty.drawing is None
     assert {each.value for each in empty.figures} == {"–"}
+
+
+def test_columns_of_several_topics_say_which_where_they_are_pointed_at() -> None:
+    many = [partition(f"topic-{number:04}", 0, 1, 2) for number in range(5_000)]
+    drawing = draw(heat(compare({"brokers": brokers("x", "y"), "partitions": many}, {"partitions": many})))
+    assert [(band.label, band.name) for band in drawing.topics] == [("several topics", "topic-0000 to topic-4999")]
