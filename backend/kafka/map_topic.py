@@ -52,7 +52,9 @@ class MapPublisher:
                 self._producer.poll(0)
             left = self._producer.flush(_FLUSH_SECONDS)
         except (BufferError, KafkaException) as error:
-            raise KafkaCallFailed(sentence(error)) from error
+            # What failed first is the cause; after it the producer may take nothing more.
+            reason = str(failed[0].str()) if failed else sentence(error)
+            raise KafkaCallFailed(f"{self._cluster}: {self._topic}: {reason}") from error
         if failed or left:
             reason = str(failed[0].str()) if failed else f"{left} records were not acknowledged"
             raise KafkaCallFailed(f"{self._cluster}: {self._topic}: {reason}")
