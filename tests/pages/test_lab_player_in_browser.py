@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from backend.replication_lab.drills import drill
+from backend.replication_lab.scenarios import SCENARIOS
+from backend.web.lab_wires import PITCH, wires_of
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 
@@ -18,6 +21,30 @@ LOSS = "/drills/replication/hw-truncation-loss"
 OVERFULL = """() => [...document.querySelectorAll(".lane")]
   .filter((each) => each.scrollHeight > each.clientHeight || each.scrollWidth > each.clientWidth)
   .map((each) => each.innerText)"""
+# Labels of arrows that lie on something: on an edge of a lane, an arrow, its number, a cut, or another label.
+COVERED = """() => {
+  const stage = document.querySelector(".stage").getBoundingClientRect();
+  const all = (selector) => [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect());
+  const [labels, lanes] = [[...document.querySelectorAll(".wires .label")], all(".lane")];
+  const meets = (one, other) =>
+    one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+  return labels.filter((each) => {
+    const at = each.getBoundingClientRect();
+    const others = labels.filter((other) => other !== each).map((other) => {
+      const box = other.getBoundingClientRect();
+      return { left: box.left, right: box.right, top: box.top + 2, bottom: box.bottom - 2 };
+    });
+    const lines = [...all(".wire .shaft, .wire .head, .wire circle, .cut path, .cut circle"), ...others];
+    return at.right > stage.right || lines.some((line) => meets(at, line))
+      || lanes.some(({ top, bottom }) => [top, bottom].some((edge) => at.top + 2 < edge && edge < at.bottom - 2));
+  }).map((each) => each.textContent);
+}"""
+WIDEST = """(lines) => Math.max(...lines.map((line) => {
+  const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+  text.textContent = line;
+  document.querySelector(".wires").append(text);
+  return text.getComputedTextLength();
+}))"""
 MIDDLES = """() => [...document.querySelectorAll(".lane")].map((each) => each.offsetTop + each.offsetHeight / 2)"""
 
 
@@ -118,6 +145,31 @@ def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
         middles = set(page.evaluate(MIDDLES))
         ends = page.locator(".wire .from").evaluate_all("all => all.map((each) => +each.getAttribute('cy'))")
         assert set(ends) <= middles, path
+
+
+def test_no_label_of_an_arrow_lies_on_anything(console: Console, open_page: Callable[..., Page]) -> None:
+    page = open_page(console, "/drills")
+    for path in (
+        "/drills/replication/log-divergence?mode=fixed&step=4",
+        "/drills/replication/log-divergence?step=18",
+        f"{LOSS}?step=8",
+        "/drills/replication/two-leaders?step=14",
+    ):
+        page.goto(f"{console.url}{path}")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        expect(page.locator(".wires .label").first).to_be_visible()
+        assert page.evaluate(COVERED) == [], path
+    lines = {
+        line
+        for name in SCENARIOS
+        for mode in ("faithful", "fixed")
+        for moment in drill(name, mode, 1, with_frames=True).moments
+        for wire in wires_of(moment.frame).messages
+        for _, line in wire.label
+    }
+    assert len(lines) > 100
+    # Beside an arrow 12 pixels are left free, and 8 are of the next one's number.
+    assert page.evaluate(WIDEST, sorted(lines)) <= PITCH - 12 - 8
 
 
 @pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery

@@ -45,6 +45,14 @@ def taken(page: Page, name: str, folder: Path | None) -> None:
     page.set_viewport_size(WIDE)
 
 
+def starts_without_scrolling(page: Page) -> None:
+    """The button that starts the planned switch is seen as soon as the plan is, on windows of usual sizes."""
+    for size in (ViewportSize(width=1440, height=900), ViewportSize(width=1280, height=800)):
+        page.set_viewport_size(size)
+        box = page.locator("#start button").bounding_box()
+        assert box is not None and box["y"] + box["height"] <= size["height"], (size, box)
+
+
 @pytest.fixture
 def folder() -> Path | None:
     """Where all pictures go; None, as each takes its time, where nobody asks for them."""
@@ -66,8 +74,10 @@ def test_plans(
     client(database, "billing-1", role="consumer")
     with clusters_say(monkeypatch):
         page = open_page(acme, PLAN)
+        starts_without_scrolling(page)
         taken(page, "switch-plan", folder)
         page.goto(f"{acme.url}{PLAN}&mode=emergency&who=acme")
+        starts_without_scrolling(page)
         taken(page, "switch-emergency", folder)
     page = open_page(acme, "/switches/plan?from=c3&to=c1")
     taken(page, "switch-blocked", folder)
