@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -9,10 +10,10 @@ from sqlalchemy import Connection
 
 from backend.domain import tree_shape
 from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
-from backend.domain.replica_defaults import AUTOMATIC_MINIMUM
+from backend.domain.replica_defaults import AUTOMATIC_MINIMUM, ReplicaDefaults, replicas_for
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
 from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES, INTERNAL_REPLICAS
-from backend.queries.clusters import ClusterRow, list_clusters
+from backend.queries.clusters import ClusterRow, defaults_before, list_clusters
 from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_deleted, list_streams
@@ -48,7 +49,8 @@ def position(connection: Connection) -> int:
 
 def read(connection: Connection, settings: Settings) -> Wanted:
     """The desired state as of now."""
-    topics = [topic for row in list_streams(connection) for topic in _of_stream(row)]
+    before = defaults_before(connection)
+    topics = [topic for row in list_streams(connection) for topic in _of_stream(row, before)]
     deleted = [
         UnwantedTopic(
             stream=row.stream,
@@ -62,7 +64,7 @@ def read(connection: Connection, settings: Settings) -> Wanted:
     return Wanted(list_clusters(connection), topics + _internal(connection, settings), deleted)
 
 
-def _of_stream(row: StreamRow) -> list[WantedTopic]:
+def _of_stream(row: StreamRow, before: Mapping[str, ReplicaDefaults]) -> list[WantedTopic]:
     return [
         WantedTopic(
             stream=row.stream,
@@ -72,6 +74,9 @@ def _of_stream(row: StreamRow) -> list[WantedTopic]:
             replication_factor=row.replicas[cluster].factor,
             min_insync_replicas=row.replicas[cluster].minimum,
             leaves_one=row.replicas[cluster].leaves_one,
+            replicas_before=replicas_for(row.replication_factor, row.min_insync_replicas, before[cluster])
+            if cluster in before
+            else None,
             config=declared_config(row),
             released=frozenset(row.released),
             revision=row.revision,

@@ -42,6 +42,8 @@ class WantedTopic:
     """The reason that is recorded for its not being applied, or not being set back."""
     recorded_factor: int | None = None
     """Replicas that it has by the log; None if none are recorded, or for an internal stream."""
+    replicas_before: Replicas | None = None
+    """By the cluster's default replicas before they were last set; None if they never were."""
     released: frozenset[str] = frozenset()
     """Settings that an earlier declaration had and this one has not: they go back to the cluster's defaults when
     this one is applied, and are the topic's owner's from then on."""
@@ -256,7 +258,7 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
     changes = differing(config, present.config)
     as_recorded = wanted.applied and wanted.topic_id == present.topic_id
     # What a placement has changed is no drift: the minimum follows, and the log hears of it.
-    moved = wanted.recorded_factor not in (None, factor)
+    moved = wanted.recorded_factor not in (None, factor) or _follows_defaults(wanted, present, changes, factor)
     if as_recorded and changes and not moved:
         found = {name: present.config.get(name, "") for name in changes}
         return [RestoreTopic(wanted=wanted, found=found, config=changes)]
@@ -272,6 +274,13 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
             reset=reset,
         )
     ]
+
+
+def _follows_defaults(wanted: WantedTopic, present: SeenTopic, changes: Mapping[str, str], factor: int) -> bool:
+    """Return whether all that differs is the minimum that the defaults before the last ones gave."""
+    if wanted.replicas_before is None or present.config is None or changes.keys() != {"min.insync.replicas"}:
+        return False
+    return present.config.get("min.insync.replicas") == str(wanted.replicas_before.minimum_of(factor))
 
 
 def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:

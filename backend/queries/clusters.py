@@ -107,6 +107,18 @@ def known_kafka_clusters(connection: Connection) -> dict[str, str]:
     return {row.kafka_cluster_id: row.name for row in list_clusters(connection) if row.kafka_cluster_id}
 
 
+def defaults_before(connection: Connection) -> dict[str, ReplicaDefaults]:
+    """Return the default replicas that clusters had before they were last set, of those where they were."""
+    since = sa.func.max(clusters.c.valid_from)
+    query = sa.select(clusters.c.name, clusters.c.defaults).group_by(clusters.c.name, clusters.c.defaults)
+    found: dict[str, list[ReplicaDefaults]] = defaultdict(list)
+    for row in connection.execute(query.order_by(since.desc())):
+        defaults = ReplicaDefaults(**row.defaults)
+        if defaults not in found[row.name]:
+            found[row.name].append(defaults)
+    return {name: newest_first[1] for name, newest_first in found.items() if len(newest_first) > 1}
+
+
 def trees_with(connection: Connection, cluster: str) -> tuple[str, ...]:
     """Names of the trees that the cluster is a leaf of."""
     query = sa.select(tree_leaves.c.tree).where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None))

@@ -8,6 +8,7 @@ from backend.domain import cluster
 from backend.domain.cluster import AddCluster, ChangeCluster, ClusterAdded
 from backend.domain.errors import ValueInvalid
 from backend.domain.replica_defaults import ClusterDefaultsSet, ReplicaDefaults, replicas_for
+from backend.domain.steps import AlignTopic, RestoreTopic, SeenCluster, SeenTopic, WantedTopic, topic_steps
 from backend.domain.stream_settings import StreamSettings
 from backend.eventlog.registry import domain_registry
 
@@ -100,3 +101,19 @@ def test_streams_declared_before_keep_the_one_replica_that_they_had():
     event = domain_registry().decode("StreamDeclared", 2, data)
     assert (event.replication_factor, event.min_insync_replicas, event.config) == (1, 1, {})
     assert StreamSettings().replication_factor is None
+
+
+@pytest.mark.parametrize(("found", "expected"), [("2", AlignTopic), ("3", RestoreTopic)])
+def test_a_minimum_that_follows_other_defaults_was_changed_by_nobody(found, expected):
+    before, now = ReplicaDefaults(), ReplicaDefaults(replication_factor=3, min_insync_replicas=1)
+    wanted = replicas_for(None, None, now)
+    topic = WantedTopic(
+        stream="a/b/c/d", cluster="c1", topic="t", partitions=1, replication_factor=wanted.factor, config={},
+        min_insync_replicas=wanted.minimum, leaves_one=wanted.leaves_one, revision=1, applied=True, topic_id="T",
+        recorded_factor=3, replicas_before=replicas_for(None, None, before),
+    )  # fmt: skip
+    seen = SeenTopic(
+        topic_id="T", partitions=1, replication_factor=3, config={"min.insync.replicas": found}, records=1
+    )
+    (step,) = topic_steps([topic], [], {"c1": SeenCluster(kafka_cluster_id="K", brokers=3, topics={"t": seen})})
+    assert isinstance(step, expected) and step.config == {"min.insync.replicas": "1"}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from backend.deciders import CLUSTER
 from backend.domain.cluster import RecordOnline
+from backend.domain.replica_defaults import ReplicaDefaults
+from backend.queries.clusters import defaults_before
+from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import PROD, worker_records
 
@@ -37,3 +40,13 @@ def test_defaults_that_no_topic_could_have_are_refused(tenant: Rest) -> None:
     assert found["errors"][0]["pointer"] == "/defaults/min_insync_replicas"
     more = {"replication_factor": 1, "min_insync_replicas": 2}
     problem(tenant("POST", f"{PROD}/streams", {"name": "orders", **more}), 422, "value-invalid")
+
+
+def test_workers_know_the_defaults_before_they_were_last_set(tenant: Rest, database: Database) -> None:
+    with database.engine.connect() as connection:
+        assert defaults_before(connection) == {}
+    for factor in (2, 1):
+        tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": factor}})
+    worker_records(tenant, RecordOnline(kafka_cluster_id="c1", brokers=3), CLUSTER, "cluster-c1")
+    with database.engine.connect() as connection:
+        assert defaults_before(connection) == {"c1": ReplicaDefaults(replication_factor=2)}
