@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,10 @@ import sqlalchemy as sa
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from backend.api.access import NEEDS, allowed
+from backend.api.access import NEEDS, allowed, find_caller
 from backend.api.app import create_app
 from backend.api.events import _read
-from backend.domain.access import ADMIN, Action
+from backend.domain.access import ADMIN, Action, Caller
 from backend.queries.offset_tables import group_commits
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import RunningPostgres
@@ -219,13 +220,17 @@ def test_lists_hold_nothing_of_other_tenants(callers: dict[str, As], shared: Res
 def test_the_stream_of_events_holds_a_tenants_own_only(callers: dict[str, As], shared: Rest) -> None:
     last = [e for e in shared("GET", "/events?limit=1000").json()["items"] if e["stream"] == f"tenant-{MINE}"][-1]
     services = shared.client.app.state.services  # type: ignore[attr-defined]
-    found = _read(services, Headers({"authorization": f"Bearer {callers['member'].token}"}), 0)
+
+    def by(who: str) -> Callable[[], Caller | None]:
+        return partial(find_caller, services, Headers({"authorization": f"Bearer {callers[who].token}"}), "")
+
+    found = _read(services, by("member"), 0)
     assert found is not None
     page, place = found
     assert {event.stream for event in page} == {f"tenant-{MINE}"}
     assert page[-1].position == last["position"]
     assert place == shared.head()
-    assert _read(services, Headers({"authorization": f"Bearer {callers['nobody'].token}"}), 0) is None
+    assert _read(services, by("nobody"), 0) is None
 
 
 def test_a_taken_technical_name_does_not_tell_whose_it_is(rest: Rest) -> None:
