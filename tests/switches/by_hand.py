@@ -23,7 +23,7 @@ from backend.domain.assignment import Unit
 from backend.domain.stream_records import RecordApplied
 from backend.kafka.copy import CopySession
 from backend.kafka.copy_clients import CopyLimits
-from backend.kafka.knowledge import Gone, Knowledge
+from backend.kafka.knowledge import Gone, Knowledge, Replaced
 from backend.kafka.topics import TopicAdmin
 from backend.settings import Settings
 from tests.database_fixture import Database
@@ -54,6 +54,7 @@ class ByHand:
     streams: list[str] = field(default_factory=list)
     views: list[EstateView] = field(default_factory=list)
     losses: list[Gone] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
     """That distributors have told of."""
 
     def __post_init__(self) -> None:
@@ -153,7 +154,8 @@ class ByHand:
         for letter, level in edges:
             for bucket in range(self.settings.partition_buckets):
                 plan = plans[Unit(self.name(letter), level, bucket)]
-                session = CopySession(plan, LIMITS, knowledge=Knowledge(lost=self.losses.append))
+                knowledge = Knowledge(lost=self.losses.append, replaced=self.replaced.append)
+                session = CopySession(plan, LIMITS, knowledge=knowledge)
                 try:
                     session.open(lambda: True)
                     while session.lag_records() != 0:
