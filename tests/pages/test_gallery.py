@@ -142,6 +142,22 @@ UNTOLD = """[...document.querySelectorAll('main *')].filter(each => {
     && !each.matches('pre, code') && !style.backgroundAttachment.includes('local');
 }).map(each => `${each.localName}#${each.id}.${each.className}`)"""
 
+# Words of the language that go on in the next line; names and code may have to.
+BROKEN = r"""() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.parentElement.checkVisibility() || text.parentElement.closest('code, pre, .code, svg')) continue;
+    for (const word of text.data.matchAll(/(?<![^\s(])[A-Za-z]{2,14}(?![^\s.,:;)])/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) found.push(word[0]);
+    }
+  }
+  return [...new Set(found)];
+}"""
+
 
 def taken(page: Page, picture: Picture) -> list[str]:
     """Look at an open page in both widths, and keep what the documentation has of it; what runs out of it."""
@@ -152,6 +168,7 @@ def taken(page: Page, picture: Picture) -> list[str]:
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > size["width"]:
             wrong.append(f"{picture.way}: {width} of {size['width']} pixels")
+        wrong += [f"{picture.way}: {each} is broken at {size['width']}" for each in page.evaluate(BROKEN)]
         if size is NARROW:
             wrong += [f"{picture.way}: {each} goes on without a shadow" for each in page.evaluate(UNTOLD)]
         if KEPT and ending in picture.looks:

@@ -122,10 +122,10 @@ def test_a_starved_machine_slows_down_and_moves_no_unit(place):
     with Run(place) as run:
         run.flow(2)
         before, told = place.epochs(), fenced()
-        with starved(40):
-            run.flow(30)
+        with starved(100):
+            run.flow(60)
             halfway = copied()
-            run.flow(30)
+            run.flow(60)
             assert copied() > halfway, "records go on flowing"
     passed(run)
     moved = {each for each, epoch in place.epochs().items() if epoch != before.get(each)}
