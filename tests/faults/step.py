@@ -19,9 +19,18 @@ _LOCK = 7_011_953
 
 @contextlib.contextmanager
 def running_batch(place: Place) -> Iterator[None]:
-    """A batch on Spark, as far as anybody can tell: a switch waits for it in `planned`, for some seconds."""
+    """A batch on Spark, as far as anybody can tell: a switch waits for it in `planned`, for some seconds.
+
+    It begins when the estate's own have ended: the first one starts Spark, and a switch would wait for it, too.
+    """
     engine = create_engine(place.database_url())
+
+    def others_run() -> bool:
+        with engine.begin() as connection:
+            return batches.are_running(connection)
+
     try:
+        eventually(lambda: not others_run(), "the batches of the estate's own have ended")
         with contextlib.suppress(DatabaseUnavailable), batches.running(engine) as may:  # killed, its lock is gone
             assert may, "none has to rest"
             yield

@@ -14,10 +14,12 @@ from backend.eventlog.engine import create_engine
 from backend.kafka.map_topic import MapPublisher
 from backend.queries.offset_tables import group_commits, groups_not_followed
 from backend.settings import Settings
+from spark import micro_batch
 from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.kafka import produce, read_all
 from tests.rest_client import RestClient
+from workers import batches
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
@@ -138,19 +140,39 @@ def _place(key):
     return key.group, key.topic, key.partition
 
 
-@pytest.mark.nightly  # a topic that is not there is waited for, twice
-def test_a_log_that_cannot_be_read_leaves_out_itself_alone(translator, estate, stream):
+@pytest.fixture
+def logs(estate, stream):
+    """Of two partitions, the second of which has no topic."""
     name, topics = stream
     produce(estate.bootstrap_servers("cluster-1"), topics["cluster-1"], [{"value": b"x", "partition": 0}] * 20)
-    known = translator._directories.read()
-    logs = []
+    found = []
     for partition, topic in ((0, topics["cluster-1"]), (1, "there-is-none")):
         place = ("cluster-1", f"acme/retail/prod/{name}", partition)
         one = AskedLog(log=place, topic=topic, births=((0, 1),), asked={10}, low=0, end=20)
         one.make_plan(10**6)
-        logs.append(one)
+        found.append(one)
+    return found
+
+
+@pytest.mark.nightly  # a topic that is not there is waited for, twice
+def test_a_log_that_cannot_be_read_leaves_out_itself_alone(translator, logs):
+    known = translator._directories.read()
     assert set(translator._answers(logs, known)) == {(logs[0].log, 10)}
     assert [translator._failures.waits(one.log) for one in logs] == [False, True]
+
+
+@pytest.mark.nightly  # the topic is waited for here, too
+def test_a_batch_that_fails_is_not_tried_in_parts_while_a_switch_waits_for_its_end(translator, logs, monkeypatch):
+    known, tried, run = translator._directories.read(), [], micro_batch.run
+
+    def counted(*args):
+        tried.append(args)
+        return run(*args)
+
+    monkeypatch.setattr(micro_batch, "run", counted)
+    monkeypatch.setattr(batches, "must_rest", lambda connection: len(tried) > 0)
+    assert (translator._answers(logs, known), len(tried)) == ({}, 1)
+    assert not any(translator._failures.waits(one.log) for one in logs), "which of them failed is not known yet"
 
 
 def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(translator, estate, stream):

@@ -79,10 +79,9 @@ class Translator:
         Nothing while clients are held for a switch, or about to be: their last commits are carried over directly,
         and what else was committed can wait for a second better than they can.
         """
-        with self._engine.connect() as connection:
-            if batches.must_rest(connection):
-                self._tell(State.RESTING)
-                return 0
+        if self._must_rest():
+            self._tell(State.RESTING)
+            return 0
         known = self._directories.read()
         if known.position != self._swept_at:
             self._sweep(known)
@@ -95,6 +94,10 @@ class Translator:
         self._clear_up(known)
         self._tell(State.READING_COMMITS if self._logs.waiting().reading else State.IDLE)
         return translated
+
+    def _must_rest(self) -> bool:
+        with self._engine.connect() as connection:
+            return batches.must_rest(connection)
 
     def _translate_unless_held(self, ready: Ready, known: Directory) -> int:
         with batches.running(self._engine) as may_run:
@@ -161,6 +164,8 @@ class Translator:
             log.exception("logs cannot be read", logs=[one.log for one in logs])
             answers: dict[tuple[Log, int], Stand] = {}
             for some in self._apart(logs, known):
+                if self._must_rest():
+                    break  # each try may wait for long, and a switch waits for this batch to end
                 answers |= self._answers(some, known)
             return answers
         for one in logs:

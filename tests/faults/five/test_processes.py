@@ -133,6 +133,21 @@ def test_a_starved_machine_slows_down_and_moves_no_unit(place):
 
 
 @pytest.mark.nightly
+def test_a_worker_that_runs_ever_more_rarely_keeps_its_units(place):
+    """The pauses outgrow the usual length of a lease, as on a machine that has more and more to do."""
+    with Run(place) as run:
+        run.flow(2)
+        before, rarely_run = place.epochs(), max(place.holders())
+        for pause in (3, 4.5, 6, 7.5, 9):
+            place.stop(rarely_run)
+            run.flow(pause)
+            place.go_on(rarely_run)
+            run.flow(1)
+        assert place.epochs() == before, "units that are late are not dead ones"
+    passed(run)
+
+
+@pytest.mark.nightly
 def test_units_run_on_two_workers_at_once(place):
     """Another process believes against all leases that units are its own, and does so again and again."""
     with Run(place) as run:
