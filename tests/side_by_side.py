@@ -22,6 +22,8 @@ FOLDERS_THAT_SHARE = {
     # A switch holds up what is to become of commits, for as long as it holds clients.
     "tests/offsets/": "groups that commit",
     "tests/switches/": "groups that commit",
+    # Its batches on Spark hold up a switch, which waits for their end.
+    "tests/spark/test_translator.py": "groups that commit",
     # It pauses a distributor of the session's estate, and what is paused is in the way of a switch.
     "tests/integration/test_rest_edge_losses.py": "groups that commit",
     "tests/placement_live/": "brokers that may be killed",
