@@ -44,7 +44,7 @@ def test_a_distributor_that_gets_more_partitions_is_cut_into_more_units_while_re
         sent.extend(batch)
 
     send(500)
-    before = entered(rest, "cluster-2")[-1]
+    before = eventually(lambda: entered(rest, "cluster-2"), "the leaf is entered", 0.3)[-1]
     streams = "/tenants/acme/instances/retail/environments/prod/streams"
     rest.ok("POST", streams, {"name": "wide", "partitions": 8 * before})
 
