@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ESTATE ?= estates/unbalanced.yaml
 PYTEST_ARGS ?=
+WORDS ?=
 MINUTES ?= 5
 SEED ?=
 # Side by side; which tests stay together: tests/side_by_side.py. The order is that of the folders: of files sorted by
@@ -30,7 +31,7 @@ FRONTEND := frontend/node_modules/.package-lock.json
 # Programs that start are read as they were compiled the last time, whatever the machine says: tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up down test nightly soak bench lint docs pictures reports wheel install install-dev programs test-programs
+.PHONY: help up down test nightly mutants soak bench lint docs pictures reports wheel install install-dev programs test-programs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ test: install-dev ## Run all tests but the long ones (PYTEST_ARGS=...)
 
 nightly: install-dev ## Run the long tests
 	@$(BIN)/python -m pytest -m nightly $(PYTEST_ARGS)
+
+mutants: install-dev ## Break one promise of the docs after the other and see that tests notice (WORDS=...)
+	@$(BIN)/python -m tests.mutants $(WORDS)
 
 soak: install-dev ## Random faults for MINUTES=5 with SEED=n, then the checker
 	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
