@@ -1,4 +1,4 @@
-"""Fixtures live in plugins beside this file; real PostgreSQL, Redis and Kafka, never a stand-in."""
+"""Fixtures live in plugins beside this file; real PostgreSQL, Valkey and Kafka, never a stand-in."""
 
 import gc
 import os

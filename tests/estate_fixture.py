@@ -125,7 +125,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
     stopped = [
         row
         for row in processes
-        if row["name"].startswith(("kafka:", "postgres", "redis")) and row["state"] != "running"
+        if row["name"].startswith(("kafka:", "postgres", "valkey")) and row["state"] != "running"
     ]
     try:
         if stopped or not processes:

@@ -63,7 +63,7 @@ def up(
     from backend.estate.document import EstateInvalid, read_estate
     from backend.estate.jars import JavaMissing
     from backend.estate.postgres import PostgresMissing
-    from backend.estate.redis_server import RedisMissing
+    from backend.estate.valkey_server import ValkeyMissing
 
     started = time.monotonic()
 
@@ -78,7 +78,7 @@ def up(
         raise _refuse(str(error), 2) from None
     except (boot.AnotherEstateRuns, AddedDoNotFit) as error:
         raise _refuse(str(error), 3) from None
-    except (JavaMissing, PostgresMissing, RedisMissing, boot.StartFailed) as error:
+    except (JavaMissing, PostgresMissing, ValkeyMissing, boot.StartFailed) as error:
         raise _refuse(str(error), 1) from None
     except KeyboardInterrupt:
         raise _refuse(

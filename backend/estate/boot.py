@@ -89,7 +89,7 @@ class Booted:
 def up(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Booted:
     """Boot or resume the estate.
 
-    Raises AnotherEstateRuns, AddedDoNotFit, JavaMissing, PostgresMissing, RedisMissing, StartFailed.
+    Raises AnotherEstateRuns, AddedDoNotFit, JavaMissing, PostgresMissing, ValkeyMissing, StartFailed.
     """
     home.make()
     with command_alone(home, progress):

@@ -19,7 +19,7 @@ from backend.estate.ports import Ports
 from backend.estate.postgres import OWNER, PostgresServer
 from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
 from backend.estate.proxy import TOKEN_VARIABLE
-from backend.estate.redis_server import redis_process
+from backend.estate.valkey_server import valkey_process
 from backend.estate.zone_router import RouterPorts, router_ports, router_processes
 from backend.locations import SETTINGS_FILE_VARIABLE, settings_file
 from backend.settings import settings
@@ -30,7 +30,7 @@ CONTROLLER_PORT = 19291
 INTERNAL_PORT = 19491
 BEHIND_PROXY_PORT = 19691
 POSTGRES_PORT = 15432
-REDIS_PORT = 16379
+VALKEY_PORT = 16379
 PROXY_CONTROL_PORT = 19890
 
 
@@ -50,7 +50,7 @@ class Layout:
     estate: Estate
     api_port: int
     postgres_port: int | None
-    redis_port: int | None
+    valkey_port: int | None
     proxy_control_port: int | None
     brokers: Mapping[str, tuple[BrokerPorts, ...]]  # by cluster, of the estate file
     added: tuple[AddedBroker, ...] = ()
@@ -104,7 +104,7 @@ def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroke
         estate=estate,
         api_port=ports.take("api", API_PORT),
         postgres_port=None if is_given("database_url") else ports.take("postgres", POSTGRES_PORT),
-        redis_port=None if is_given("celery_broker_url") else ports.take("redis", REDIS_PORT),
+        valkey_port=None if is_given("celery_broker_url") else ports.take("valkey", VALKEY_PORT, former="redis"),
         proxy_control_port=ports.take("proxy", PROXY_CONTROL_PORT) if proxied else None,
         brokers=brokers,
         added=tuple(again),
@@ -138,13 +138,13 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
     processes: list[ProcessSpec] = []
     if layout.postgres_port is not None:
         processes.append(_postgres(layout, layout.postgres_port))
-    if layout.redis_port is not None:
+    if layout.valkey_port is not None:
         processes.append(
-            redis_process(
-                folder=layout.data / "redis",
-                port=layout.redis_port,
+            valkey_process(
+                folder=layout.data / "valkey",
+                port=layout.valkey_port,
                 password=layout.home.secret("redis-password"),
-                log=layout.home.log("redis"),
+                log=layout.home.log("valkey"),
             )
         )
     if layout.proxy_control_port is not None:
@@ -276,9 +276,9 @@ def control_plane_environment(layout: Layout) -> dict[str, str]:
         owner = make_url(_owner_url(layout, layout.postgres_port))
         login = owner.set(username=LOGIN, password=home.secret("application-password"))
         environment["TREELINE_DATABASE_URL"] = login.render_as_string(hide_password=False)
-    if layout.redis_port is not None:
+    if layout.valkey_port is not None:
         password = home.secret("redis-password")
-        environment["TREELINE_CELERY_BROKER_URL"] = f"redis://:{password}@127.0.0.1:{layout.redis_port}/0"
+        environment["TREELINE_CELERY_BROKER_URL"] = f"redis://:{password}@127.0.0.1:{layout.valkey_port}/0"
     return environment
 
 

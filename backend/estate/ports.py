@@ -117,9 +117,13 @@ class Ports:
         self.moved: list[tuple[str, int, int]] = []
         """(use, wanted port, port given) where the wanted one was taken."""
 
-    def take(self, use: str, preferred: int | None = None) -> int:
-        """The port that is remembered for this use, else the preferred one, else any spare one; free now."""
-        wanted = self._remembered.get(use, preferred if self._prefer_defaults else None)
+    def take(self, use: str, preferred: int | None = None, *, former: str = "") -> int:
+        """The port that is remembered for this use, else the preferred one, else any spare one; free now.
+
+        `former` is what earlier versions called the use: what they remembered for it counts.
+        """
+        default = preferred if self._prefer_defaults else None
+        wanted = self._remembered.get(use, self._remembered.get(former, default))
         others = self._given.values()
         if wanted is not None and wanted not in others and is_free(wanted) and _claim(wanted, again=True):
             port = wanted

@@ -1,7 +1,7 @@
 """The layout of the running estate, kept below `run/` for the commands that come while it runs.
 
-`layout.json` has the ports, `estate.yaml` what the estate file said when the estate was started: the file itself
-may have changed since, or be gone.
+`layout.json` has the ports (Valkey's is `redis_port`, as in earlier versions), `estate.yaml` what the estate file
+said when the estate was started: the file itself may have changed since, or be gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def save_layout(layout: Layout) -> None:
         "zones": servers_by_zone(layout.router),
         "api_port": layout.api_port,
         "postgres_port": layout.postgres_port,
-        "redis_port": layout.redis_port,
+        "redis_port": layout.valkey_port,
         "proxy_control_port": layout.proxy_control_port,
         "brokers": {name: [asdict(ports) for ports in given] for name, given in layout.brokers.items()},
         "added": [asdict(broker) for broker in layout.added],
@@ -45,7 +45,7 @@ def restore_layout(home: Home) -> Layout:
         estate=read_estate(home.run / "estate.yaml"),
         api_port=saved["api_port"],
         postgres_port=saved["postgres_port"],
-        redis_port=saved["redis_port"],
+        valkey_port=saved["redis_port"],
         proxy_control_port=saved["proxy_control_port"],
         brokers={name: tuple(BrokerPorts(**p) for p in given) for name, given in saved["brokers"].items()},
         added=tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in saved["added"]),

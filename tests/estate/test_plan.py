@@ -55,7 +55,7 @@ def planned(home: Path, estate: Estate) -> tuple[Layout, Plan]:
 def test_processes_are_named_and_wait_for_what_they_need(tmp_path: Path) -> None:
     _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
     after = {spec.name: spec.after for spec in plan.processes}
-    first = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1"]
+    first = ["postgres", "valkey", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1"]
     workers = [f"worker:{name}" for name in ("control", "shifts", "offsets", "schemas")]
     assert list(after) == [*first, "migrate", "api", *workers, "beat"]
     assert after["kafka:cluster-1:1"] == []
@@ -102,7 +102,7 @@ def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkey
     monkeypatch.setenv("TREELINE_CELERY_BROKER_URL", "redis://elsewhere/0")
     settings.cache_clear()
     layout, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
-    assert not {"postgres", "redis"} & {spec.name for spec in plan.processes}
+    assert not {"postgres", "valkey"} & {spec.name for spec in plan.processes}
     # They come to the processes as they came to us.
     assert not {"TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"} & set(control_plane_environment(layout))
 
@@ -142,7 +142,7 @@ def test_the_processes_share_a_key_of_the_homes_for_passwords_unless_one_is_give
     assert layout.home.secret_path("secrets-key").stat().st_mode & 0o077 == 0
     started = {spec.name: spec.environment.get("TREELINE_SECRETS_KEY") for spec in plan.processes}
     assert {started[name] for name in ("api", "worker:control")} == {key}
-    assert {started[name] for name in ("postgres", "redis", "kafka:cluster-1:1")} == {None}
+    assert {started[name] for name in ("postgres", "valkey", "kafka:cluster-1:1")} == {None}
     monkeypatch.setenv("TREELINE_SECRETS_KEY", "g" * 40)
     settings.cache_clear()
     assert "TREELINE_SECRETS_KEY" not in control_plane_environment(layout)

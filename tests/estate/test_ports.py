@@ -50,10 +50,10 @@ def test_a_stranger_on_all_addresses_counts_as_well() -> None:
 
 def test_what_was_given_once_is_given_again(tmp_path: Path) -> None:
     first = Ports(tmp_path / "ports.json", prefer_defaults=False)
-    given = [first.take("api", 8000), first.take("redis", 16379)]
+    given = [first.take("api", 8000), first.take("valkey", 16379)]
     first.remember()
     again = Ports(tmp_path / "ports.json")
-    assert [again.take("api", 8000), again.take("redis", 16379)] == given
+    assert [again.take("api", 8000), again.take("valkey", 16379)] == given
 
 
 def test_two_uses_never_share_a_port(tmp_path: Path) -> None:

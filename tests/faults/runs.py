@@ -114,8 +114,8 @@ class Place:
         self._stopped.discard(pid)
         self.signal(pid, signal.SIGCONT)
 
-    def redis(self) -> Redis:
-        """A client of the estate's Redis."""
+    def valkey(self) -> Redis:
+        """A client of the estate's Valkey."""
         return Redis.from_url(self._environment("TREELINE_CELERY_BROKER_URL"))
 
     def database_url(self) -> str:

@@ -44,7 +44,7 @@ def kill_a_broker(place: Place, rng: Random) -> tuple[str, Undo]:
 
 
 def kill_a_process(place: Place, rng: Random) -> tuple[str, Undo]:
-    return _kill(place, rng.choice(["worker:shifts", "worker:control", "beat", "api", "postgres", "redis"]))
+    return _kill(place, rng.choice(["worker:shifts", "worker:control", "beat", "api", "postgres", "valkey"]))
 
 
 def kill_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
@@ -60,15 +60,15 @@ def stop_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
 
 
 def stop_a_service(place: Place, rng: Random) -> tuple[str, Undo]:
-    name = rng.choice(["redis", "api", "worker:control", *(f"kafka:{name}:1" for name in CLUSTERS)])
+    name = rng.choice(["valkey", "api", "worker:control", *(f"kafka:{name}:1" for name in CLUSTERS)])
     pid = place.pid(name)
     place.stop(pid)
     return f"SIGSTOP of {name}", lambda: place.go_on(pid)
 
 
-def flush_redis(place: Place, rng: Random) -> tuple[str, Undo]:
-    place.redis().flushall()
-    return "FLUSHALL of Redis", nothing
+def flush_valkey(place: Place, rng: Random) -> tuple[str, Undo]:
+    place.valkey().flushall()
+    return "FLUSHALL of Valkey", nothing
 
 
 def break_a_link(place: Place, rng: Random) -> tuple[str, Undo]:
@@ -92,7 +92,7 @@ FAULTS: tuple[Fault, ...] = (
     kill_a_holder,
     stop_a_holder,
     stop_a_service,
-    flush_redis,
+    flush_valkey,
     break_a_link,
     switch_a_target,
     replace_the_tree,

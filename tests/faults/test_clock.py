@@ -63,11 +63,11 @@ def second_worker(place: Place, clock_off: Path, seconds: int) -> Iterator[Calla
 
 @pytest.mark.nightly
 def test_nudges_that_are_delivered_again_while_their_shift_runs(boot_estate):
-    """The visibility timeout is a small part of a shift, so Redis gives every nudge out several times."""
+    """The visibility timeout is a small part of a shift, so Valkey gives every nudge out several times."""
     place = Place(boot_estate(SMALL_ESTATE, visibility_timeout_seconds="2", shift_seconds="200"))
     with Run(place, rate=100) as run:
         # Celery's transport looks for such nudges every 100 s.
         run.flow(110)
         # The reconcile loop keeps one nudge waiting; only those given out again are more.
-        assert place.redis().llen("treeline.shifts") > 1, "no nudge was delivered again"
+        assert place.valkey().llen("treeline.shifts") > 1, "no nudge was delivered again"
     passed(run)

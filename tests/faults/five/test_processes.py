@@ -52,7 +52,7 @@ def test_the_database_is_killed(place):
     passed(run)
 
 
-@pytest.mark.nightly  # so it is with Redis
+@pytest.mark.nightly  # so it is with Valkey
 def test_the_api_is_killed(place):
     with Run(place) as run:
         run.flow(1)
@@ -61,15 +61,15 @@ def test_the_api_is_killed(place):
     passed(run)
 
 
-def test_redis_loses_everything_and_is_killed_and_so_is_the_api(place):
+def test_valkey_loses_everything_and_is_killed_and_so_is_the_api(place):
     with Run(place) as run:
         run.flow(1)
         before = place.epochs()
         place.kill("api")
         run.flow(1)
-        place.redis().flushall()
+        place.valkey().flushall()
         run.flow(2)
-        place.kill("redis")
+        place.kill("valkey")
         run.flow(3)
     passed(run)
     assert place.epochs() == before, "they hold no truth: no unit has a reason to change hands"

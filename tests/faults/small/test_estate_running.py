@@ -25,7 +25,7 @@ from tests.eventually import eventually
 from tests.faults.runs import Place
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
-PROCESSES = ["postgres", "redis", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
+PROCESSES = ["postgres", "valkey", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
              "worker:shifts", "worker:offsets", "worker:schemas", "beat"]  # fmt: skip
 ALONE = ["postgres", "kafka:cluster-1:1", "api"]
 """What all others wait for is killed for itself, the rest at one blow."""
