@@ -255,14 +255,24 @@ def _append(
             producer.produce(topic, value, key, partition=0, on_delivery=delivered, headers=headers)
         left = producer.flush(DELIVERY_SECONDS + 1)
     except (BufferError, KafkaException) as error:
+        # Reports of earlier records may not have been read yet. What failed first is the cause; after it the
+        # producer may take nothing more.
+        producer.poll(0)
+        if failed:
+            raise _refusal(failed) from error
         inner = kafka_error(error)
         raise KafkaCallFailed(sentence(error), inner.code() if inner else None) from error
-    if failed and not any(_may_have_arrived(error) for error in failed):
-        raise KafkaCallFailed(str(failed[0].str()), failed[0].code())
-    if failed or left:
-        reason = str(failed[0].str()) if failed else f"no answer within {DELIVERY_SECONDS:g} s"
-        raise OutcomeUnknown(reason, failed[0].code() if failed else None)
+    if failed:
+        raise _refusal(failed)
+    if left:
+        raise OutcomeUnknown(f"no answer within {DELIVERY_SECONDS:g} s")
     return offsets
+
+
+def _refusal(failed: Sequence[KafkaError]) -> KafkaCallFailed:
+    """Return the error for records that were not delivered, with the reason of the first one."""
+    kind = OutcomeUnknown if any(_may_have_arrived(error) for error in failed) else KafkaCallFailed
+    return kind(str(failed[0].str()), failed[0].code())
 
 
 def _may_have_arrived(error: KafkaError) -> bool:
