@@ -21,6 +21,8 @@ class Beginning:
     """None is the log's beginning."""
     edge: PartitionEdge
     """The state of the decisions there."""
+    own: Position | None
+    """The unit's position in the topic that is there now; None if it has none, or one in a former topic."""
     owed: int | None
     """The first offset of which the target may lack records, if that lies before what the unit has read itself: a
     log that begins behind it has lost some, and no reader will ever notice. None: nothing of that kind."""
@@ -79,4 +81,4 @@ def take_up(
     as_before = own is not None and begin.offset == own.offset
     # To a target that has nothing yet is copied what there is; what was gone before is nobody's loss.
     owed = begin.offset if covered and not as_before else None
-    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, owed, unread)
+    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, own, owed, unread)

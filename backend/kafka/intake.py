@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import former_topic
 from backend.domain.edges import EdgePlan, StreamOnEdge
 from backend.domain.former_topic import Unread
 from backend.domain.marks import Mark, Position
@@ -87,26 +86,22 @@ class Intake:
         self, row: StreamOnEdge, partition: int, held: _Held, largest_request: int
     ) -> tuple[Beginning, Progress]:
         key = (row.target_topic, partition)
-        own = held.own.get(key)
         begin = take_up(
             self._plan,
             row,
             partition,
-            own=own,
+            own=held.own.get(key),
             inbound=held.inbound.get(key, ()),
             checkpoints=held.checkpoints.get((row.stream, partition), ()),
             foreign=self._knowledge.foreign,
             seen_end=self._knowledge.seen_ends.of(row.stream, partition),
         )
-        own = former_topic.of_present_topic(own, row.births[partition])
-        offset = self._behind_what_is_gone(row, partition, begin, own)
-        epoch = own.leader_epoch if own is not None and own.offset == offset else None
+        offset = self._behind_what_is_gone(row, partition, begin)
+        epoch = begin.own.leader_epoch if begin.own is not None and begin.own.offset == offset else None
         read = SourcePartition(offset, epoch)
         return begin, Progress(read, begin.edge, row.stream, row.target_topic, largest_request)
 
-    def _behind_what_is_gone(
-        self, row: StreamOnEdge, partition: int, begin: Beginning, own: Position | None
-    ) -> int | None:
+    def _behind_what_is_gone(self, row: StreamOnEdge, partition: int, begin: Beginning) -> int | None:
         """Where reading begins, once it is told what the routes of now would have carried from before that."""
         if begin.owed is None:
             return begin.offset
@@ -114,7 +109,7 @@ class Intake:
         low = self._source.first_offset((row.source_topic, partition))
         if low is None or low <= begin.owed:
             return begin.offset
-        unread = low if own is None else min(own.offset, low)
+        unread = low if begin.own is None else min(begin.own.offset, low)
         if unread > begin.owed:
             reason = (
                 f"offsets {begin.owed} to {unread - 1} were gone when the routes changed; records that come to "

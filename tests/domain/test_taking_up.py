@@ -1,0 +1,63 @@
+"""Taking up a partition: what a unit's own position still says of a topic that may have been made anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.domain.assignment import Unit
+from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
+from backend.domain.marks import Mark, Position
+from backend.domain.partition_edge import EdgeRule
+from backend.domain.taking_up import Beginning, take_up
+
+SOURCE = 1
+COPIED = {SOURCE: (1, 49)}
+
+
+def endpoint(name: str, number: int) -> Endpoint:
+    return Endpoint(name=name, number=number, bootstrap_servers=f"{name}:9092", properties={})
+
+
+def taken_up(own: Position | None, *, incarnation: int) -> Beginning:
+    """Partition 0 of a topic of this incarnation, on an edge that carries what is born on its source."""
+    stream = StreamOnEdge(
+        stream="acme/retail/prod/orders",
+        source_topic="orders",
+        target_topic="orders",
+        partitions=(0,),
+        births={0: ((0, incarnation),)},
+        target_incarnation=1,
+        source_topic_id=None,
+        target_topic_id=None,
+        rerooted={},
+        holes={},
+    )
+    plan = EdgePlan(
+        unit=Unit("c1", 1, 0),
+        source=endpoint("c1", SOURCE),
+        target=endpoint("c2", 2),
+        rule=EdgeRule(source_number=SOURCE, level=1, known_origins=frozenset({SOURCE, 2})),
+        routes={SOURCE: 1},
+        routes_version=1,
+        buckets=1,
+        inbound_groups=(),
+        streams=(stream,),
+    )
+    inbound = [] if own is None else [own.mark]
+    return take_up(plan, stream, 0, own=own, inbound=inbound, checkpoints=(), foreign=lambda _: False)
+
+
+def position(incarnation: int) -> Position:
+    return Position(50, Mark(incarnation, 1, COPIED, COPIED), leader_epoch=7)
+
+
+def test_reading_goes_on_at_the_units_position_in_the_topic_that_is_there() -> None:
+    begin = taken_up(position(1), incarnation=1)
+    assert (begin.offset, begin.own, begin.owed, begin.unread) == (50, position(1), None, None)
+
+
+@pytest.mark.parametrize("own", [position(1), None])
+def test_without_a_position_in_the_topic_that_is_there_reading_begins_anew(own: Position | None) -> None:
+    begin = taken_up(own, incarnation=2)
+    assert (begin.offset, begin.own) == (None, None)
+    assert (begin.unread is not None) == (own is not None), "what the former topic held is told"
