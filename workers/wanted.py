@@ -13,7 +13,7 @@ from backend.domain.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.domain.replica_defaults import AUTOMATIC_MINIMUM, ReplicaDefaults, replicas_for
 from backend.domain.steps import UnwantedTopic, WantedTopic, topic_config
 from backend.domain.stream_settings import DEFAULT_MAX_MESSAGE_BYTES, INTERNAL_REPLICAS
-from backend.queries.clusters import ClusterRow, defaults_before, list_clusters
+from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.events import newest_position
 from backend.queries.observed import internal_topics
 from backend.queries.streams import StreamRow, list_deleted, list_streams
@@ -49,7 +49,9 @@ def position(connection: Connection) -> int:
 
 def read(connection: Connection, settings: Settings) -> Wanted:
     """The desired state as of now."""
-    before = defaults_before(connection)
+    clusters = list_clusters(connection)
+    # A stream that is read a moment later may be on a cluster that was not there yet.
+    before = {row.name: row.defaults_before for row in clusters}
     topics = [topic for row in list_streams(connection) for topic in _of_stream(row, before)]
     deleted = [
         UnwantedTopic(
@@ -61,7 +63,7 @@ def read(connection: Connection, settings: Settings) -> Wanted:
         )
         for row in list_deleted(connection)
     ]
-    return Wanted(list_clusters(connection), topics + _internal(connection, settings), deleted)
+    return Wanted(clusters, topics + _internal(connection, settings), deleted)
 
 
 def _of_stream(row: StreamRow, before: Mapping[str, ReplicaDefaults]) -> list[WantedTopic]:

@@ -16,7 +16,7 @@ from backend.domain.replica_defaults import ClusterDefaultsSet
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection
-from backend.projections.temporal import Rows, change, replace, temporal_table
+from backend.projections.temporal import Rows, change, current, replace, temporal_table
 
 clusters = temporal_table(
     "clusters",
@@ -35,6 +35,8 @@ clusters = temporal_table(
     sa.Column("brokers", sa.Integer),
     # {replication_factor, min_insync_replicas} of streams that do not declare them; null in it: automatic.
     sa.Column("defaults", JSONB, nullable=False),
+    # Those before they were last set, of this cluster and not of one that had its name earlier.
+    sa.Column("defaults_before", JSONB, nullable=False),
     # Version of the event that last described the cluster: going offline must not make an editor's copy stale.
     sa.Column("version", sa.BigInteger, nullable=False),
 )
@@ -47,11 +49,15 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case ClusterAdded() as event:
             values = {name: value for name, value in vars(event).items() if name != "name"}
             values["state"] = "offline" if event.kafka_cluster_id is None else "online"
-            replace(rows, clusters, key, {**values, "defaults": {}, "version": recorded.version}, position)
+            none_set: dict[str, object] = {"defaults": {}, "defaults_before": {}}
+            replace(rows, clusters, key, {**values, **none_set, "version": recorded.version}, position)
         case ClusterChanged() as event:
             change(rows, clusters, key, {**vars(event), "version": recorded.version}, position)
         case ClusterDefaultsSet() as event:
-            change(rows, clusters, key, {"defaults": vars(event), "version": recorded.version}, position)
+            present = current(rows, clusters, key)
+            if present is not None:
+                defaults = {"defaults": vars(event), "defaults_before": present["defaults"]}
+                change(rows, clusters, key, {**defaults, "version": recorded.version}, position)
         case ClusterRemoved():
             replace(rows, clusters, key, None, position)
         case ClusterCameOnline() as event:

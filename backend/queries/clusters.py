@@ -34,6 +34,8 @@ class ClusterRow:
     kafka_cluster_id: str | None
     brokers: int | None
     defaults: ReplicaDefaults
+    defaults_before: ReplicaDefaults
+    """Those before they were last set; automatic if they never were."""
     version: int
     position: int
 
@@ -107,18 +109,6 @@ def known_kafka_clusters(connection: Connection) -> dict[str, str]:
     return {row.kafka_cluster_id: row.name for row in list_clusters(connection) if row.kafka_cluster_id}
 
 
-def defaults_before(connection: Connection) -> dict[str, ReplicaDefaults]:
-    """Return the default replicas that clusters had before they were last set, of those where they were."""
-    since = sa.func.max(clusters.c.valid_from)
-    query = sa.select(clusters.c.name, clusters.c.defaults).group_by(clusters.c.name, clusters.c.defaults)
-    found: dict[str, list[ReplicaDefaults]] = defaultdict(list)
-    for row in connection.execute(query.order_by(since.desc())):
-        defaults = ReplicaDefaults(**row.defaults)
-        if defaults not in found[row.name]:
-            found[row.name].append(defaults)
-    return {name: newest_first[1] for name, newest_first in found.items() if len(newest_first) > 1}
-
-
 def trees_with(connection: Connection, cluster: str) -> tuple[str, ...]:
     """Names of the trees that the cluster is a leaf of."""
     query = sa.select(tree_leaves.c.tree).where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None))
@@ -129,5 +119,5 @@ def _row(row: Row[Any]) -> ClusterRow:
     columns = dict(row._mapping)
     position = columns.pop("valid_from")
     del columns["valid_to"]
-    defaults = ReplicaDefaults(**columns.pop("defaults"))
-    return ClusterRow(**columns, defaults=defaults, position=position)
+    defaults, before = (ReplicaDefaults(**columns.pop(name)) for name in ("defaults", "defaults_before"))
+    return ClusterRow(**columns, defaults=defaults, defaults_before=before, position=position)

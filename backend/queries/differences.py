@@ -74,8 +74,9 @@ def _grant(row: Row) -> str:
 
 _APPLICATION = _path("tenant", "instance", "environment", "application")
 _STREAM = _path("tenant", "instance", "environment", "stream")
+_NOT_OF_CLUSTERS = frozenset({"state", "reason", "kafka_cluster_id", "brokers", "defaults_before"})
 _KINDS = (
-    _Kind("cluster", clusters, _path("name"), frozenset({"state", "reason", "kafka_cluster_id", "brokers"})),
+    _Kind("cluster", clusters, _path("name"), _NOT_OF_CLUSTERS),
     _Kind("tree", trees, _path("name")),
     _Kind("distributor", tree_targets, _distributor),
     _Kind("settings of distributor", distributor_settings, _distributor),

@@ -109,6 +109,7 @@ def silent_cluster():
             name="c1", number=1, bootstrap_servers=f"127.0.0.1:{port}", zone=None, properties={}, state="online",
             topic_format="{stream}", group_format="{group}", subject_format="{subject}", reason=None,
             kafka_cluster_id=None, brokers=1, version=1, position=1, defaults=ReplicaDefaults(),
+            defaults_before=ReplicaDefaults(),
         )  # fmt: skip
 
 

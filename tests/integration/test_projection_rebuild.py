@@ -8,12 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import alembic.command
 import pytest
 import sqlalchemy as sa
+from alembic.config import Config
 
 from backend import deciders
 from backend.dispatch import Decider, Dispatcher
+from backend.domain.cluster import ClusterAdded, ClusterCameOnline, ClusterRemoved, ClusterWentOffline
 from backend.domain.errors import DomainError
+from backend.domain.replica_defaults import ClusterDefaultsSet, ReplicaDefaults
 from backend.domain.tenant import TenantCreated
 from backend.domain.tenant_commands import CreateTenant
 from backend.eventlog.bulk import copy_rows
@@ -26,8 +30,9 @@ from backend.projections import rebuilding, runner, tenants
 from backend.projections.catalogue import PROJECTIONS
 from backend.projections.clusters import clusters
 from backend.projections.memory_rows import MemoryRows
+from backend.queries.clusters import list_clusters
 from tests import histories
-from tests.database_fixture import Database
+from tests.database_fixture import PROJECT_ROOT, Database
 from tests.sample_events import METADATA, TIME
 
 REGISTRY = domain_registry()
@@ -98,6 +103,45 @@ def test_a_batch_of_any_history_gives_the_live_rows(database, monkeypatch, page_
         runner.catch_up(connection, REGISTRY, PROJECTIONS)
     assert every_row(database) == live
     assert places(database) == {head(database)}
+
+
+def test_an_upgrade_gives_clusters_the_defaults_before_that_a_rebuild_gives(database):
+    def added(name, number):
+        return f"cluster-{name}", ClusterAdded(
+            name=name, number=number, bootstrap_servers="b:9092", zone=None, topic_format="", group_format="",
+            subject_format="", properties={}, kafka_cluster_id=None, brokers=None,
+        )  # fmt: skip
+
+    def default(name, factor):
+        return f"cluster-{name}", ClusterDefaultsSet(replication_factor=factor, min_insync_replicas=None)
+
+    gone, back, removed = (
+        ("cluster-c1", event)
+        for event in (
+            ClusterWentOffline(reason="gone"),
+            ClusterCameOnline(kafka_cluster_id="k", brokers=3),
+            ClusterRemoved(),
+        )
+    )
+    first = [added("c1", 1), back, default("c1", 2), gone, back, default("c1", 1), gone, default("c1", 2), back]
+    again = [removed, added("c2", 2), added("c1", 3), back, default("c1", 3), gone, default("c2", 1)]
+    record(database, [*first, *again, default("c1", None), back])
+    project_one_by_one(database)
+    live = every_row(database)["clusters"]
+    with database.owner.connect() as connection:
+        config = Config(PROJECT_ROOT / "alembic.ini")
+        config.attributes["connection"] = connection
+        alembic.command.downgrade(config, "0043_possible_losses")
+        alembic.command.upgrade(config, "head")
+        connection.commit()
+    assert every_row(database)["clusters"] == live
+    forget(database)
+    rebuild_all(database)
+    assert every_row(database)["clusters"] == live
+    with database.engine.connect() as connection:
+        known = {row.name: row for row in list_clusters(connection)}
+    assert known["c1"].defaults_before == ReplicaDefaults(replication_factor=3)
+    assert known["c2"].defaults_before == ReplicaDefaults()
 
 
 def test_a_rebuild_puts_right_what_is_missing_too_much_or_different(database):

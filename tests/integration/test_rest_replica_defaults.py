@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from backend.deciders import CLUSTER
 from backend.domain.cluster import RecordOnline
-from backend.domain.replica_defaults import ReplicaDefaults
-from backend.queries.clusters import defaults_before
+from backend.domain.replica_defaults import ReplicaDefaults, Replicas, replicas_for
 from tests.database_fixture import Database
-from tests.integration.conftest import Rest, problem
+from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.streams import PROD, worker_records
+from workers import wanted
 
 
 def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:
@@ -43,10 +45,47 @@ def test_defaults_that_no_topic_could_have_are_refused(tenant: Rest) -> None:
 
 
 def test_workers_know_the_defaults_before_they_were_last_set(tenant: Rest, database: Database) -> None:
-    with database.engine.connect() as connection:
-        assert defaults_before(connection) == {}
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    assert replicas_before(database) == replicas_for(None, None, ReplicaDefaults())
     for factor in (2, 1):
         tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": factor}})
     worker_records(tenant, RecordOnline(kafka_cluster_id="c1", brokers=3), CLUSTER, "cluster-c1")
+    assert replicas_before(database) == replicas_for(None, None, ReplicaDefaults(replication_factor=2))
+    tenant("PATCH", "/clusters/c1", {"defaults": {}})
+    assert replicas_before(database) == replicas_for(None, None, ReplicaDefaults(replication_factor=1))
+
+
+def test_a_cluster_that_is_added_again_has_no_defaults_of_the_former_one(rest: Rest, database: Database) -> None:
+    rest.add_clusters("c1", defaults={"replication_factor": 2})
+    assert rest("DELETE", "/clusters/c1").is_success
+    rest("POST", f"{rest.set_up()}/streams", {"name": "orders"})
+    assert replicas_before(database) == replicas_for(None, None, ReplicaDefaults())
+    rest("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 1}})
+    assert replicas_before(database) == replicas_for(None, None, ReplicaDefaults())
+
+
+def test_workers_read_no_row_of_what_clusters_were_before(tenant: Rest, database: Database) -> None:
+    """Each time that a cluster goes away or comes back leaves a row, and workers look every few seconds."""
+    statements: list[str] = []
     with database.engine.connect() as connection:
-        assert defaults_before(connection) == {"c1": ReplicaDefaults(replication_factor=2)}
+        sa.event.listen(
+            connection, "before_cursor_execute", lambda *asked: statements.append(" ".join(asked[2].split()))
+        )
+        wanted.read(connection, rest_settings(database.url))
+    of_clusters = [each for each in statements if "FROM clusters" in each]
+    assert of_clusters and [each for each in of_clusters if "clusters.valid_to IS NULL" not in each] == []
+
+
+def test_a_change_of_the_defaults_shows_as_one_of_the_defaults_alone(tenant: Rest) -> None:
+    tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 2}})
+    before = tenant.head()
+    tenant("PATCH", "/clusters/c1", {"defaults": {"replication_factor": 1}})
+    (found,) = tenant("GET", f"/events/differences?from={before}").json()["items"]
+    assert (list(found["before"]), list(found["after"])) == (["defaults"], ["defaults"])
+
+
+def replicas_before(database: Database) -> Replicas | None:
+    """What workers take for the replicas that a stream without declared ones had on c1."""
+    with database.engine.connect() as connection:
+        found = wanted.read(connection, rest_settings(database.url)).topics_on("c1")
+    return next(topic.replicas_before for topic in found if topic.revision is not None)

@@ -17,6 +17,7 @@ def directory() -> Directory:
         name="c1", number=7, bootstrap_servers="nobody:9", zone=None, topic_format="", group_format="",
         subject_format="", properties={}, state="online", reason=None, kafka_cluster_id="k", brokers=1, version=1,
         position=1, defaults=ReplicaDefaults(),
+        defaults_before=ReplicaDefaults(),
     )  # fmt: skip
     return Directory(
         position=1,
