@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 )
 
 DEADLINE_SECONDS = 180.0
-MARKER_SECONDS = 1.0
+MARKER_SECONDS = 5.0
 """Who has committed a transaction does not wait for its markers: so long they are waited for where one is open."""
 _NO_BROKER = frozenset(
     {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
@@ -128,6 +128,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
     partitions = consumer.list_topics(topic, DEADLINE_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     left, deadline = set(partitions), time.monotonic() + DEADLINE_SECONDS
+    ends: dict[int, int] = {}
     ending: dict[int, float] = {}
     while left:
         assert time.monotonic() < deadline, f"{topic}: partitions {left} have no end"
@@ -137,7 +138,9 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
                 deadline = time.monotonic() + DEADLINE_SECONDS
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 at = TopicPartition(topic, message.partition())
-                if message.offset() >= consumer.get_watermark_offsets(at, cached=True)[1]:
+                # The end as it was first seen: a topic that is written to all the time has another one each time.
+                end = ends.setdefault(at.partition, consumer.get_watermark_offsets(at, cached=True)[1])
+                if message.offset() >= end:
                     left.discard(at.partition)
                 else:
                     ending.setdefault(at.partition, time.monotonic() + MARKER_SECONDS)
