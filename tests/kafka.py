@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,8 @@ from confluent_kafka.admin import (
 )
 
 DEADLINE_SECONDS = 180.0
+BROKER_SECONDS = 10.0
+"""A broker that has not answered after so long is away."""
 MARKER_SECONDS = 5.0
 """Who has committed a transaction does not wait for its markers: so long they are waited for where one is open."""
 _NO_BROKER = frozenset(
@@ -35,9 +38,11 @@ _NO_BROKER = frozenset(
 
 
 def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Make a topic and wait until it can be read. It keeps records however old their timestamps are, if `config`
-    says nothing else. Waits for a broker, which a busy machine may be without for a moment (fenced, since its
-    heartbeats came too late)."""
+    """Make a topic and wait until every broker knows it: the controller answers before.
+
+    It keeps records however old their timestamps are, if `config` says nothing else. Waits for a broker, which a
+    busy machine may be without for a moment (fenced, since its heartbeats came too late).
+    """
     admin = AdminClient({"bootstrap.servers": servers})
     settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
     deadline = time.monotonic() + DEADLINE_SECONDS
@@ -45,15 +50,30 @@ def create_topic(servers: str, name: str, partitions: int = 1, **config: str) ->
     while True:
         try:
             admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(DEADLINE_SECONDS)
-            return
+            break
         except KafkaException as error:
             code = error.args[0].code()
             if tried and code == KafkaError.TOPIC_ALREADY_EXISTS:
-                return  # the first request did it, and its answer came too late
+                break  # the first request did it, and its answer came too late
             if code not in _NO_BROKER or time.monotonic() > deadline:
                 raise
         tried = True
         time.sleep(0.5)
+    brokers = admin.list_topics(timeout=DEADLINE_SECONDS).brokers.values()
+    for broker in brokers:
+        # A new client asks the one broker that it knows.
+        alone = AdminClient({"bootstrap.servers": f"{broker.host}:{broker.port}"}) if len(brokers) > 1 else admin
+        while _partitions_known(alone, name) < partitions:
+            assert time.monotonic() < deadline, f"broker {broker.id} does not know {name}"
+            time.sleep(0.02)
+
+
+def _partitions_known(admin: AdminClient, topic: str) -> float:
+    """How many partitions of a topic a broker knows; more than any number if it is away."""
+    try:
+        return len(admin.list_topics(topic, BROKER_SECONDS).topics[topic].partitions)
+    except KafkaException:
+        return math.inf
 
 
 def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
