@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -40,6 +40,9 @@ class Provider:
     sign: Callable[[Provider, Claims], str] | None = None
     """Instead of signing as it should."""
     slow_seconds: float = 0.0
+    """Before it answers."""
+    byte_seconds: float = 0.0
+    """After each byte of an answer."""
     description: Claims = field(default_factory=dict)
     """Instead of what it says of itself."""
     more_keys: list[Any] = field(default_factory=list)
@@ -166,7 +169,13 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if not provider.byte_seconds:
+                self.wfile.write(body)
+                return
+            with suppress(OSError):  # who asked waits no longer
+                for byte in body:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(provider.byte_seconds)
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""

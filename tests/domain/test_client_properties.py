@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.client_properties import check_properties, check_secrets_stay, masked, unmasked
+from backend.domain.client_properties import (
+    SECRET_KEYS,
+    check_properties,
+    check_secrets_stay,
+    masked,
+    unmasked,
+)
 from backend.domain.errors import PropertiesInvalid
 
 TOKENS = "sasl.oauthbearer.token.endpoint.url"
@@ -76,6 +82,7 @@ def test_secrets_are_masked_and_a_mask_sent_back_keeps_the_secret() -> None:
     assert shown == {"sasl.username": "app", "sasl.password": "***"}
     assert unmasked(shown, present) == present
     assert unmasked({"sasl.password": "***"}, {}) == {"sasl.password": "***"}
+    assert set(masked(dict.fromkeys(SECRET_KEYS, "${env:C6}")).values()) == {"***"}
 
 
 SECRET = {"sasl.password": "${env:C6}", "sasl.oauthbearer.client.secret": "${env:O}", TOKENS: "https://a/"}

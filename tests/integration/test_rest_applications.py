@@ -356,6 +356,19 @@ def test_events_of_applications_are_for_their_own_tenant(acme: Rest) -> None:
     assert [item["name"] for item in only] == ["ApplicationDeclared", "AccessRequested", "AccessGranted"]
 
 
+def test_events_of_a_tenant_whose_name_begins_alike_are_not_shown(acme: Rest) -> None:
+    acme("POST", "/tenants", {"name": "acme-2"})
+    acme("POST", "/tenants/acme-2/instances", {"name": "retail"})
+    acme("POST", "/tenants/acme-2/instances/retail/environments", {"name": "prod"})
+    theirs = {"name": "billing", "groups": []}
+    assert acme("POST", APPLICATIONS.replace("acme", "acme-2"), theirs).status_code == 201
+    ada = new_user(acme, "ada", acme="member")
+    declare(acme)
+    for query in ("", "&newest=true", "&name=ApplicationDeclared", "&stream=application-acme"):
+        shown = {item["stream"] for item in ada("GET", f"/events?limit=1000{query}").json()["items"]}
+        assert shown - {"tenant-acme"} == {f"application-{BILLING}"}, query
+
+
 def test_lists_have_pages(acme: Rest) -> None:
     for name in ("a", "b", "c"):
         declare(acme, name, consumes=["orders"], groups=[])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
-from tests.integration.streams import PROD
+from tests.integration.streams import PROD, applied, worker_records
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 NEW: dict[str, Any] = {
@@ -183,6 +183,15 @@ def test_formats_are_not_changed_under_live_topics(tenant: Rest) -> None:
         document = problem(tenant("PATCH", "/clusters/c1", change), 409, "state-conflict")
         assert "acme/retail/prod/orders" in document["detail"]
     assert tenant("PATCH", "/clusters/c1", {"zone": "az1"}).status_code == 200
+
+
+def test_formats_do_not_change_where_topics_are_left_after_the_cluster_left_the_tree(tenant: Rest) -> None:
+    tenant("POST", f"{PROD}/streams", {"name": "orders"})
+    worker_records(tenant, applied("c3"))
+    smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
+    assert tenant("PUT", "/trees/main", smaller).status_code == 200
+    document = problem(tenant("PATCH", "/clusters/c3", {"topic_format": "x-{topic}"}), 409, "state-conflict")
+    assert "acme/retail/prod/orders has a topic on c3" in document["detail"]
 
 
 def test_a_new_cluster_whose_formats_make_two_streams_meet_is_refused_naming_both(tenant: Rest) -> None:

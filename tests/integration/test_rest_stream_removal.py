@@ -80,6 +80,8 @@ def test_a_name_is_not_free_while_a_deleted_streams_topic_has_it(tenant: Rest) -
     worker_records(tenant, command)
     tenant("DELETE", f"{PROD}/streams/a.b?confirm=acme/retail/prod/a.b")
     problem(tenant("POST", f"{PROD}/streams", {"name": "a_b"}), 409, "technical-name-taken")
+    several = {"streams": [{"name": "c"}, {"name": "a_b"}]}
+    problem(tenant("POST", f"{PROD}/streams:declare", several), 409, "technical-name-taken")
 
 
 def test_a_stream_is_not_deleted_while_nobody_can_see_whether_it_has_records(tenant: Rest) -> None:

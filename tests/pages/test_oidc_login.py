@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import html
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from backend.oidc import provider as asked_provider
+from backend.oidc.begun import Begun
+from backend.oidc.errors import ProviderAway
+from backend.settings import Settings
 from backend.web.forms import _key_of
 from tests import http
 from tests.database_fixture import Database
@@ -117,6 +121,22 @@ def test_a_slow_provider_takes_no_longer_than_it_may(
         back = begin(client)
         provider.slow_seconds = 1.0
         refused(client.get(back), "took longer than 0.2 s", status=503)
+        provider.slow_seconds = 0.0
+        back = begin(client)
+        provider.byte_seconds = 0.01
+        refused(client.get(back), "took longer than 0.2 s", status=503)
+
+
+def test_four_logins_wait_for_a_provider_at_a_time() -> None:
+    asked = asked_provider.provider_of(Settings(oidc_issuer="https://provider.example", oidc_client_id="treeline"))
+    assert asked is not None
+    with ExitStack() as logins:
+        for _ in range(4):
+            logins.enter_context(asked._slot())
+        with pytest.raises(ProviderAway, match="Too many log in"):
+            asked.authorization_url(Begun.new(), "https://treeline.example/login/oidc/callback")
+    with asked._slot():
+        pass  # one of them has ended
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from backend.oidc import id_tokens
+from backend.oidc.errors import ProviderRefused
 from tests import openid_provider
 from tests.openid_provider import CLIENT_ID, Claims, Provider, new_key
 from tests.pages.consoles import Console
@@ -83,6 +85,21 @@ def test_a_new_key_is_read_once_and_not_again_at_once(
     # One that was taken away opens nothing any more.
     provider.sign = lambda provider, claims: provider.signed(claims, new_key("first"))
     refused(log_in(sso)[1], "a key that it does not have")
+
+
+def test_a_key_that_the_provider_took_away_is_trusted_for_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(id_tokens, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    described = [new_key("first"), new_key("second")]
+    keys = id_tokens.Keys(lambda: {"keys": [key.as_dict(private=False) for key in described]})
+    assert keys.find("first").kid == "first"
+    del described[0]
+    clock.now += 3600
+    assert keys.find("first").kid == "first"
+    clock.now += 1
+    with pytest.raises(ProviderRefused, match="a key that it does not have"):
+        keys.find("first")
+    assert keys.find("second").kid == "second"
 
 
 NOT_UNDERSTOOD = (
