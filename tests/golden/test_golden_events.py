@@ -18,6 +18,20 @@ SHIPPED = [
     for version in range(1, cls.schema_version + 1)
 ]
 
+RAISED = [
+    # event, version, what it is read with that it does not have, as it was meant then
+    ("AdoptionBegun", 1, "topics.config", {}),
+    ("EnvironmentChanged", 1, "record_name_subjects", True),
+    ("EnvironmentCreated", 1, "record_name_subjects", True),
+    ("LeafEnteredRoutes", 1, "buckets", 0),
+    ("PlacementRequested", 1, "aims.as_declared", False),
+    ("StreamChanged", 1, "max_message_bytes", 1_048_588),
+    ("StreamChanged", 2, "config", {}),
+    ("StreamDeclared", 1, "max_message_bytes", 1_048_588),
+    ("StreamDeclared", 2, "config", {}),
+    ("StreamDeleted", 1, "confirmed", True),
+]
+
 
 @pytest.mark.parametrize(("name", "version"), SHIPPED)
 def test_every_version_of_every_event_has_a_golden_file(name, version):
@@ -42,6 +56,29 @@ def test_a_golden_file_is_read_and_written_back_unchanged(path):
             assert REGISTRY.encode(event) == data
         # What an upcaster made is as good as what is written today.
         assert REGISTRY.decode(cls.stored_name, cls.schema_version, REGISTRY.encode(event)) == event
+
+
+@pytest.mark.parametrize(("name", "version", "place", "value"), RAISED)
+def test_an_old_event_is_read_as_it_was_meant(name, version, place, value):
+    examples = json.loads(path_of(name, version).read_text())["examples"]
+    found = [
+        each
+        for data in examples
+        for each in values_at(REGISTRY.encode(REGISTRY.decode(name, version, data)), place)
+    ]
+    assert found and all(each == value for each in found)
+
+
+def test_of_every_old_version_is_said_how_it_is_read():
+    old = [(name, version) for name, version in SHIPPED if version < REGISTRY.classes[name].schema_version]
+    assert sorted((name, version) for name, version, *_ in RAISED) == old
+
+
+def values_at(data, place):
+    """All values at a place such as `topics.config`, where a list stands for each of its items."""
+    name, _, rest = place.partition(".")
+    for each in data if isinstance(data, list) else [data]:
+        yield from values_at(each[name], rest) if rest else [each[name]]
 
 
 def test_events_are_frozen_and_keyword_only():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -28,6 +30,36 @@ def test_an_address_that_is_refused_is_not_called() -> None:
     with receiving() as receiver, pytest.raises(NotTaken, match="nothing is sent"):
         post(receiver.url, {}, b"{}", allowed=(), timeout_seconds=LONG_SECONDS)
     assert receiver.got == []
+
+
+def test_each_address_that_a_name_stands_for_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One among others that are allowed is an attempt to reach it by luck."""
+    with receiving() as receiver:
+        port = urlsplit(receiver.url).port
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.1", "10.0.0.1")
+        ]
+        monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", lambda *_, **__: found)
+        allowed = networks_of("127.0.0.0/8")
+        with pytest.raises(NotTaken, match=r"nothing is sent: 10\.0\.0\.1"):
+            post(f"http://receiver.example:{port}/", {}, b"{}", allowed=allowed, timeout_seconds=LONG_SECONDS)
+        assert receiver.got == []
+
+
+def test_the_address_that_was_looked_at_is_the_one_that_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a check and a second look-up a name can become another's (DNS rebinding)."""
+    look_up = socket.getaddrinfo
+    # One look-up has this answer, and the next one another, where nobody listens.
+    answers = iter(("127.0.0.1", "127.0.0.9"))
+
+    def changing(host: str, *rest: Any, **more: Any) -> list[Any]:
+        return look_up(next(answers) if host == "receiver.example" else host, *rest, **more)
+
+    monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", changing)
+    with receiving() as receiver:
+        url = f"http://receiver.example:{urlsplit(receiver.url).port}/"
+        allowed = networks_of("127.0.0.0/8")
+        assert post(url, {}, b"{}", allowed=allowed, timeout_seconds=LONG_SECONDS) == 204
 
 
 def test_a_name_server_that_hangs_does_not_hold_up_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,14 @@ log = structlog.get_logger("webhooks")
 LONGEST_DELAY_SECONDS = 3600.0
 
 
+def delay_after(attempt: int, settings: Settings) -> float | None:
+    """Return the seconds between this attempt (1 for the first) and the next one; None after the last."""
+    if attempt >= settings.webhook_attempts:
+        return None
+    first: float = settings.webhook_retry_seconds
+    return min(LONGEST_DELAY_SECONDS, first * 2.0 ** min(attempt - 1, 30))
+
+
 class Sender:
     """Threads may share one."""
 
@@ -75,7 +83,7 @@ class Sender:
         try:
             status = self._post(begun, event, secret)
         except NotTaken as error:
-            delay = self._delay(begun.attempt)
+            delay = delay_after(begun.attempt, self._settings)
             told.warning("webhook not taken", status=error.status, reason=error.problem, again_seconds=delay)
             with self._engine.begin() as connection:
                 webhook_deliveries.failed_once(connection, begun, error.status, error.problem, delay)
@@ -106,10 +114,3 @@ class Sender:
             allowed=networks_of(self._settings.webhook_allowed_networks),
             timeout_seconds=self._settings.webhook_timeout_seconds,
         )
-
-    def _delay(self, attempt: int) -> float | None:
-        """Seconds until the next attempt; None after the last."""
-        if attempt >= self._settings.webhook_attempts:
-            return None
-        first: float = self._settings.webhook_retry_seconds
-        return min(LONGEST_DELAY_SECONDS, first * 2.0 ** min(attempt - 1, 30))
