@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from backend.api.app import create_app
-from backend.deciders import EDGE
+from backend.deciders import CLUSTER, EDGE
+from backend.domain.cluster import RecordOnline
 from backend.domain.edge_losses import RecordReplacement
 from backend.metrics import METRICS
 from backend.queries import stream_measures
@@ -234,6 +235,19 @@ def test_who_is_told_to_wait_is_told_so(tenant: Rest, database: Database) -> Non
     assert value(tenant, "treeline_distributor_paused", **EDGE_OF) == 1
 
 
+def test_a_cluster_that_answers_and_a_distributor_that_runs_are_1_and_all_others_0(
+    tenant: Rest, database: Database
+) -> None:
+    for number, cluster in enumerate(("c1", "c2"), 1):
+        command = RecordOnline(kafka_cluster_id=f"K{number}", brokers=1)
+        record(database.engine, command, CLUSTER, f"cluster-{cluster}")
+    told = [value(tenant, "treeline_cluster_online", cluster=name) for name in ("c1", "c2", "c3")]
+    assert told == [1, 1, 0]
+    for state, running in (("running", 1), ("degraded", 0), ("blocked", 0), ("starting", 0)):
+        observe(database.engine, "c1", 2, "c2", state)
+        assert value(tenant, "treeline_distributor_running", **EDGE_OF) == running, state
+
+
 def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:
     for command in (LOSS, ASIDE):
         record(database.engine, replace(command, level=2), EDGE, "edge-c1-2")
@@ -254,6 +268,8 @@ def test_leases_losses_and_deliveries(tenant: Rest, database: Database) -> None:
     for name in names:
         assert value(tenant, name, source="c1", level="2") == 1
         assert value(tenant, name, source="c2", level="2") == 0
+    assert tenant("POST", "/losses/acknowledge", {"cluster": "c1", "level": 2}).status_code == 200
+    assert [value(tenant, name, source="c1", level="2") for name in names] == [0, 0, 1], "a record waits on"
     assert value(tenant, "treeline_lease_held", lease="reconcile") == 0
     with database.engine.begin() as connection:
         expires_at = sa.text("clock_timestamp() + interval '1 hour'")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from fastapi.testclient import TestClient
+from starlette.exceptions import HTTPException
 
 from backend.api.app import create_app
+from backend.api.gate import MOST_BODY_BYTES, _limited
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, Rest, problem, rest_settings
 from tests.observations import observe
@@ -159,6 +164,23 @@ def test_a_body_of_unknown_length_is_cut_off_at_the_same_limit(empty_rest: Rest)
     chunks = (b" " * 65536 for _ in range(20))
     answer = empty_rest.client.post("/api/v1/tenants", content=chunks, headers=headers)
     problem(answer, 413, "too-large")
+
+
+def test_pieces_of_a_body_are_counted_together() -> None:
+    """The tests' client hands a body over whole, and servers in pieces as they come."""
+    pieces = iter([{"type": "http.request", "body": b" " * (MOST_BODY_BYTES // 4), "more_body": True}] * 5)
+
+    async def receive() -> dict[str, Any]:
+        return next(pieces)
+
+    async def read_all() -> None:
+        limited = _limited(receive, MOST_BODY_BYTES)
+        for _ in range(5):
+            await limited()
+
+    with pytest.raises(HTTPException, match="at most 1048576 bytes"):
+        asyncio.run(read_all())
+    assert list(pieces) == [], "what the limit allows is read"
 
 
 def test_every_answer_names_its_request_and_data_are_not_cached(empty_rest: Rest) -> None:

@@ -13,8 +13,8 @@ from tests.integration.conftest import TREE, Rest, problem, shared_rest
 
 AT = "/tenants/acme/instances/retail/environments/prod"
 BILLING = f"{AT}/applications/billing"
-NEVER = '"0"'
-"""The tag of no resource: versions count from 1."""
+NEVER = '"9999"'
+"""The tag of no resource here."""
 
 CHANGES: list[tuple[str, str, Any]] = [
     ("PATCH", "/clusters/c1", {"zone": "az1"}),

@@ -84,8 +84,9 @@ def test_nothing_is_drawn_while_nothing_changes_and_nothing_asked_while_nobody_l
                 quiet += not news
                 if quiet == 3:
                     break
-        # A look that was under way may still end.
-        await asyncio.sleep(LOOK_SECONDS)
+        # A look that was under way may still end; one that went on would end with the services alone.
+        looking = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait_for(asyncio.gather(*looking, return_exceptions=True), 60)
         counted.services.stop()
         before = counted.statements
         await asyncio.sleep(3 * LOOK_SECONDS)
