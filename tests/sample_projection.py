@@ -36,5 +36,7 @@ def create_tables(owner: Engine) -> None:
 
 
 def read(connection: Connection, at: int | None = None) -> dict[str, int]:
-    rows = connection.execute(sa.select(balances).where(temporal.as_of(balances, at)))
+    query = sa.select(balances.c.purse, balances.c.balance).where(temporal.as_of(balances, at))
+    rows = connection.execute(query).all()
+    assert len({row.purse for row in rows}) == len(rows), "a purse has one balance at a time"
     return {row.purse: row.balance for row in rows}
