@@ -73,7 +73,7 @@ class UnitHost:
         self._desired = Desired(-1, {})
         self._seen_position: tuple[int, int] | None = None
         self._looked_after = time.monotonic()
-        self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
+        self._guard: threading.Thread | None = None
         self._leases = LeaseKeeper(engine, settings, self.holder, time.sleep)
         self._lock = threading.Lock()
         self._abandoned: list[DistributorThread] = []
@@ -81,7 +81,9 @@ class UnitHost:
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
-        if not self._guard.is_alive():
+        if self._guard is None or not self._guard.is_alive():
+            # A thread can be started only once: a guard that has died is replaced.
+            self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
             self._guard.start()
         self._leases.start()
         try:
@@ -275,9 +277,13 @@ class UnitHost:
     def _let_go_if_forgotten(self) -> None:
         while True:
             time.sleep(self._settings.lease_ttl_seconds / 2)
-            with self._lock:  # and so not in the middle of a shift's round, however long that takes
-                # On a starved machine the next shift comes late as well.
-                patience = 2 * self._leases.seconds
-                if self._threads and time.monotonic() - self._looked_after > patience:
-                    log.warning("no shift looks after this process; letting go")
-                    self._let_go()
+            try:
+                with self._lock:  # and so not in the middle of a shift's round, however long that takes
+                    # On a starved machine the next shift comes late as well.
+                    patience = 2 * self._leases.seconds
+                    if self._threads and time.monotonic() - self._looked_after > patience:
+                        log.warning("no shift looks after this process; letting go")
+                        self._let_go()
+            except Exception:
+                # Without this thread a process that no shift looks after would keep its units for ever.
+                log.exception("units not let go although no shift looks after them; it is tried again")

@@ -1,0 +1,54 @@
+"""Units that no shift looks after are let go, whatever has happened to the thread that sees to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from backend.domain.assignment import Unit
+from backend.settings import settings
+from tests.database_fixture import Database
+from tests.eventually import eventually
+from workers.shift import UnitHost
+
+
+class Unstoppable:
+    """In place of a unit's thread: asking it to stop fails."""
+
+    unit = Unit("c1", 2, 0)
+
+    def __init__(self, failure: BaseException) -> None:
+        self.failure = failure
+        self.asked = 0
+
+    def stop(self) -> None:
+        self.asked += 1
+        raise self.failure
+
+
+def guards() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "guard"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("failure", [RuntimeError("it cannot be stopped"), SystemExit()], ids=repr)
+def test_a_guard_that_fails_keeps_no_later_shift_from_starting_and_tries_again(database: Database, failure):
+    """By an exception it goes on; by one that ends a thread it dies, and the next shift starts another one."""
+    unit = Unstoppable(failure)
+    host = UnitHost(database.engine, settings().model_copy(update={"lease_ttl_seconds": 0.02}))
+    host._threads[unit.unit] = unit
+    host._looked_after = time.monotonic() - 86_400
+    others = guards()
+    try:
+        host.run_shift(0.0, lambda _: False)
+        eventually(lambda: unit.asked, "the units were to be let go")
+        if isinstance(failure, SystemExit):
+            eventually(lambda: guards() == others, "the guard has died")
+        asked = unit.asked
+        host.run_shift(0.0, lambda _: False)
+        eventually(lambda: unit.asked > asked, "it was tried again")
+    finally:
+        unit.failure = SystemExit()
+        eventually(lambda: guards() == others, "the guard has ended")
