@@ -56,6 +56,8 @@ class DistributorThread(threading.Thread):
         self._why_not = why_not
         self._knowledge = knowledge
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
+        # The unit's thread adds while the host's takes: without it some would be taken twice.
+        self._checkpoints_lock = threading.Lock()
         self._suspects: Suspects | None = None
         """Where a record is that the target refused, until it is found."""
         self._wish = (plan, position)
@@ -101,8 +103,13 @@ class DistributorThread(threading.Thread):
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
         """Checkpoints of the source's log since the last call, to be written down."""
-        taken, self._checkpoints = self._checkpoints, []
+        with self._checkpoints_lock:
+            taken, self._checkpoints = self._checkpoints, []
         return taken
+
+    def _add_checkpoints(self, news: list[tuple[str, int, Checkpoint]]) -> None:
+        with self._checkpoints_lock:
+            self._checkpoints += news
 
     def checkpoints_written(self, streams: Collection[str]) -> None:
         """Those that were taken of these streams are in the database."""
@@ -244,7 +251,7 @@ class DistributorThread(threading.Thread):
                     plan, position = wish, wished_position
                     self._carried_out = position
                 self._copy_or_rest(session, plan)
-                self._checkpoints += session.take_checkpoints()
+                self._add_checkpoints(session.take_checkpoints())
                 self._note_lag(session)
                 self._unreadable = session.unreadable_flags()
                 self._tell(plan, sorted(session.troubles().values()))

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from backend.kafka import native
+from backend.kafka import copy, native
+from backend.kafka.copy import CopySession
 from backend.kafka.knowledge import Knowledge
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, numbered
 from tests.kafka import configure, create_topic, read_all
+from workers import distributor
 from workers.distributor import DistributorThread
 
 
@@ -108,6 +110,29 @@ def test_no_session_is_opened_before_the_target_has_entered_the_plans_routes(pai
     assert pair.copied() == []
     entered.set()
     eventually(lambda: len(pair.copied()) == 4, "copied once it may")
+
+
+def test_checkpoints_that_are_taken_while_the_session_is_asked_for_more_are_taken_once(pair, start, monkeypatch):
+    given, taken = [], []
+
+    class Interrupted(CopySession):
+        """The host takes checkpoints just when the unit's thread is about to add some."""
+
+        def take_checkpoints(self):
+            news = super().take_checkpoints()
+            taken.append(threading.current_thread().take_checkpoints())
+            given.extend(news)
+            return news
+
+    monkeypatch.setattr(copy, "_CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(distributor, "CopySession", Interrupted)
+    pair.produce(numbered(12))
+    thread = start(pair.plan())
+    eventually(lambda: given, "a checkpoint")
+    thread.stop()
+    thread.join()
+    taken.append(thread.take_checkpoints())
+    assert [each for some in taken for each in some] == given
 
 
 HOUR_MS = 3_600_000
