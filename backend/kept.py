@@ -1,4 +1,4 @@
-"""An answer that takes long, kept for a moment, and asked for once at a time: by scrapes of metrics, by pages."""
+"""Answers that take long, kept for a moment, and asked for once at a time: by scrapes of metrics, by pages."""
 
 from __future__ import annotations
 
@@ -28,3 +28,33 @@ class Kept(Generic[T]):
             begun = time.monotonic()
             self._answer = (begun, read())
             return self._answer[1]
+
+
+class KeptByName(Generic[T]):
+    """Answers to several questions, each with a name of its own. Threads may share it.
+
+    At most `most` are kept, those that were asked for last: names come and go, and what nobody asks for any more
+    must not stay for the life of the process.
+    """
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self._seconds, self._most = seconds, most
+        self._lock = threading.Lock()
+        self._answers: dict[str, Kept[T]] = {}
+        """The one that was asked for last comes last."""
+
+    def get(self, name: str, read: Callable[[], T]) -> T:
+        """Return the answer of that name, at most so many seconds old. Raises what the reading raises, and then
+        keeps nothing."""
+        with self._lock:
+            answer = self._answers.pop(name, None) or Kept(self._seconds)
+            self._answers[name] = answer
+            while len(self._answers) > self._most:
+                del self._answers[next(iter(self._answers))]
+        try:
+            return answer.get(read)
+        except Exception:
+            with self._lock:
+                if self._answers.get(name) is answer:
+                    del self._answers[name]
+            raise

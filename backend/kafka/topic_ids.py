@@ -8,8 +8,10 @@ acknowledged, was so all the time: everything was read from, or written to, the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -20,15 +22,20 @@ from backend.kafka.client_config import client_config
 from backend.kafka.errors import CopyFailed, kafka_error
 
 _REQUEST_SECONDS = 10.0
+_IDLE_SECONDS = 600.0
+"""A client that was not used for so long is closed: its cluster has gone, or is reached in another way. Far longer
+than a request takes, so that no thread waits for an answer of one that is closed."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 
 class TopicIds:
     """One client per cluster, shared by all units of a process; threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: seconds, by which clients that are not used any more are closed."""
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, frozenset[tuple[str, str]]], AdminClient] = {}
+        self._clock = clock
+        self._clients: dict[tuple[str, frozenset[tuple[str, str]]], _Client] = {}
 
     def check(self, plan: EdgePlan, rows: Iterable[StreamOnEdge]) -> None:
         """Ask both ends, side by side, whether these streams' topics are the planned ones.
@@ -63,9 +70,25 @@ class TopicIds:
     def _client(self, endpoint: Endpoint) -> AdminClient:
         key = (endpoint.bootstrap_servers, frozenset(endpoint.properties.items()))
         with self._lock:
+            now = self._clock()
             if key not in self._clients:
-                self._clients[key] = AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
-            return self._clients[key]
+                admin = AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
+                self._clients[key] = _Client(admin, now)
+            client = self._clients[key]
+            client.used_at = now
+            idle = [each for each, one in self._clients.items() if now - one.used_at > _IDLE_SECONDS]
+            closing = [self._clients.pop(each).admin for each in idle]
+        for admin in closing:
+            with admin:  # the only way to close one
+                pass
+        return client.admin
+
+
+@dataclass
+class _Client:
+    admin: AdminClient
+    used_at: float
+    """When it was last asked for, in seconds of the clock."""
 
 
 def _id(future: Future[Any]) -> str | None:

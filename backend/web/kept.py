@@ -7,9 +7,11 @@ from typing import Any
 
 from fastapi import Request
 
-from backend.kept import Kept
+from backend.kept import KeptByName
 
 _SECONDS = 1.0
+_MOST = 100
+"""More pages than are looked at in one second."""
 
 
 def kept(request: Request, name: str, read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -18,10 +20,6 @@ def kept(request: Request, name: str, read: Callable[[], Mapping[str, Any]]) -> 
     """
     state = request.app.state
     if not hasattr(state, "kept"):
-        state.kept = {}
-    entry: Kept[Mapping[str, Any]] = state.kept.setdefault(name, Kept(_SECONDS))
-    try:
-        return entry.get(read)
-    except Exception:
-        state.kept.pop(name, None)  # names that nothing has are not to add up
-        raise
+        state.kept = KeptByName[Mapping[str, Any]](_SECONDS, _MOST)
+    answers: KeptByName[Mapping[str, Any]] = state.kept
+    return answers.get(name, read)

@@ -1,4 +1,4 @@
-"""An answer is kept for a moment, and never asked for twice at a time."""
+"""Answers are kept for a moment, never asked for twice at a time, and only so many of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from backend import kept
-from backend.kept import Kept
+from backend.kept import Kept, KeptByName
 
 
 def test_an_answer_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,3 +50,22 @@ def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
     for thread in threads:
         thread.join()
     assert got == [1] * 4
+
+
+def test_of_many_names_those_that_were_asked_for_last_are_kept() -> None:
+    answers, read = KeptByName[int](3600.0, most=2), iter(range(9)).__next__
+    assert [answers.get(name, read) for name in ("a", "b", "a", "c")] == [0, 1, 0, 2]
+    assert [answers.get(name, read) for name in ("a", "c", "b", "a")] == [0, 2, 3, 4]
+
+
+def test_a_name_that_nothing_has_displaces_no_other() -> None:
+    answers, read = KeptByName[int](3600.0, most=2), iter(range(9)).__next__
+
+    def fail() -> int:
+        raise LookupError
+
+    assert [answers.get("a", read), answers.get("b", read)] == [0, 1]
+    for number in range(3):
+        with pytest.raises(LookupError):
+            answers.get(f"unknown-{number}", fail)
+        assert answers.get("b", read) == 1
