@@ -8,11 +8,16 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from backend.domain.stream_records import RecordApplied
+from backend.kafka.cluster_clients import ClusterClients
 from backend.kafka.errors import KafkaCallFailed
+from backend.queries.clusters import ClusterRow
 from tests.eventually import eventually
+from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand, until
 from workers.switches.drain import Drain
+from workers.switches.estate_view import EstateView
 from workers.switches.left import written_by_now, written_since, written_until
 
 
@@ -239,3 +244,38 @@ def empty(hand: ByHand, partition: int) -> None:
     admin = AdminClient({"bootstrap.servers": hand.servers("a")})
     (gone,) = admin.delete_records([TopicPartition(hand.topic("a"), partition, -1)]).values()
     gone.result(DEADLINE_SECONDS)
+
+
+class Restless(EstateView):
+    """While ends are asked for, it is recorded that the topic on `a` is another one, so many times."""
+
+    def __init__(self, hand: ByHand, times: int) -> None:
+        super().__init__(hand.database.engine, hand.settings)
+        self.hand, self.times = hand, times
+
+    def clients(self, row: ClusterRow) -> ClusterClients:
+        if self.times > 0:
+            self.times -= 1
+            place = {"instance": "retail", "environment": "prod", "stream": self.hand.streams[-1]}
+            topic_id = secrets.token_hex(8)
+            worker_records(
+                self.hand.rest,
+                RecordApplied(**place, cluster=self.hand.name("a"), topic_id=topic_id, replication_factor=1),
+            )
+        return super().clients(row)
+
+
+@pytest.mark.parametrize(("times", "comes_to_rest"), [(3, True), (50, False)])
+def test_a_mark_asks_again_while_topics_are_made_anew_but_not_for_ever(hand: ByHand, times, comes_to_rest):
+    hand.produce("a", 5)
+    view = Restless(hand, times)
+    hand.views.append(view)
+    drain = Drain(view, hand.name("a"), [hand.name("b")], [hand.stream])
+    if not comes_to_rest:
+        with pytest.raises(KafkaCallFailed, match="change"):
+            drain.mark()
+        assert view.times > 0
+        view.times = 0
+    drain.mark()
+    ends = {partition: end for (_, partition), (_, end) in drain.ends().items()}
+    assert (view.times, ends) == (0, {0: 5, 1: 0})

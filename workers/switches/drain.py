@@ -38,6 +38,8 @@ from workers.switches.topology import Partition, Place, Topology
 
 _LOOKED_THROUGH = 200_000
 """Offsets of a log that is looked through at most, for records that stay uncovered."""
+_MOST_MARKS = 10
+"""So often a mark asks where the logs end, while some come or are made anew in the meantime."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,19 @@ class Drain:
             log.is_warm = log.is_warm or (log.decided is not None and log.decided > log.low)
 
     def mark(self) -> None:
-        """Note where the logs of the source end now."""
+        """Note where the logs of the source end now. Raises KafkaCallFailed, too, if they do not come to rest."""
+        for _ in range(_MOST_MARKS):
+            self._mark_ends()
+            if all(log.end is not None for log in self._logs.values()):
+                break
+            # One has come, or was made anew, while ends were asked for: all are asked for again.
+        else:
+            raise KafkaCallFailed(f"topics on {self._source} change while it is asked where they end")
+        if self._hops is not None:
+            self._hops.mark(self._estate.topology(), list(self._logs))
+
+    def _mark_ends(self) -> None:
+        """Ask once where the logs end; those that came meanwhile have no end afterwards."""
         topology = self._estate.topology()
         self._keep_logs(topology)
         clients, places = self._source_clients(topology), {log.place: log for log in self._logs.values()}
@@ -147,11 +161,6 @@ class Drain:
         for place, log in places.items():
             log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
             log.is_decided, log.wanted = log.decided >= log.end, None
-        if any(log.end is None for log in self._logs.values()):
-            # One has come, or was made anew, while ends were asked for.
-            self.mark()
-        elif self._hops is not None:
-            self._hops.mark(self._estate.topology(), list(self._logs))
 
     def look(self) -> Drained:
         """Ask what the targets have by now."""
