@@ -35,6 +35,7 @@ from workers import context
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
+from workers.switches.failure_log import FailureLog
 from workers.switches.holding import Hold, Looked
 from workers.switches.lacking import told_of
 from workers.switches.left import Left, written_until
@@ -73,6 +74,7 @@ class SwitchRunner:
         self._stranded: Stranded | None = None
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
+        self._failures = FailureLog()
         self._readiness = Readiness(engine, switch)
         self._asked_at = self._told_at = 0.0
         self._walked = self._retargeted = False
@@ -111,7 +113,7 @@ class SwitchRunner:
             advanced = self._step(row)
             self._failing_since = None
         except DatabaseUnavailable as error:
-            log.warning("a switch waits for the database", switch=self._id, reason=error.detail)
+            self._failures.failed("a switch waits for the database", self._id, error.detail)
             time.sleep(_AGAIN_SECONDS)
             return True
         except (StateConflict, StaleVersion) as error:
@@ -372,7 +374,7 @@ class SwitchRunner:
         self._take_back(row, f"clients were held for {seconds:g} s and {what}")
 
     def _failed(self, row: SwitchRow | None, reason: str) -> None:
-        log.warning("a switch cannot go on at the moment", switch=self._id, reason=reason)
+        self._failures.failed("a switch cannot go on at the moment", self._id, reason)
         time.sleep(_AGAIN_SECONDS)
         if row is None:
             return
