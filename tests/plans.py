@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from backend.domain import edges, leaf_routes, tree_shape
 from backend.domain.assignment import Unit
+from backend.domain.distributor_settings import DistributorSettings
 from backend.domain.edges import (
     Desired,
     DistributedStream,
@@ -25,8 +26,9 @@ def plans_of(
     streams: Sequence[DistributedStream],
     buckets: int,
     headers: HeaderNames,
+    settings: Mapping[tuple[str, int], DistributorSettings] | None = None,
 ) -> dict[Unit, EdgePlan]:
-    """`edges.plans` at version 1 of all routes."""
+    """`edges.plans` at version 1 of all routes; `settings` of those distributors that do not have the defaults."""
     entering = leaf_routes.inbound(root, targets)
     return edges.plans(
         Desired(
@@ -38,6 +40,7 @@ def plans_of(
             streams=streams,
             buckets=buckets,
             headers=headers,
+            settings=settings or {},
         )
     )
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backend.domain import assignment, tree_shape
 from backend.domain.assignment import Unit
+from backend.domain.distributor_settings import DistributorSettings
 from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
 from tests.plans import lives, plans_of
 from tests.trees import UNBALANCED, parsed
@@ -27,6 +28,19 @@ def test_names_of_leases_and_on_kafka():
 def test_every_partition_has_one_bucket_and_neighbours_differ(stream, buckets):
     found = Counter(assignment.bucket(stream, partition, buckets) for partition in range(buckets * 3))
     assert found == dict.fromkeys(range(buckets), 3)
+
+
+@pytest.mark.parametrize(
+    ("stream", "partition", "buckets", "bucket"),
+    [
+        ("acme/retail/prod/orders", 0, 4, 1),
+        ("acme/retail/prod/orders", 3, 4, 0),
+        ("_treeline.verify", 1, 2, 1),
+        ("a/b/c/ä", 7, 16, 8),
+    ],
+)
+def test_a_partitions_bucket_is_the_same_in_every_process_and_release(stream, partition, buckets, bucket):
+    assert assignment.bucket(stream, partition, buckets) == bucket
 
 
 @pytest.mark.parametrize(
@@ -112,14 +126,14 @@ ENDPOINTS = {
 HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=True)
 
 
-def plans(incarnations):
+def plans(incarnations, settings=None):
     stream = DistributedStream(
         stream="s",
         partitions=4,
         technical_names={name: f"t{name}" for name in ENDPOINTS},
         topics=lives(incarnations),
     )
-    return plans_of(ROOT, tree_shape.default_targets(ROOT), ENDPOINTS, [stream], 2, HEADERS)
+    return plans_of(ROOT, tree_shape.default_targets(ROOT), ENDPOINTS, [stream], 2, HEADERS, settings)
 
 
 def test_a_plan_reads_the_sources_name_and_writes_the_targets():
@@ -133,6 +147,13 @@ def test_the_buckets_of_a_distributor_share_its_partitions():
     both = [set(found[Unit("1", 3, bucket)].streams[0].partitions) for bucket in (0, 1)]
     assert both[0] | both[1] == {0, 1, 2, 3}
     assert not both[0] & both[1]
+
+
+def test_the_units_of_a_distributor_share_its_limit():
+    limited = {("1", 3): DistributorSettings(bytes_per_second=5000)}
+    found = plans(dict.fromkeys(ENDPOINTS, 1), limited)
+    assert [found[Unit("1", 3, bucket)].bytes_per_second for bucket in (0, 1)] == [2500, 2500]
+    assert found[Unit("1", 2, 0)].bytes_per_second is None
 
 
 def test_inbound_groups_are_those_of_every_unit_that_was_ever_allowed_to_copy_there():

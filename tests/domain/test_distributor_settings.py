@@ -115,6 +115,15 @@ def test_settings_are_kept_while_the_distributor_is_there(compression):
     assert settings(state) == DistributorSettings(paused=True, bytes_per_second=5000, compression=compression)
 
 
+def test_settings_are_kept_whichever_target_it_has_then():
+    sides = [{"level": 1, "children": [{"cluster": "3"}, {"cluster": "1"}]}, {"cluster": "2"}]
+    chosen = change(paused=True, bytes_per_second=5000, compression="zstd")
+    before = after(chosen)
+    state = after(chosen, ReplaceTree(root={"level": 2, "children": sides}, known_clusters=KNOWN))
+    assert (before.targets["2", 2], state.targets["2", 2]) == ("1", "3")
+    assert settings(state) == settings(before)
+
+
 def test_settings_of_a_distributor_that_went_are_forgotten():
     lower = change(level=1, paused=True)
     small = ReplaceTree(root=SMALLER, known_clusters=KNOWN)
