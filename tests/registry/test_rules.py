@@ -222,6 +222,24 @@ def test_a_subject_whose_versions_refer_to_each_other_goes_as_a_whole():
     assert log.write(delete_subject, "s", permanent=True) == [1, 2]
 
 
+def test_what_a_softly_deleted_schema_refers_to_stays():
+    """Its id is still answered, and nobody could read it without."""
+    log = WrittenLog()
+    log.register("used", avro("a", name="Used"))
+    log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))
+    for subject in ("user", "used"):
+        log.write(delete_subject, subject, permanent=False)
+    for delete in (
+        lambda: log.write(delete_subject, "used", permanent=True),
+        lambda: log.write(delete_version, "used", "1", permanent=True),
+    ):
+        with pytest.raises(Refusal) as refused:
+            delete()
+        assert refused.value.code == 42206
+    for subject in ("user", "used"):
+        assert log.write(delete_subject, subject, permanent=True) == [1]
+
+
 # --- settling
 
 

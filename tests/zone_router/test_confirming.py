@@ -12,8 +12,10 @@ from tests.zone_router.test_batches import marker
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import Followed, block_name
+from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.route_messages import Snapshot
 from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Partition, wal_name
+from workers.zone_router.main.appended import GivenBatch, Handed
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirming import Confirming, ConfirmLimits
 from workers.zone_router.main.followed_batch import FollowedBatch
@@ -101,6 +103,25 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
         took(aborted(1), 2)
         assert await stored(2) == (1, 0), "the record is stored, and what became of it is not"
         assert await stored(3) == (2, 2)
+        writing.cancel()
+
+    asyncio.run(test())
+
+
+def test_what_was_appended_is_confirmed_when_the_wal_has_it(tmp_path: Path):
+    async def test() -> None:
+        confirming = begun(ObjectStorage(f"file://{tmp_path}"))
+        led = Led(PARTITION, "orders", 1, 0)
+        confirming.leads(led)
+        given = GivenBatch(("orders", 0), b"", ChannelOffset(1, 1, 1, 0, 100), offsets=1, since=0.0, offset=0)
+        confirmed: list[GivenBatch] = []
+        confirming.when_all_are_stored(Handed(3, [given]), lambda: confirmed.append(given))
+        led.position = 1
+        confirming.took(led, [found(sent(0))])
+        assert confirmed == [], "the broker has it, and storage has not"
+        writing = asyncio.create_task(confirming._wal.run())
+        await are_stored(confirming, 2)
+        assert confirmed == [given]
         writing.cancel()
 
     asyncio.run(test())

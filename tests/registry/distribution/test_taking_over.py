@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pytest
 import sqlalchemy as sa
 
+from backend.dispatch import Dispatcher
 from backend.domain.edges import Endpoint
-from backend.queries.schemas import SchemaLeaf, WantedSchemas
+from backend.eventlog.held_lock import HeldLock
+from backend.eventlog.registry import domain_registry
+from backend.projections.catalogue import PROJECTIONS
+from backend.queries.schemas import SchemaLeaf, WantedSchemas, wanted_schemas
+from backend.queries.trees import primary_for
 from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror
-from backend.registry.records import Reference
+from backend.registry.records import Noop, Record, Reference
+from tests.database_fixture import Database
+from tests.integration.conftest import rest_on
 from tests.registry.conftest import TOPIC
 from tests.registry.distribution.written_target import (
     FULL,
@@ -25,8 +33,9 @@ from tests.registry.distribution.written_target import (
     version,
 )
 from tests.registry.written_log import WrittenLog, avro, referring
+from workers import context
 from workers.schemas.following import Follower
-from workers.schemas.moving import lacking
+from workers.schemas.moving import lacking, move
 
 FORMATS = {"dead": FULL, "new": FULL, "other": SHORT}
 
@@ -66,3 +75,37 @@ def test_what_the_new_one_has_is_left_as_it_is() -> None:
     other.follow(dead.catalog)
     new.append(version(ORDERS, 1, 7, avro("z")), version("theirs", 1, 1, "theirs"))
     assert lacking(follower({"new": new.catalog, "other": other.catalog}), WANTED, "other") == []
+
+
+class Written(Follower):
+    """Of a target whose log is a list."""
+
+    def __init__(self, database: Database, mirrors: Mapping[str, Mirror], target: str) -> None:
+        super().__init__(database.engine, mirrors, target, lambda: None)
+        self.records: list[Record] = []
+
+    def read_to_end(self, cluster: str) -> None:
+        """All of it is known."""
+
+    def append(self, records: Sequence[Record], *held: HeldLock) -> None:
+        self.records += records
+
+
+def test_the_new_primary_leaves_out_ids_that_the_dead_one_may_have_given_unseen(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
+    monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
+    with rest_on(database.url) as rest, database.engine.connect() as connection:
+        rest.grow()
+        assert rest("PUT", "/trees/main/primary", {"cluster": "c2", "take_over": True}).status_code == 202
+        wanted = wanted_schemas(connection)
+    assert wanted is not None
+    mirrors = {name: Mirror(leaf.endpoint, TOPIC) for name, leaf in wanted.leaves.items()}
+    for name, schema_id in (("c1", 7), ("c2", 5), ("c3", 40)):
+        mirrors[name].catalog.apply(version("s", 1, schema_id, "s"))
+    target = Written(database, mirrors, "c2")
+    move(database.engine, mirrors, target, wanted)
+    assert target.records == [Noop(highest_id=40 + 1000)], "above all that was seen on any cluster"
+    with database.engine.connect() as connection:
+        assert primary_for(connection, "c3") == "c2"
