@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from backend.cli import app
+from backend.deciders import EDGE
+from backend.domain.edge_losses import RecordLoss, RecordReplay, SetAside
 from backend.queries.observed import unit_states
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, TREE, Rest, problem
-from tests.integration.streams import PROD
+from tests.integration.streams import PROD, worker_records
 from tests.observations import observe
 from tests.pages.consoles import serve_here
 
@@ -68,6 +71,11 @@ def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_u
     observe(database.engine, "c2", 2, target, lag_records=3, seen_at=long_ago)
     assert lag() is None
     observe(database.engine, "c2", 2, target, lag_records=3)
+    with database.engine.begin() as connection:
+        one = sa.update(unit_states).where(unit_states.c.unit == "distributor:c2:2:0")
+        connection.execute(one.values(seen_at=long_ago))
+    assert lag() is None, "the others' lags are not all of it"
+    observe(database.engine, "c2", 2, target, lag_records=3)
     assert lag() == units
     assert tenant("POST", f"{environment}/streams", {"name": "orders", "partitions": 1}).status_code == 201
     assert lag() is None, "of the new stream nothing is known"
@@ -101,6 +109,40 @@ def test_one_that_was_told_to_wait_is_pausing_until_no_session_of_it_copies_any_
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE leases SET expires_at = clock_timestamp() WHERE unit LIKE '%:2:0'"))
     assert shown() == ("pausing", "1 of 2 units wait for a worker"), "its holder may be alive, and copy"
+
+
+def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
+    grown: Rest, database: Database
+) -> None:
+    def shown() -> tuple[str, str | None]:
+        row = grown("GET", PATH).json()
+        return row["state"], row["reason"]
+
+    target = grown("GET", PATH).json()["target"]
+    place: dict[str, Any] = {
+        "cluster": "c2",
+        "level": 2,
+        "target": target,
+        "stream": "acme/retail/prod/orders",
+        "partition": 0,
+        "reason": "as it happens",
+    }
+    gone = RecordLoss(**place, first_offset=1, last_offset=6, incarnation=1)
+    refused = SetAside(**place, offset=7, origin=None)
+    observe(database.engine, "c2", 2, target)
+    with database.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))
+    assert shown() == ("running", None)
+    for command in (gone, refused):
+        worker_records(grown, command, EDGE, "edge-c2-2")
+    aside, lost = "1 record set aside, to be replayed", "1 range of records lost, to be acknowledged"
+    assert shown() == ("degraded", f"{aside}; {lost}")
+    assert grown("POST", "/losses/acknowledge", {"cluster": "c2", "level": 2}).is_success
+    assert shown() == ("degraded", aside)
+    worker_records(grown, RecordReplay(id=refused.id, clusters=(target,)), EDGE, "edge-c2-2")
+    assert shown() == ("running", None)
+    worker_records(grown, replace(gone, first_offset=7, last_offset=7), EDGE, "edge-c2-2")
+    assert shown() == ("degraded", lost)
 
 
 def test_the_wait_is_that_of_the_slowest_unit_and_not_known_while_the_lag_is_not(

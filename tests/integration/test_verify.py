@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
+
+from backend.cli import app
+from backend.settings import settings
+from backend.verification import run
+from tests.integration.conftest import TOKEN
+from tests.pages.consoles import serve_here
 
 
 def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
@@ -41,3 +48,18 @@ def test_an_unknown_stream_is_refused_with_a_sentence(estate, stream, code):
 @pytest.mark.parametrize("records", ["0", "-1", "1000001", "many"])
 def test_a_wrong_number_of_records_is_refused(estate, records):
     assert estate.treeline("verify", "--records", records).returncode == 2
+
+
+def test_a_run_that_found_something_wrong_ends_with_1_and_says_what(grown, database, monkeypatch):
+    """Clusters that are away are the cheapest of all wrongs."""
+    monkeypatch.setattr(run, "_OFFLINE_SECONDS", 0.0)
+    with serve_here(database.url) as console:
+        monkeypatch.setenv("TREELINE_URL", console.url)
+        monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
+        settings.cache_clear()
+        table = CliRunner().invoke(app, ["verify"])
+        document = CliRunner().invoke(app, ["verify", "--json"])
+    settings.cache_clear()
+    assert (table.exit_code, document.exit_code) == (1, 1)
+    assert "c1, c2, c3: offline" in table.stderr
+    assert json.loads(document.stdout)["ok"] is False
