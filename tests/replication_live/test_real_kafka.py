@@ -91,7 +91,6 @@ def test_with_two_brokers_killed_what_was_acknowledged_stays(cluster: Cluster, t
     assert last_resorts(observed.history) == []
 
 
-@pytest.mark.nightly  # in one of some eight runs a record that was in flight is there twice: why is not known yet
 def test_with_all_brokers_killed_at_once_the_last_leader_comes_back_with_all_that_was_acknowledged(
     cluster: Cluster, topic: str
 ):
