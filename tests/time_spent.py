@@ -1,4 +1,4 @@
-"""Where a test run spends its time: `pytest -p tests.time_spent --time-spent FILE`, side by side or not.
+"""Show where a test run spends its time: `pytest -p tests.time_spent --time-spent FILE`, with or without xdist.
 
 Writes Markdown tables: wall-clock time by test file and by fixture, CPU time by kind of process. Processes are
 sampled once a second, so one that lives for less than a second is only part of what all processors did.
@@ -18,7 +18,7 @@ import pytest
 
 _EVERY_SECONDS = 1.0
 _ROWS = 40
-"""Of each table: what takes less than these is left out."""
+"""The most rows of a table. Whatever takes less time than these is left out."""
 _FIXTURES = "fixture_seconds"
 # The first that is found in a process's command line says its kind.
 _KINDS = (
@@ -48,12 +48,11 @@ def kind_of(command: str) -> str:
 
 
 class Processes:
-    """CPU time by kind of process, sampled in a thread."""
+    """Samples the CPU time of all processes in a thread, and adds it up by kind of process."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, float], tuple[str, float]] = {}
         self._busy_before = self._busy()
-        self._began = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="time-spent", daemon=True)
         self._thread.start()
@@ -90,7 +89,7 @@ class Processes:
 
 
 class TimeSpent:
-    """What is measured; in the process that reports, which side by side is not the one that runs tests."""
+    """Collects the figures and writes the tables. With xdist it works in the controller, which runs no tests."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -134,11 +133,11 @@ class TimeSpent:
 
 
 class Fixtures:
-    """Measures fixtures where tests run, and hands the figures on with each test's report."""
+    """Measures fixtures in the process that runs tests, and sends the figures with each test's report."""
 
     def __init__(self) -> None:
         self._running: list[float] = []
-        """For each fixture that is being set up: the seconds that those within it took."""
+        """For each fixture that is being set up, the seconds that the fixtures within it took."""
         self._found: list[tuple[str, float]] = []
 
     @pytest.hookimpl(wrapper=True)

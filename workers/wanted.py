@@ -50,7 +50,7 @@ def position(connection: Connection) -> int:
 def read(connection: Connection, settings: Settings) -> Wanted:
     """The desired state as of now."""
     clusters = list_clusters(connection)
-    # A stream that is read a moment later may be on a cluster that was not there yet.
+    # A stream that is read a moment later may be on a cluster that was added in between.
     before = {row.name: row.defaults_before for row in clusters}
     topics = [topic for row in list_streams(connection) for topic in _of_stream(row, before)]
     deleted = [

@@ -43,7 +43,8 @@ class WantedTopic:
     recorded_factor: int | None = None
     """Replicas that it has by the log; None if none are recorded, or for an internal stream."""
     replicas_before: Replicas | None = None
-    """By the cluster's default replicas before they were last set; None for an internal stream."""
+    """By the cluster's default replicas before they were last set; None for an internal stream, or while the
+    cluster is not known yet."""
     released: frozenset[str] = frozenset()
     """Settings that an earlier declaration had and this one has not: they go back to the cluster's defaults when
     this one is applied, and are the topic's owner's from then on."""

@@ -34,10 +34,10 @@ NOTICE_SECONDS = 1.0
 
 @dataclass
 class _Seen:
-    """What was seen since the first watcher came.
+    """Holds the state and the drawn blocks since the first watcher came.
 
-    A look writes into the one that it was begun for: one that ends after the last watcher has left changes nothing
-    for those who come later.
+    Each look writes into the object that it was begun for, so a look that ends after the last watcher has left
+    changes nothing for later watchers.
     """
 
     state: TreeState | None = None

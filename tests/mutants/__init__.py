@@ -1,6 +1,6 @@
-"""Mutants of the product: patches that each break one promise of the docs, and the tests that notice.
+"""Mutants of the product are patches that each break one promise of the docs, with the tests that fail then.
 
-`make mutants` applies one after the other to a copy of the checkout and runs the tests that it names; one that
-survives is a promise that nobody keeps. So whoever shortens the tests, or moves them, sees what gets lost. See
+`make mutants` applies one after the other to a copy of the checkout and runs the tests that it names. A mutant
+that survives shows a promise that no test holds, so shortening or moving tests cannot lose one unnoticed. See
 docs/contributing/tests.md.
 """

@@ -1,7 +1,7 @@
 """Run mutants: `python -m tests.mutants [WORD ...] [--at-once N]`; without words, all of them.
 
-Each is applied to a copy of the checkout, as it stands there, uncommitted changes included; then the tests that it
-names run on the copy. Exit code 1 if one survives, 2 if one cannot be run.
+Each mutant is applied to a copy of the checkout, uncommitted changes included, and the tests that it names run on
+the copy. Exit code 1 if one survives, 2 if one cannot be run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NATIVE = "backend/kafka/native/"
 
 
 class Fate(StrEnum):
-    """What became of a mutant."""
+    """The result of running a mutant."""
 
     CAUGHT = "caught"
     SURVIVED = "SURVIVED"
@@ -37,14 +37,14 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one mutant; `words` say which test failed, or why none ran."""
+    """The fate of one mutant. `words` name the test that failed, or say why none ran."""
 
     fate: Fate
     words: str
 
 
 class Copy:
-    """A copy of the checkout, with what is compiled in it; one mutant at a time changes it."""
+    """Holds a copy of the checkout with its compiled modules. One mutant at a time changes it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

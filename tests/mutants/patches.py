@@ -1,4 +1,4 @@
-"""What stands in the patches: one mutant a file, tests/mutants/<room>/<what it breaks>.patch.
+"""Read the patches: each is one mutant, tests/mutants/<room>/<what it breaks>.patch.
 
 Above the diff stand two fields, each of one or more lines, of which all but the first are indented:
 
@@ -23,12 +23,12 @@ _CHANGED = re.compile(r"^\+\+\+ b/(.+)$", re.MULTILINE)
 
 
 class MutantMalformed(ValueError):
-    """A patch that does not say what it has to; the text says which, and what is missing."""
+    """A patch lacks a field or its diff. The text names the patch and what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One patch."""
+    """One mutant, as its patch describes it."""
 
     path: Path
     page: str
@@ -37,7 +37,7 @@ class Mutant:
     caught_by: tuple[str, ...]
     """Files or node ids of tests that fail with it, relative to the checkout."""
     changes: tuple[str, ...]
-    """Files of the product that it changes."""
+    """Files of the product that the patch changes."""
 
     @property
     def name(self) -> str:

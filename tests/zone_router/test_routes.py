@@ -16,9 +16,10 @@ from backend.estate.ports import free_ports
 from backend.kafka.wire.apis import Api
 from backend.kafka.wire.endpoints import Address
 from tests.zone_router.channel import EAST, WEST
+from tests.zone_router.one_node import one_node
 from tests.zone_router.test_wire import head
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import MainAt, RouterFile
+from workers.zone_router.document import MainAt
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
@@ -94,13 +95,7 @@ async def way(folder: Path) -> AsyncIterator[Way]:
 @asynccontextmanager
 async def gateway(found: Way) -> AsyncIterator[int]:
     """The port at which a proxy stands for the broker."""
-    bootstrap, port = free_ports(2)
-    file = RouterFile.model_validate({
-        "zones": {"az1": {}},
-        "clusters": {"east": {"bootstrap_servers": "127.0.0.1:1"}},
-        "nodes": {"a": {"zone": "az1", "host": "127.0.0.1", "listeners": {
-            "east": {"bootstrap": bootstrap, "brokers": {1: port}}}}},
-    })  # fmt: skip
+    file, port = one_node()
     directories, routes = {"east": Directory(file, "east")}, {"east": found.routes}
     opened = Gateway(file.node("a"), file.zone_rule(), directories, found.traffic, routes, {})
     await opened.open()

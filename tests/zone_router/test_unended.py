@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from backend.estate.ports import free_ports
+from tests.zone_router.one_node import one_node
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import RouterFile
 from workers.zone_router.proxy.gateway import Gateway
 from workers.zone_router.proxy.unended import Unended
 from workers.zone_router.traffic import Traffic
@@ -31,13 +30,7 @@ TOO_NEW = struct.pack(">ihhihb", 11, 18, 99, 7, 0, 0)
 @asynccontextmanager
 async def listening(most_unended_bytes: int) -> AsyncIterator[tuple[int, CollectorRegistry]]:
     """A node's listener, and its counters."""
-    bootstrap, port = free_ports(2)
-    file = RouterFile.model_validate({
-        "zones": {"az1": {}},
-        "clusters": {"east": {"bootstrap_servers": "127.0.0.1:1"}},
-        "nodes": {"a": {"zone": "az1", "host": "127.0.0.1", "listeners": {
-            "east": {"bootstrap": bootstrap, "brokers": {1: port}}}}},
-    })  # fmt: skip
+    file, port = one_node()
     registry = CollectorRegistry()
     gateway = Gateway(
         file.node("a"),

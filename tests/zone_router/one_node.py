@@ -1,0 +1,18 @@
+"""The smallest zone router: node `a` in zone `az1`, with a listener for one broker of cluster `east`."""
+
+from __future__ import annotations
+
+from backend.estate.ports import free_ports
+from workers.zone_router.document import RouterFile
+
+
+def one_node() -> tuple[RouterFile, int]:
+    """Return its file and the port of its listener; both of the node's ports are free ones."""
+    bootstrap, port = free_ports(2)
+    file = RouterFile.model_validate({
+        "zones": {"az1": {}},
+        "clusters": {"east": {"bootstrap_servers": "127.0.0.1:1"}},
+        "nodes": {"a": {"zone": "az1", "host": "127.0.0.1", "listeners": {
+            "east": {"bootstrap": bootstrap, "brokers": {1: port}}}}},
+    })  # fmt: skip
+    return file, port
