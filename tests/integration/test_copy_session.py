@@ -46,7 +46,7 @@ class Pair:
         }
         self.make_topics(partitions)
         self.partitions = partitions
-        self.lost, self.replaced, self.refused = [], [], []
+        self.lost, self.replaced, self.cut_off, self.refused = [], [], [], []
         self.seen_ends = SeenEnds()
 
     def make_topics(self, partitions):
@@ -75,6 +75,7 @@ class Pair:
         knowledge = Knowledge(
             lost=self.lost.append,
             replaced=self.replaced.append,
+            cut_off=self.cut_off.append,
             set_aside=self.set_aside,
             seen_ends=self.seen_ends,
         )
@@ -165,6 +166,12 @@ def test_records_arrive_unchanged_with_our_headers_last(pair):
     assert origin.decode([born]) == Origin(1, origin.stream_id(pair.stream), 1, 0, 1)
 
 
+def test_keys_values_and_headers_of_copies_are_counted(pair):
+    """Of these a limit speaks."""
+    pair.produce([{"value": b"value", "key": b"key", "partition": 0, "headers": [("h", b"four"), ("n", None)]}])
+    assert pair.copy_until_idle().copied_bytes == 5 + 3 + 5 + 1 + (10 + 4) + (11 + 27)
+
+
 def test_nothing_comes_back(pair):
     pair.produce(numbered(20))
     pair.copy_until_idle()
@@ -209,6 +216,20 @@ def test_a_zombie_commits_nothing_once_its_successor_has_begun(pair):
     copy(successor, 10)
     zombie.close()
     successor.close()
+    assert len(pair.copied()) == 20
+
+
+def test_what_a_zombie_could_not_commit_comes_by_its_successor(pair):
+    """Neither its records nor the positions behind them are there: both are one transaction."""
+    pair.produce(numbered(10))
+    zombie = pair.session()
+    drain(zombie)
+    pair.session().close()
+    pair.produce(numbered(10))
+    with pytest.raises(CopyFailed):
+        copy(zombie, 20)
+    zombie.close()
+    assert pair.copy_until_idle().copied_records == 10
     assert len(pair.copied()) == 20
 
 
