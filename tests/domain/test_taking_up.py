@@ -18,7 +18,7 @@ def endpoint(name: str, number: int) -> Endpoint:
     return Endpoint(name=name, number=number, bootstrap_servers=f"{name}:9092", properties={})
 
 
-def taken_up(own: Position | None, *, incarnation: int) -> Beginning:
+def taken_up(own: Position | None, *, incarnation: int, target_incarnation: int = 1) -> Beginning:
     """Partition 0 of a topic of this incarnation, on an edge that carries what is born on its source."""
     stream = StreamOnEdge(
         stream="acme/retail/prod/orders",
@@ -26,7 +26,7 @@ def taken_up(own: Position | None, *, incarnation: int) -> Beginning:
         target_topic="orders",
         partitions=(0,),
         births={0: ((0, incarnation),)},
-        target_incarnation=1,
+        target_incarnation=target_incarnation,
         source_topic_id=None,
         target_topic_id=None,
         rerooted={},
@@ -47,8 +47,8 @@ def taken_up(own: Position | None, *, incarnation: int) -> Beginning:
     return take_up(plan, stream, 0, own=own, inbound=inbound, checkpoints=(), foreign=lambda _: False)
 
 
-def position(incarnation: int) -> Position:
-    return Position(50, Mark(incarnation, 1, COPIED, COPIED), leader_epoch=7)
+def position(incarnation: int, target_incarnation: int = 1) -> Position:
+    return Position(50, Mark(incarnation, target_incarnation, COPIED, COPIED), leader_epoch=7)
 
 
 def test_reading_goes_on_at_the_units_position_in_the_topic_that_is_there() -> None:
@@ -61,3 +61,15 @@ def test_without_a_position_in_the_topic_that_is_there_reading_begins_anew(own: 
     begin = taken_up(own, incarnation=2)
     assert (begin.offset, begin.own) == (None, None)
     assert (begin.unread is not None) == (own is not None), "what the former topic held is told"
+
+
+@pytest.mark.parametrize("written_for", [2, 0], ids=["this topic", "a topic without an incarnation"])
+def test_a_target_has_what_the_marks_of_its_topic_say(written_for: int) -> None:
+    begin = taken_up(position(1, written_for), incarnation=1, target_incarnation=2)
+    assert (begin.offset, begin.edge.covered) == (50, COPIED)
+
+
+def test_a_targets_new_topic_has_nothing_yet() -> None:
+    begin = taken_up(position(1), incarnation=1, target_incarnation=2)
+    assert (begin.offset, begin.edge.covered) == (None, {})
+    assert begin.edge.copy(7, None) is not None

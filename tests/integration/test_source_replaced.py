@@ -22,6 +22,7 @@ def make_anew(pair: Pair) -> None:
     admin.delete_topics([pair.topic])[pair.topic].result(DEADLINE_SECONDS)
     eventually(lambda: pair.topic not in topics(pair.servers[pair.a]), "the topic is gone")
     create_topic(pair.servers[pair.a], pair.topic, 2)
+    eventually(lambda: pair.topic in topics(pair.servers[pair.a]), "the new one is there")
 
 
 def planned(pair: Pair, incarnation: int = 1):
@@ -123,3 +124,25 @@ def test_a_unit_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
     later = replace(plan, unit=replace(plan.unit, bucket=1), inbound_groups=(plan.unit.kafka_name,))
     pair.session(plan=later).close()
     assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
+
+
+def test_a_log_that_ends_before_the_position_is_told_as_cut_off_and_read_no_further(pair):
+    """A topic made anew that is not known by an id stands for it."""
+    pair.produce(numbered(10))
+    pair.copy_until_idle()
+    make_anew(pair)
+    pair.produce([{"value": b"took a lost one's offset", "partition": 0} for _ in range(3)])
+    session = pair.session()
+
+    def told_of():
+        session.copy_batch(0.2)
+        return {cut.partition for cut in pair.cut_off} == {0, 1}
+
+    eventually(told_of, "both partitions are told")
+    troubles = session.troubles()
+    session.close()
+    cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.cut_off}
+    assert cuts == {(0, 3, 4), (1, 0, 4)}
+    assert {(lost.partition, lost.first_offset, lost.last_offset) for lost in pair.lost} == cuts
+    assert "cut off at 3" in troubles[pair.topic, 0]
+    assert len(pair.copied()) == 10

@@ -113,6 +113,15 @@ def test_a_record_with_the_headers_of_another_is_its_own(estate, rest):
     assert complete(rest, "cluster-1", offset) == first
 
 
+def test_a_copy_that_names_no_origin_cannot_be_followed(estate, rest):
+    """As of a time with TREELINE_ORIGIN_HEADER=false."""
+    flags = copy_flags.encode(copy_flags.mask(copy_flags.HIGHEST_LEVEL))
+    offset, _ = produced(estate, rest, "cluster-2", headers=[("copy-flags", flags)])
+    refused = rest("GET", asked("cluster-2", offset))
+    assert refused.status_code == 409
+    assert "names no origin" in refused.json()["detail"]
+
+
 def test_an_offset_without_a_record_says_why(estate, rest):
     offset, _ = produced(estate, rest, "cluster-3", 1, transactional_id="test.trace")
     complete(rest, "cluster-3", offset, partition=1)
