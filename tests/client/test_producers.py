@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from confluent_kafka import KafkaError
 from treeline_client import ClientClosed, OutcomeUnknown, SwitchingProducer
 
-from tests.client.flows import Flow, by_key, check_exactly_once, stored
+from tests import kafka
+from tests.client.conftest import technical
+from tests.client.flows import DEADLINE_SECONDS, Flow, by_key, check_exactly_once, stored
 
 
 def test_a_planned_move_loses_and_doubles_nothing_and_keeps_each_keys_order(plane, clusters, topic):
@@ -69,6 +72,34 @@ def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followe
         flow.finish()
     check_exactly_once(clusters.values(), topic, range(300))
     assert len(stored(clusters["cluster-2"], topic)) == 100
+
+
+def test_what_is_produced_while_much_that_waited_is_sent_comes_behind_it(plane, clusters, topic):
+    with SwitchingProducer(plane.conf()) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow = Flow(producer, topic)
+        flow.send(20_000)
+        plane.move("cluster-2")
+        while producer.metrics().queued_records:
+            flow.send(10)
+            time.sleep(0.001)
+        flow.finish()
+    assert not flow.failed
+    check_exactly_once([clusters["cluster-2"]], topic, range(flow.sent))
+
+
+def test_a_record_that_waited_has_the_time_when_it_was_produced(plane, clusters, topic, monkeypatch):
+    with SwitchingProducer(plane.conf()) as producer:
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        with monkeypatch.context() as then:
+            then.setattr(time, "time", lambda: 1_700_000_000.0)
+            producer.produce(topic, "it waits")
+        plane.move("cluster-2")
+        assert producer.flush(DEADLINE_SECONDS) == 0
+    (message,) = kafka.read_all(clusters["cluster-2"].servers, technical("cluster-2", topic))
+    assert message.timestamp()[1] == 1_700_000_000_000
 
 
 def test_reports_are_served_by_the_applications_poll_only(plane, clusters, topic):

@@ -340,6 +340,7 @@ def test_the_digest_does_not_depend_on_what_differs_with_every_look(lag, at_risk
         ({}, {"active": (active(), active(("acme", "retail", "test")))}),
         ({}, {"targets": {**FACTS.targets, ("2", 3): "4"}}),
         ({}, {"streams": (stream(), stream("acme/retail/prod/payments"))}),
+        ({}, {"streams": (stream(partitions=1),)}),
         ({}, {"busy": {"acme": "s1"}}),
     ],
 )

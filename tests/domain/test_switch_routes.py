@@ -7,7 +7,8 @@ import random
 from hypothesis import given
 
 from backend.domain import routes, tree_shape
-from backend.domain.switch_routes import retargets
+from backend.domain.cluster_switch import Retarget
+from backend.domain.switch_routes import restored, retargets
 from tests.trees import random_targets, random_tree, seeds
 
 
@@ -28,6 +29,12 @@ def test_new_targets_are_allowed_and_every_cluster_still_gets_all_once(seed: int
     after = targets | {(each.cluster, each.level): each.target for each in moved}
     assert {key for key, to in after.items() if to == leaving} == {(each.cluster, each.level) for each in kept}
     assert routes.coverage(root, after).proven
+
+
+def test_what_a_switch_has_changed_goes_back_but_for_what_somebody_has_changed_since() -> None:
+    changed = tuple(Retarget(cluster=name, level=3, target="4", previous="3") for name in ("1", "2"))
+    back = restored({("1", 3): "4", ("2", 3): "5"}, changed)
+    assert back == (Retarget(cluster="1", level=3, target="3", previous="4"),)
 
 
 @given(seeds)

@@ -1,15 +1,16 @@
-"""A switch that is carried out in this process, while the database goes away at the worst moment."""
+"""A switch that is carried out in this process: what its phases wait for, also while the database goes away."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from backend.dispatch import Dispatcher
-from backend.domain.cluster_switch import Phase
+from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, NEAR_RECORDS, Phase, Retarget
 from backend.eventlog.engine import create_engine
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
@@ -132,3 +133,57 @@ def test_a_consumer_that_opened_and_closed_again_while_offsets_were_carried_over
     (source, _), (target, _) = (stands(hand, letter, "g") for letter in ("a", "c"))
     assert source == 25
     assert hand.values("c")[target] == hand.values("a")[25]
+
+
+def test_nobody_is_held_before_the_target_has_come_near(hand: ByHand, carried_out: Callable[[], None]):
+    hand.produce("a", NEAR_RECORDS + 1)
+    switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
+    carried_out()
+    eventually(lambda: "left" in told(hand), "it says what the target lacks")
+    assert (state(hand), told(hand)["missing_records"]) == (Phase.PLANNED, NEAR_RECORDS + 1)
+
+
+def test_all_leaves_are_waited_for_where_the_operator_asked_for_that(
+    hand: ByHand, carried_out: Callable[[], None]
+):
+    """The target may have all that the source held before the others do."""
+    hand.produce("a", 5)
+    hand.copy(("a", 2))
+    switched(hand.rest, replace(start(source=hand.name("a"), target=hand.name("b")), drain=ALL_LEAVES))
+    carried_out()
+    eventually(lambda: "left" in told(hand) or are_moved(hand), "it says what is still to come")
+    assert [(each["target"], each["missing_records"]) for each in told(hand)["lacking"]] == [(hand.name("c"), 5)]
+    hand.copy(("b", 1))
+    eventually(lambda: are_moved(hand), "clients are moved")
+
+
+def test_a_hold_that_lasts_too_long_is_taken_back(hand: ByHand, carried_out: Callable[[], None]):
+    discover(hand.rest, client_id="p", role="producer", generation=1)
+    switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
+    carried_out()
+    eventually(lambda: state(hand) is Phase.HOLDING, "clients are to hold")
+    with hand.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE switch_progress SET held_at = held_at - interval '1 hour'")
+    eventually(lambda: state(hand) is Phase.FAILED, "it is taken back")
+    with hand.database.engine.connect() as connection:
+        assert find_switch(connection, "s1").reason == "clients were held for 600 s and it waited for p"
+    answer = discover(hand.rest, client_id="p", role="producer", generation=1).json()
+    assert (answer["cluster"], answer["generation"], answer["phase"]) == (hand.name("a"), 1, "active")
+
+
+def test_an_emergency_leaves_no_distributor_that_copies_to_the_cluster_that_is_gone(
+    hand: ByHand, carried_out: Callable[[], None]
+):
+    a, b, c = (hand.name(letter) for letter in ("a", "b", "c"))
+
+    def target() -> str:
+        rows = hand.rest("GET", "/trees/main/distributors").json()
+        found: str = next(row["target"] for row in rows if (row["cluster"], row["level"]) == (a, 2))
+        return found
+
+    assert target() == b
+    changed = (Retarget(cluster=a, level=2, target=c, previous=b),)
+    switched(hand.rest, replace(start(source=b, target=a), mode=EMERGENCY, retargets=changed))
+    carried_out()
+    eventually(lambda: "late" in told(hand), "clients are looked for")
+    assert target() == c, "nothing is copied to what is gone"
