@@ -74,6 +74,24 @@ def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followe
     assert len(stored(clusters["cluster-2"], topic)) == 100
 
 
+def test_a_promise_ends_where_the_control_plane_takes_reports_and_answers_none(plane, clusters, topic):
+    """As one does that hangs: were each of its requests to count, the client would keep still for ever."""
+    plane.says(hold_ms=1500, ttl_ms=200)  # it asks again long before its promise ends
+    with SwitchingProducer(plane.conf()) as producer:
+        flow = Flow(producer, topic)
+        plane.hold("cluster-2")
+        plane.wait_reported("held")
+        flow.send(10)
+        plane.status = 500
+        try:
+            flow.finish()
+            assert producer.metrics().promises_run_out == 1
+        finally:
+            plane.status = 200
+            plane.abort()
+    check_exactly_once([clusters["cluster-1"]], topic, range(10))
+
+
 def test_what_is_produced_while_much_that_waited_is_sent_comes_behind_it(plane, clusters, topic):
     with SwitchingProducer(plane.conf()) as producer:
         plane.hold("cluster-2")

@@ -12,7 +12,7 @@ from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.offsets.at_once import at_once
-from tests.offsets.groups import Made, numbered
+from tests.offsets.groups import RETAIL, Made, numbered
 
 FLAGS_OF_CLUSTER_1 = {"cluster-2": 2, "cluster-3": 3, "cluster-4": 4, "cluster-5": 5}
 
@@ -59,6 +59,23 @@ def test_margin_is_taken_off_once(make_groups: Made):
             "margin",
             groups.offset_of(cluster, "r0050") - row["offset"],
         )
+
+
+@at_once
+def test_an_environment_that_becomes_exact_takes_its_groups_further_at_once(make_groups: Made):
+    groups = make_groups("margin", margin_seconds=3_600)
+    groups.produce("cluster-1", numbered(20))
+    groups.wait_for(20)
+    at = groups.offset_of("cluster-1", "r0015")
+    groups.commit("cluster-1", at)
+    groups.until_applied("cluster-1", at)
+    assert groups.next_value("cluster-3") == "r0000"
+    environment = f"{RETAIL}/{groups.place[2]}"
+    groups.rest.ok("PATCH", environment, {"offset_mode": "exact"})
+    try:
+        eventually(lambda: groups.next_value("cluster-3") == "r0015", "it goes on where it has read to", 0.2)
+    finally:
+        groups.rest.ok("PATCH", environment, {"offset_mode": "margin"})
 
 
 @at_once
