@@ -10,10 +10,12 @@ from confluent_kafka.admin import ResourceType
 from backend.kafka.configs import DELETE, SUBTRACT
 from backend.kafka.replica_admin import ReplicaAdmin
 from backend.kafka.replication_throttle import LISTS, RATES, Throttle, list_changes
+from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, Brokers, all_rates, operator_sets
-from tests.placement_live.driving import topic_name
+from tests.placement_live.driving import course_of, topic_name
+from workers.placing.throttling import Throttling
 
 LEADER, FOLLOWER = RATES
 LEADERS, FOLLOWERS = LISTS
@@ -135,6 +137,31 @@ def test_a_broker_that_is_away_is_named_and_loses_its_throttle_when_it_is_back(
     brokers.start(2)
     assert eventually(lambda: not admin.unthrottle(throttle), "it is taken away once it is back")
     assert eventually(lambda: all_rates(brokers) == {1: {}, 2: {}, 3: {}}, "nothing is left")
+
+
+def test_a_worker_that_dies_as_it_throttles_is_cleaned_up_after(
+    brokers: Brokers, admin: ReplicaAdmin, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_name()
+    brokers.create(topic, [[1, 2]])
+
+    class Killed(BaseException):
+        """The worker, at the very moment at which the throttle is set."""
+
+    set_it = admin.throttle
+
+    def set_and_die(throttle: Throttle) -> dict[str, str]:
+        assert set_it(throttle) == {}
+        raise Killed
+
+    monkeypatch.setattr(admin, "throttle", set_and_die)
+    with pytest.raises(Killed):
+        Throttling(database.engine, "p1").keep(admin, 5_000, course_of(topic, ((1, 2), (1, 3))))
+    assert all_rates(brokers) == everywhere(5_000)
+
+    assert Throttling(database.engine, "p1").remove(admin)
+    assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
+    assert are_listed(brokers, topic, {})
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["deleted", "never there"])

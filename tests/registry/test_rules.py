@@ -89,6 +89,7 @@ def test_the_highest_id_outlives_the_compaction_of_its_schema():
     log.write(delete_subject, "last", permanent=False)
     log.write(delete_subject, "last", permanent=True)
     assert read(compacted(log.entries, forget_tombstones=True)).highest_id == highest
+    assert log.register("next", avro("next")) == highest + 1
 
 
 def test_no_record_is_spent_on_the_highest_id_while_a_version_has_it():

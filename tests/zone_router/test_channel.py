@@ -9,7 +9,8 @@ import pytest
 
 from tests.zone_router.channel import EAST, WEST, Written, bulks, run
 from workers.zone_router.formats.bulk import HEAD_BYTES
-from workers.zone_router.proxy.succession import ChannelFenced
+from workers.zone_router.proxy.channel import Limits
+from workers.zone_router.proxy.succession import ChannelFenced, Succession
 
 
 def test_what_is_taken_is_told_in_order_whatever_the_bulks(tmp_path: Path):
@@ -154,5 +155,25 @@ def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path
                 assert zombie.count == 1 and "another process" in zombie.failed[0][1]
                 successor.take()
                 await successor.until(lambda: successor.count == 1)
+
+    run(test())
+
+
+def test_a_node_that_was_replaced_deletes_nothing_and_ends(tmp_path: Path):
+    """Who took its place goes on behind what it finds there."""
+
+    async def test() -> None:
+        async with Written(tmp_path) as zombie:
+            for count in (1, 2):
+                zombie.take()
+                await zombie.until(lambda count=count: zombie.count == count)
+            await Succession(zombie.storage, 7, Limits().side_by_side).come()
+            first = zombie.told[0][1].name
+            zombie.channel.trim([first])
+            assert zombie.running is not None
+            with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+                async with asyncio.timeout(10):
+                    await zombie.running
+            assert first in await zombie.storage.sizes("channel/")
 
     run(test())

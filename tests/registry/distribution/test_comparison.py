@@ -217,6 +217,14 @@ def test_a_version_of_a_stranger_is_never_written_over(primary, target):
     assert target.catalog.version((ORDERS_THERE, 2)).id == 2
 
 
+def test_what_others_registered_stays_although_the_primary_has_that_schema_elsewhere(primary, target):
+    theirs = version("theirs", 1, primary.register(ORDERS, avro("a")), avro("a"))
+    target.strangers(theirs)
+    assert kinds(target.follow(primary.catalog)) == [ONLY_THERE]
+    assert target.catalog.version(("theirs", 1)) == theirs
+    assert target.catalog.version((ORDERS_THERE, 1)).id == theirs.id
+
+
 def test_what_refers_to_a_conflict_waits_for_it(primary, target):
     target.strangers(version("theirs", 1, 1, "theirs"))
     primary.register(PAYMENTS, avro("a", name="Inner"))
