@@ -10,6 +10,7 @@ import argparse
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,9 @@ from tests.mutants.patches import PROJECT, Mutant, read_all
 
 _TESTS_FAILED = 1
 """pytest's exit code; other ones mean that tests could not be run at all."""
+_STOPPED = 2
+"""pytest's exit code after Ctrl-C."""
+_LIMIT_S = 600
 _NATIVE = "backend/kafka/native/"
 
 
@@ -77,7 +81,7 @@ class Copy:
 
     def _tested(self, mutant: Mutant) -> Outcome:
         ran = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.caught_by)
-        lines = ran.stdout.strip().splitlines() or ran.stderr.strip().splitlines() or ["no output"]
+        lines = ran.stdout.strip().splitlines() or ["no output"]
         failed = next((line for line in lines if line.startswith("FAILED ")), None)
         if ran.returncode == 0:
             return Outcome(Fate.SURVIVED, lines[-1])
@@ -89,14 +93,19 @@ class Copy:
         # The copy's modules come before those of the checkout, to which the environment's installation points.
         outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         environment = {**outside, "PYTHONPATH": str(self._folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=self._folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, *words]
+        with subprocess.Popen(
+            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                # As by Ctrl-C, so that its fixtures stop what they have started.
+                process.send_signal(signal.SIGINT)
+                output, _ = process.communicate()
+                output += f"\nit did not end within {_LIMIT_S} s"
+                return subprocess.CompletedProcess(command, _STOPPED, output)
+        return subprocess.CompletedProcess(command, process.returncode, output)
 
     def _copy_native(self) -> None:
         for built in (PROJECT / _NATIVE).glob("*.so"):
