@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from markupsafe import Markup
@@ -13,6 +14,8 @@ NOTHING = "–"
 # A longer word may not fit into one line of a narrow panel.
 _LONGEST_WHOLE = 32
 _SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+_SPANS = ((_DAY, _HOUR, "d", "h"), (_HOUR, _MINUTE, "h", "min"), (_MINUTE, 1_000, "min", "s"))
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -95,3 +98,25 @@ def unbroken(text: str) -> Markup:
         whole.format(word) if "-" in word and len(word) <= _LONGEST_WHOLE else word for word in text.split(" ")
     )
     return Markup(" ").join(words)
+
+
+def span(ms: float) -> str:
+    """A duration: `812 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if ms < 1_000:
+        return f"{max(0, ms):.0f} ms"
+    if ms < _MINUTE:
+        return f"{ms / 1000:.1f} s"
+    whole, part, large, small = next(steps for steps in _SPANS if ms >= steps[0])
+    count, rest = divmod(int(ms), whole)
+    return f"{count} {large} {rest // part} {small}" if rest // part else f"{count} {large}"
+
+
+def id_ranges(ids: Iterable[int]) -> str:
+    """`1-3, 7`: as forms take it, too."""
+    runs: list[list[int]] = []
+    for each in sorted(set(ids)):
+        if runs and each == runs[-1][1] + 1:
+            runs[-1][1] = each
+        else:
+            runs.append([each, each])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

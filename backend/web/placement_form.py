@@ -28,13 +28,12 @@ from backend.queries.clusters import ClusterRow, list_clusters
 from backend.queries.placements import find_placement, list_placements, read_reassignment
 from backend.web.asked import Asked
 from backend.web.effect import Effect, fields_of
-from backend.web.figures import counted
+from backend.web.figures import counted, id_ranges
 from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.measures import whole_number
 from backend.web.pages import PageRoute, enter
-from backend.web.placement_view import aims_said, given_said, id_ranges
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS, aims_said, given_said
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer
 

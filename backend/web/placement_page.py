@@ -18,8 +18,7 @@ from backend.queries.placements import PlanDocuments, find_placement, read_docum
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_plan_view import Plans, PlanView
-from backend.web.placement_view import PlacementView
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS, PlacementView
 from backend.web.position_asked import At, position_asked
 from backend.web.services import ConsoleServices, Shared, Viewer, frame
 

@@ -22,7 +22,7 @@ from backend.web.measures import size_bytes, size_shown, whole_number
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_policy_view import POLICY_SAID
 from backend.web.placement_run_view import AS_FAST
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS
 from backend.web.replication_page import REPLICATION, existing_cluster
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer

@@ -10,8 +10,7 @@ from backend.domain.broker_changes import BrokerPresence, Doing, doing
 from backend.domain.placement_policy import PlacementPolicy, Policy
 from backend.queries.broker_presence import BrokersSeen
 from backend.queries.placements import PlacementRow
-from backend.web.figures import counted
-from backend.web.switch_words import span
+from backend.web.figures import counted, span
 
 POLICY_SAID = {
     Policy.OFF: "nothing is done",

@@ -8,9 +8,8 @@ from typing import Any
 from backend.domain.placement_runs import RUNNING, PlacementState, RunLimits
 from backend.placement.errors import few
 from backend.queries.placements import PlacementRow
-from backend.web.figures import counted, sized
+from backend.web.figures import counted, sized, span
 from backend.web.measures import size_shown
-from backend.web.switch_words import span
 
 _WORDS = {
     PlacementState.APPLYING: ("pause", "cancel"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,11 @@ from backend.domain.placement_aims import Aims
 from backend.domain.placement_proposals import Proposal
 from backend.domain.placement_runs import RUNNING, PlacementState
 from backend.queries.placements import PlacementRow
-from backend.web.figures import clock, counted, day
+from backend.web.figures import clock, counted, day, id_ranges, span
 from backend.web.placement_run_view import PlacementRunView
-from backend.web.switch_words import span
 
+PLACEMENTS = ("Placements", "/placements")
+"""The page that lists them, as a trail names it."""
 _LABELS = {
     PlacementState.REQUESTED: "Being computed",
     PlacementState.PLANNED: "Planned",
@@ -164,17 +165,6 @@ def some(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def id_ranges(ids: Iterable[int]) -> str:
-    """`1-3, 7`: as forms take it, too."""
-    runs: list[list[int]] = []
-    for each in sorted(set(ids)):
-        if runs and each == runs[-1][1] + 1:
-            runs[-1][1] = each
-        else:
-            runs.append([each, each])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 def proposal_said(proposal: Proposal) -> str:

@@ -23,7 +23,6 @@ from backend.web.services import Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
-PLACEMENTS = ("Placements", "/placements")
 MOST_SHOWN = 200
 
 

@@ -30,7 +30,7 @@ from backend.web.effect import Effect, FieldEffect
 from backend.web.form_page import FormPage, answer_form, show_form
 from backend.web.forms import Fields, Form
 from backend.web.pages import PageRoute, enter
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS
 from backend.web.replication_page import REPLICATION, existing_cluster
 from backend.web.same_change import SameChange, curl
 from backend.web.services import ConsoleServices, Shared, Viewer

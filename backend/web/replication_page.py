@@ -26,7 +26,7 @@ from backend.queries.replication import find_replication, find_replication_then
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
 from backend.web.placement_policy_view import PolicyView
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS
 from backend.web.position_asked import At, position_asked
 from backend.web.replication_view import ReplicationView, elected_said
 from backend.web.seen_then import seen_then

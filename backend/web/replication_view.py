@@ -15,10 +15,8 @@ from backend.eventlog.recorded import StoredEvent
 from backend.queries.clusters import ClusterRow
 from backend.queries.observed import STALE
 from backend.queries.replication import ReplicationRow
-from backend.web.figures import clock, counted, day, full
-from backend.web.placement_view import id_ranges
+from backend.web.figures import clock, counted, day, full, id_ranges, span
 from backend.web.seen_then import SeenThen
-from backend.web.switch_words import span
 
 BROKERS_SHOWN = 200
 _EXAMPLES, _FEW = 8, 3

@@ -12,7 +12,7 @@ from backend.domain.access import Action
 from backend.tracing.broker_loss import BrokerLoss, told, what_if_broker_dies
 from backend.web import templates
 from backend.web.pages import PageRoute, enter
-from backend.web.placements_page import PLACEMENTS
+from backend.web.placement_view import PLACEMENTS
 from backend.web.replication_page import REPLICATION, existing_cluster
 from backend.web.services import Shared, Viewer, frame
 

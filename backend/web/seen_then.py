@@ -10,9 +10,8 @@ from sqlalchemy import Connection
 from backend.domain.access import Caller, tenants_read
 from backend.queries.events import newest_up_to, times_of
 from backend.queries.past import Look, look_before, oldest_look
-from backend.web.figures import instant
+from backend.web.figures import instant, span
 from backend.web.position_asked import Past, position_asked
-from backend.web.switch_words import span
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from backend.domain.cluster_switch import ALL_LEAVES, Phase
 from backend.domain.known import total
 from backend.domain.switch_checks import TENANT_MOVING, Finding
 from backend.domain.switch_plan import GroupItem, Item, Plan
-from backend.web.figures import counted
-from backend.web.switch_words import LABELS, place_of, scope, span
+from backend.web.figures import counted, span
+from backend.web.switch_words import LABELS, place_of, scope
 
 GOOD, WARN, BAD = "good", "warn", "bad"
 _GLYPHS = {GOOD: "running", WARN: "degraded", BAD: "blocked"}

@@ -12,7 +12,7 @@ from backend.domain.cluster_switch import ALL_LEAVES, BEFORE_MOVE, EMERGENCY, EN
 from backend.domain.switch_report import PhaseTimes, milliseconds
 from backend.queries.discovery_clients import ClientRow
 from backend.queries.switches import SwitchRow
-from backend.web.figures import clock, counted, day
+from backend.web.figures import clock, counted, day, span
 from backend.web.switch_lacking_view import Lacking, lacking_of
 from backend.web.switch_words import (
     GLYPHS,
@@ -26,7 +26,6 @@ from backend.web.switch_words import (
     place_of,
     result,
     scope,
-    span,
     troubles,
 )
 

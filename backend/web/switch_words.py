@@ -26,19 +26,6 @@ LABELS = {
 }
 GLYPHS = {Phase.COMPLETED: "running", Phase.ABORTED: "stopped", Phase.FAILED: "blocked"}
 """Of states in which nothing goes on any more."""
-_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
-_STEPS = ((_DAY, _HOUR, "d", "h"), (_HOUR, _MINUTE, "h", "min"), (_MINUTE, 1_000, "min", "s"))
-
-
-def span(ms: float) -> str:
-    """A duration: `812 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
-    if ms < 1_000:
-        return f"{max(0, ms):.0f} ms"
-    if ms < _MINUTE:
-        return f"{ms / 1000:.1f} s"
-    whole, part, large, small = next(steps for steps in _STEPS if ms >= steps[0])
-    count, rest = divmod(int(ms), whole)
-    return f"{count} {large} {rest // part} {small}" if rest // part else f"{count} {large}"
 
 
 def place_of(moving: Moving) -> str:

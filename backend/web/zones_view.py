@@ -12,8 +12,7 @@ from backend.domain.zone_traffic import PAYLOAD_PLANES, PLANES, UNKNOWN_ZONE, cr
 from backend.queries.zone_router import NodeRow
 from backend.queries.zones import BrokerSeen, ZonesSeen
 from backend.web.effect import listed
-from backend.web.figures import counted, sized
-from backend.web.switch_words import span
+from backend.web.figures import counted, sized, span
 
 BROKERS_SHOWN = 200
 NODES_SHOWN = 200

@@ -14,8 +14,8 @@ from httpx2 import Response
 from backend.domain.switch_checks import TENANT_MOVING
 from backend.domain.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
+from backend.web.figures import span
 from backend.web.switch_plan_view import GATES
-from backend.web.switch_words import span
 from tests.commands_parsed import parsed
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
