@@ -80,6 +80,6 @@ class EventRegistry:
 def domain_registry() -> EventRegistry:
     """Every event of every module in backend/domain, found by looking, so that none can be forgotten."""
     registry = EventRegistry(UPCASTERS)
-    for found in pkgutil.iter_modules(backend.domain.__path__, "backend.domain."):
+    for found in pkgutil.walk_packages(backend.domain.__path__, "backend.domain."):
         registry.register_module(import_module(found.name))
     return registry

@@ -30,7 +30,8 @@ OBSERVED = {
 
 
 def _pages() -> list[APIRoute]:
-    modules = (importlib.import_module(f"backend.web.{each.name}") for each in pkgutil.iter_modules(web.__path__))
+    names = [each.name for each in pkgutil.walk_packages(web.__path__, "backend.web.")]
+    modules = (importlib.import_module(name) for name in names)
     routers = [each.router for each in modules if hasattr(each, "router")]
     found = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
     return [each for each in found if "GET" in each.methods and not OF_NOW.search(each.path)]
