@@ -18,7 +18,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 WORKDIR /treeline
 COPY backend/__init__.py backend/locations.py backend/
 COPY backend/kafka backend/kafka
-RUN /venv/bin/python -m backend.kafka.native.build && ls backend/kafka/native/_record_loop.*.so
+RUN /venv/bin/python -m backend.kafka.copy.native.build && ls backend/kafka/copy/native/_record_loop.*.so
 
 FROM python:3.11-slim
 # Java is for Spark, in the worker that translates offsets.
@@ -34,7 +34,7 @@ COPY frontend/components frontend/components
 COPY frontend/static frontend/static
 COPY frontend/templates frontend/templates
 COPY backend backend
-COPY --from=packages /treeline/backend/kafka/native backend/kafka/native
+COPY --from=packages /treeline/backend/kafka/copy/native backend/kafka/copy/native
 COPY spark spark
 COPY workers workers
 # Nothing is written at run time: compiled modules come with the image.

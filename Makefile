@@ -116,8 +116,8 @@ $(PROJECT): pyproject.toml requirements/runtime.in $(RUNTIME)
 	@touch $@
 
 # The loop in C for the confluent-kafka installed; says in one line if there will be none.
-$(NATIVE): $(wildcard backend/kafka/native/*.[ch]) backend/kafka/native/build.py $(PROJECT)
-	@$(BIN)/python -m backend.kafka.native.build
+$(NATIVE): $(wildcard backend/kafka/copy/native/*.[ch]) backend/kafka/copy/native/build.py $(PROJECT)
+	@$(BIN)/python -m backend.kafka.copy.native.build
 	@touch $@
 
 $(DEV): requirements/dev.txt $(PROJECT)

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from backend.domain.access import Provenance
-from backend.domain.denied_networks import is_loopback
-from backend.domain.errors import Kind
+from backend.domain.access.access import Provenance
+from backend.domain.base.errors import Kind
+from backend.domain.webhooks.denied_networks import is_loopback
 
 STATUS = {
     Kind.INVALID: 422,

@@ -11,38 +11,24 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from backend.commands import (
-    adopt,
-    applications,
-    applying,
-    audit,
-    completion,
-    config_check,
-    context,
-    discovery,
-    distributor,
-    drill,
-    edge_losses,
-    estate,
-    events,
-    examples,
-    exporting,
-    login,
-    offsets,
-    placement,
-    replication,
-    resources,
-    schemas,
-    switch,
-    trace,
-    undo,
-    users,
-    verify,
-    webhooks,
-    zones,
-)
-from backend.commands.exit_codes import Code
-from backend.commands.local import given_context
+from backend.commands import resources
+from backend.commands.access import audit, users
+from backend.commands.clusters import adopt
+from backend.commands.distribution import distributor, edge_losses, trace, verify
+from backend.commands.estate import estate
+from backend.commands.history import events, undo
+from backend.commands.lab import drill
+from backend.commands.offsets import offsets
+from backend.commands.placement import placement
+from backend.commands.replication import replication
+from backend.commands.schemas import schemas
+from backend.commands.shell import applying, completion, config_check, context, examples, exporting, login
+from backend.commands.shell.exit_codes import Code
+from backend.commands.shell.local import given_context
+from backend.commands.switch import discovery, switch
+from backend.commands.tenants import applications
+from backend.commands.webhooks import webhooks
+from backend.commands.zones import zones
 from backend.program_version import VERSION
 
 _CONTEXT = "--context"

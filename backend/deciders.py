@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from backend.dispatch import Decider
-from backend.domain import (
-    adoption,
-    application,
-    application_commands,
-    cluster,
-    cluster_switch,
-    edge_losses,
-    fenced_workers,
-    group_reset,
-    leader_elections,
-    leaf,
-    lost_origin,
-    placement_policy,
-    placements,
-    route_epochs,
-    schema_conflicts,
-    switch_commands,
-    tenant,
-    tenant_commands,
-    tree,
-    user,
-    webhook,
-)
+from backend.domain.access import user
+from backend.domain.clusters import adoption, cluster
+from backend.domain.distribution import edge_losses, fenced_workers, leaf, lost_origin
+from backend.domain.offsets import group_reset
+from backend.domain.placement import leader_elections, placement_policy, placements
+from backend.domain.schemas import schema_conflicts
+from backend.domain.switch import cluster_switch, switch_commands
+from backend.domain.tenants import application, application_commands, tenant, tenant_commands
+from backend.domain.tree import tree
+from backend.domain.webhooks import webhook
+from backend.domain.zones import route_epochs
 
 ADOPTION: Decider[adoption.Adoption | None, adoption.AdoptionCommand] = Decider(
     adoption.INITIAL, adoption.decide, adoption.evolve

@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar
 import structlog
 from sqlalchemy import Connection, Engine
 
-from backend.domain.errors import StaleVersion
-from backend.domain.event import Event
+from backend.domain.base.errors import StaleVersion
+from backend.domain.base.event import Event
 from backend.eventlog import provenance
 from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
 from backend.eventlog.idempotency import Answer, IdempotencyKey, recall, remember

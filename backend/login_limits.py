@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from backend.domain.access import Provenance
-from backend.queries import logins
-from backend.queries.logins import LoginKind
+from backend.domain.access.access import Provenance
+from backend.queries.access import logins
+from backend.queries.access.logins import LoginKind
 
 ATTEMPTS = 10
 ATTEMPTS_SECONDS = 60.0

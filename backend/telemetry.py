@@ -16,7 +16,7 @@ from fastapi.telemetry import TelemetryConfig
 from opentelemetry import trace
 from opentelemetry.trace import Span
 
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 from backend.program_version import VERSION
 from backend.settings import Settings
 from backend.spans import recording

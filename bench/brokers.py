@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from backend.estate.broker import STARTED, Broker, BrokerPorts
 from backend.estate.document import ClusterSpec
-from backend.estate.jars import classpath, ensure_jars, java
 from backend.estate.ports import free_ports
+from backend.estate.programs.broker import STARTED, Broker, BrokerPorts
+from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.settings import settings
 
 START_SECONDS = 90

@@ -24,9 +24,9 @@ from pydantic import SecretStr  # noqa: E402
 from backend.access_settings import AccessSettings  # noqa: E402
 from backend.api.app import create_app  # noqa: E402
 from backend.cli import app  # noqa: E402
-from backend.commands.examples import examples_of  # noqa: E402
-from backend.commands.exit_codes import MEANINGS  # noqa: E402
-from backend.domain.event import Event  # noqa: E402
+from backend.commands.shell.examples import examples_of  # noqa: E402
+from backend.commands.shell.exit_codes import MEANINGS  # noqa: E402
+from backend.domain.base.event import Event  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.metrics import METRICS  # noqa: E402
 from backend.replication_lab.drills import Drill, drill  # noqa: E402

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from backend.domain.log_index import Segment
-from backend.domain.origin import Vector
+from backend.domain.records.log_index import Segment
+from backend.domain.records.origin import Vector
 from spark import transforms
 from spark.jobs.offset_timestamps import records
 from spark.sources.slices import Slice

@@ -12,9 +12,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from backend.domain import commit_metadata
-from backend.domain.assignment import OWN_GROUPS
-from backend.domain.log_index import BLOCK
+from backend.domain.distribution.assignment import OWN_GROUPS
+from backend.domain.offsets import commit_metadata
+from backend.domain.records.log_index import BLOCK
 
 SEGMENTS = (
     "log int not null, first bigint not null, origin int, incarnation bigint, reached bigint, "

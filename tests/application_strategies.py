@@ -8,9 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from backend.domain import application, application_commands
-from backend.domain.application import OPERATIONS
-from backend.domain.application_commands import (
+from backend.domain.base.errors import DomainError
+from backend.domain.base.event import Event
+from backend.domain.names.names import ApplicationName
+from backend.domain.tenants import application, application_commands
+from backend.domain.tenants.application import OPERATIONS
+from backend.domain.tenants.application_commands import (
     DECISIONS,
     ApplicationCommand,
     ChangeApplication,
@@ -21,15 +24,12 @@ from backend.domain.application_commands import (
     IssueCredentials,
     RevokeCredentials,
 )
-from backend.domain.application_records import (
+from backend.domain.tenants.application_records import (
     RecordAccessApplied,
     RecordAccessDrifted,
     RecordAccessFailed,
     RecordAccessRemoved,
 )
-from backend.domain.errors import DomainError
-from backend.domain.event import Event
-from backend.domain.names import ApplicationName
 
 NAME = ApplicationName("acme", "retail", "prod", "billing")
 STREAMS = ("acme/retail/prod/orders", "acme/retail/prod/payments", "globex/shop/prod/items")

@@ -9,7 +9,7 @@ import pytest
 
 from backend.settings import settings
 
-_READERS = ("backend.kafka.references", "backend.kafka.secret_files", "backend.kafka.destinations")
+_READERS = ("backend.kafka.base.references", "backend.kafka.base.secret_files", "backend.kafka.base.destinations")
 
 
 @contextmanager

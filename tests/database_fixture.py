@@ -19,7 +19,7 @@ from alembic.config import Config
 from sqlalchemy import Engine
 
 from backend.estate.ports import free_ports
-from backend.estate.postgres import PostgresServer
+from backend.estate.programs.postgres import PostgresServer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.parent_death import die_with_parent

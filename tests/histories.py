@@ -8,22 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backend import deciders
-from backend.domain import (
-    adoption,
-    application,
-    application_commands,
-    application_records,
-    cluster,
-    route_epochs,
-    stream_records,
-    tenant_commands,
-    tree,
-    user,
-    webhook,
-)
-from backend.domain.cluster_switch import DRAINS, MODES, Moving, Phase, Retarget
-from backend.domain.distributor_settings import COMPRESSIONS, ChangeDistributor
-from backend.domain.edge_losses import (
+from backend.domain.access import user
+from backend.domain.base.errors import DomainError
+from backend.domain.base.event import Event
+from backend.domain.clusters import adoption, cluster
+from backend.domain.distribution.edge_losses import (
     Acknowledge,
     EdgeCommand,
     RecordLoss,
@@ -31,14 +20,12 @@ from backend.domain.edge_losses import (
     RecordReplay,
     SetAside,
 )
-from backend.domain.errors import DomainError
-from backend.domain.event import Event
-from backend.domain.leaf import EnterRoutes
-from backend.domain.lost_origin import Reroot
-from backend.domain.names import ApplicationName
-from backend.domain.primary_move import MovePrimary, RecordPrimaryMoved
-from backend.domain.schema_conflicts import ID_TAKEN, Conflict, RecordConflicts
-from backend.domain.switch_commands import (
+from backend.domain.distribution.leaf import EnterRoutes
+from backend.domain.distribution.lost_origin import Reroot
+from backend.domain.names.names import ApplicationName
+from backend.domain.schemas.schema_conflicts import ID_TAKEN, Conflict, RecordConflicts
+from backend.domain.switch.cluster_switch import DRAINS, MODES, Moving, Phase, Retarget
+from backend.domain.switch.switch_commands import (
     OPERATOR,
     WORKER,
     Abort,
@@ -50,6 +37,18 @@ from backend.domain.switch_commands import (
     StartSwitch,
     SwitchCommand,
 )
+from backend.domain.tenants import (
+    application,
+    application_commands,
+    application_records,
+    stream_records,
+    tenant_commands,
+)
+from backend.domain.tree import tree
+from backend.domain.tree.distributor_settings import COMPRESSIONS, ChangeDistributor
+from backend.domain.tree.primary_move import MovePrimary, RecordPrimaryMoved
+from backend.domain.webhooks import webhook
+from backend.domain.zones import route_epochs
 from tests import placement_histories
 from tests.placement_histories import CLUSTERS, Directed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from backend.estate.jars import classpath, ensure_jars, java
+from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backend.domain.log_index import Mark
+from backend.domain.records.log_index import Mark
 
 
 def joined(marks: Sequence[Mark], new: Sequence[Mark]) -> list[Mark]:

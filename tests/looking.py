@@ -6,12 +6,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from backend.queries import past
-from backend.queries.offset_tables import applied_offsets, group_commits
-from backend.queries.offsets import Wanted
-from backend.queries.past import Look
-from backend.queries.past_offsets import list_commits
-from backend.queries.past_tables import looks
+from backend.queries.history import past
+from backend.queries.history.past import Look
+from backend.queries.history.past_offsets import list_commits
+from backend.queries.history.past_tables import looks
+from backend.queries.offsets.offset_tables import applied_offsets, group_commits
+from backend.queries.offsets.offsets import Wanted
 from tests.database_fixture import Database
 
 STREAM = "acme/retail/prod/orders"

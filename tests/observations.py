@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from backend.eventlog.tables import event_log_head
-from backend.queries.observed import leases, unit_states
+from backend.queries.base.observed import leases, unit_states
 from backend.settings import settings
 
 

@@ -8,7 +8,13 @@ from typing import Any
 
 from backend import deciders
 from backend.dispatch import Decider
-from backend.domain import placement_aims, placement_policy, placement_proposals, placement_runs, placements
+from backend.domain.placement import (
+    placement_aims,
+    placement_policy,
+    placement_proposals,
+    placement_runs,
+    placements,
+)
 
 CLUSTERS = tuple("12345")
 

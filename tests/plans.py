@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from backend.domain import edges, leaf_routes, tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.distributor_settings import DistributorSettings
-from backend.domain.edges import (
+from backend.domain.distribution import edges, leaf_routes
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import (
     Desired,
     DistributedStream,
     EdgePlan,
@@ -16,7 +15,9 @@ from backend.domain.edges import (
     LeafInbound,
     TopicLife,
 )
-from backend.domain.tree_shape import Node
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DistributorSettings
+from backend.domain.tree.tree_shape import Node
 
 
 def plans_of(

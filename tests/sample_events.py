@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from backend.domain.errors import ValueInvalid
-from backend.domain.event import Event
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.base.event import Event
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import EventRegistry
 from backend.eventlog.upcasters import Upcasters

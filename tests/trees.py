@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from backend.domain import tree_shape
-from backend.domain.tree_shape import Inner, Leaf, Node
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree_shape import Inner, Leaf, Node
 
 UNBALANCED: dict[str, Any] = {
     "level": 3,

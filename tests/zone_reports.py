@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from backend.queries.observed import zone_router_nodes
+from backend.queries.base.observed import zone_router_nodes
 from tests.database_fixture import Database
 
 

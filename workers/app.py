@@ -20,28 +20,29 @@ from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from backend import logs
-from backend.domain.errors import DomainError
+from backend.domain.base.errors import DomainError
 from backend.parent_death import die_with_parent
 from backend.settings import settings
-from workers import context, ended_holders, leases
-from workers.barrier import Barriers
-from workers.forgetting import Forgetting
+from workers import context
+from workers.distribution.barrier import Barriers
+from workers.distribution.forgetting import Forgetting
+from workers.distribution.rerooting import Rerooting
+from workers.distribution.shift import UnitHost
+from workers.leases import ended_holders, leases
+from workers.leases.process_lease import ProcessLease
 from workers.past import PastKeeper
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
-from workers.process_lease import ProcessLease
-from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
-from workers.rerooting import Rerooting
 from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
-from workers.shift import UnitHost
 from workers.switches.host import switch_host
+from workers.topics.reconcile import Reconciler
 from workers.webhooks.host import WebhookHost
 
 if TYPE_CHECKING:
-    from workers.access import AccessReconciler
+    from workers.access.access import AccessReconciler
     from workers.offsets.shift import OffsetsHost
     from workers.schemas.shift import SchemasHost
 
@@ -158,7 +159,7 @@ def _reconciler() -> Reconciler:
 @cache
 def _access() -> AccessReconciler:
     # A second Kafka library comes with it, 10 MB that only the process of the reconcile loop is to pay.
-    from workers.access import AccessReconciler
+    from workers.access.access import AccessReconciler
 
     return AccessReconciler(context.engine(), settings())
 

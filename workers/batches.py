@@ -13,9 +13,9 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 
-from backend.domain.cluster_switch import HELD
-from backend.queries import switch_progress
-from backend.queries.switches import moving_switches
+from backend.domain.switch.cluster_switch import HELD
+from backend.queries.switch import switch_progress
+from backend.queries.switch.switches import moving_switches
 
 ABOUT_TO_HOLD = "about_to_hold"
 """Of what a switch tells of itself."""

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.assignment import Unit
-from backend.domain.edges import EdgePlan
-from backend.domain.errors import DomainError
-from backend.queries import stream_measures
+from backend.domain.base.errors import DomainError
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import EdgePlan
+from backend.queries.distribution import stream_measures
 
 log = structlog.get_logger("measures")
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.errors import DomainError
-from backend.queries import past
+from backend.domain.base.errors import DomainError
+from backend.queries.history import past
 from backend.settings import Settings
 from workers.one_thread import OneThread
 

@@ -21,18 +21,18 @@ from sqlalchemy import Connection, Engine
 
 from backend import deciders
 from backend.dispatch import Directed
-from backend.domain.errors import DomainError
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_runs import PlacementState
-from backend.domain.placements import PlacementCommand, RecordFailure, RecordPlan
+from backend.domain.base.errors import DomainError
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_runs import PlacementState
+from backend.domain.placement.placements import PlacementCommand, RecordFailure, RecordPlan
 from backend.eventlog.recorded import Metadata
-from backend.kafka.cluster_replicas import ClusterReplicas
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.cluster_replicas import ClusterReplicas
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
 from backend.parent_death import die_with_parent
 from backend.placement.errors import few
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.placements import (
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.placement.placements import (
     PlacementRow,
     PlanDocuments,
     find_placement,
@@ -43,7 +43,7 @@ from backend.queries.placements import (
 )
 from backend.settings import PROJECT_ROOT, Settings
 from workers import AN_ERROR_OF_OURS, context
-from workers.process_lease import ProcessLease
+from workers.leases.process_lease import ProcessLease
 
 log = structlog.get_logger("placements")
 

@@ -15,18 +15,20 @@ from typing import Any
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.errors import DomainError
-from backend.domain.replication_alerts import alerts
-from backend.domain.replication_health import ClusterSeen, TopicSettings, health
-from backend.domain.topic_replication import seen_topics, unlike_declared
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.queries import broker_presence, replication
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.declared_factors import declared_factors
+from backend.domain.base.errors import DomainError
+from backend.domain.replication.replication_alerts import alerts
+from backend.domain.replication.replication_health import ClusterSeen, TopicSettings, health
+from backend.domain.replication.topic_replication import seen_topics, unlike_declared
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.clusters import broker_presence
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.replication import replication
+from backend.queries.topics.declared_factors import declared_factors
 from backend.settings import Settings
-from workers import AN_ERROR_OF_OURS, wanted
+from workers import AN_ERROR_OF_OURS
 from workers.one_thread import OneThread
+from workers.topics import wanted
 
 log = structlog.get_logger("replication")
 

@@ -12,10 +12,10 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend.deciders import ROUTE_EPOCHS
-from backend.domain.errors import StaleVersion
-from backend.domain.route_epochs import EVENT_STREAM, BeginEpoch
-from backend.queries.route_epochs import EpochsRow, find_epochs
-from backend.queries.zone_router import NodeRow, forget_long_gone, list_nodes, now
+from backend.domain.base.errors import StaleVersion
+from backend.domain.zones.route_epochs import EVENT_STREAM, BeginEpoch
+from backend.queries.zones.route_epochs import EpochsRow, find_epochs
+from backend.queries.zones.zone_router import NodeRow, forget_long_gone, list_nodes, now
 from backend.settings import Settings
 from workers import context
 

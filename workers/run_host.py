@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend.settings import Settings
-from workers.process_lease import ProcessLease
+from workers.leases.process_lease import ProcessLease
 
 log = structlog.get_logger("runs")
 

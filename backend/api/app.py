@@ -14,45 +14,26 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from backend.api import (
-    adoption,
-    applications,
-    audit,
-    clusters,
-    discovery,
-    drills,
-    edge_losses,
-    events,
-    grants,
-    health,
-    login,
-    members,
-    offsets,
-    operations,
-    placement_policies,
-    placement_runs,
-    placements,
-    problems,
-    projections,
-    replication,
-    route_epochs,
-    schemas,
-    streams,
-    switch_plans,
-    switches,
-    tenants,
-    trace,
-    trees,
-    undo,
-    users,
-    webhooks,
-    zones,
-)
-from backend.api.access import allowed, bearer_scheme
-from backend.api.gate import Gate
-from backend.api.metrics_port import metrics_served
-from backend.api.requests import known_parameters, plausible_body
-from backend.api.services import Services
+from backend.api.access import audit, grants, login, members, users
+from backend.api.clusters import adoption, clusters
+from backend.api.distribution import edge_losses, trace
+from backend.api.frame import health, problems, projections
+from backend.api.frame.access import allowed, bearer_scheme
+from backend.api.frame.gate import Gate
+from backend.api.frame.metrics_port import metrics_served
+from backend.api.frame.requests import known_parameters, plausible_body
+from backend.api.frame.services import Services
+from backend.api.history import events, operations, undo
+from backend.api.lab import drills
+from backend.api.offsets import offsets
+from backend.api.placement import placement_policies, placement_runs, placements
+from backend.api.replication import replication
+from backend.api.schemas import schemas
+from backend.api.switch import discovery, switch_plans, switches
+from backend.api.tenants import applications, streams, tenants
+from backend.api.tree import trees
+from backend.api.webhooks import webhooks
+from backend.api.zones import route_epochs, zones
 from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
 from backend.shared_routes import shared_routes

@@ -10,19 +10,19 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import ADOPTION
-from backend.domain import adoption_plan
-from backend.domain.adoption import AdoptedTopic, Adoption, AdoptionCommand, BeginAdoption
-from backend.domain.adoption_facts import DeclaredStream, Facts, FoundTopic
-from backend.domain.adoption_plan import AdoptionPlan
-from backend.domain.errors import FieldError, NotFound, PlanStale, ValueInvalid
-from backend.domain.formats import ClusterFormats, technical_name
-from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
-from backend.kafka.survey import ClusterPlace, holdings, survey
-from backend.queries.adoptions import list_environments
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.naming import leaf_formats
-from backend.queries.streams import StreamRow, list_streams
-from backend.queries.trees import MAIN
+from backend.domain.base.errors import FieldError, NotFound, PlanStale, ValueInvalid
+from backend.domain.clusters import adoption_plan
+from backend.domain.clusters.adoption import AdoptedTopic, Adoption, AdoptionCommand, BeginAdoption
+from backend.domain.clusters.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.clusters.adoption_plan import AdoptionPlan
+from backend.domain.names.formats import ClusterFormats, technical_name
+from backend.domain.names.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
+from backend.kafka.admin.survey import ClusterPlace, holdings, survey
+from backend.queries.base.naming import leaf_formats
+from backend.queries.clusters.adoptions import list_environments
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.tenants.streams import StreamRow, list_streams
+from backend.queries.tree.trees import MAIN
 from backend.settings import Settings
 
 NAMED = "tenant/instance/environment/stream=topic"

@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.deciders import APPLICATION
 from backend.dispatch import Outcome
-from backend.domain.access import Action, Caller
-from backend.domain.application import Application
-from backend.domain.application_commands import (
+from backend.domain.access.access import Action, Caller
+from backend.domain.names.names import ApplicationName, application_named
+from backend.domain.tenants.application import Application
+from backend.domain.tenants.application_commands import (
     ApplicationCommand,
     ChangeApplication,
     DecideAccess,
@@ -24,12 +25,11 @@ from backend.domain.application_commands import (
     not_asked,
     stream_named,
 )
-from backend.domain.names import ApplicationName, application_named
-from backend.queries import secrets_of_applications as secrets
-from backend.queries.application_groups import group_formats, taken_groups
-from backend.queries.applications import clusters_of, count_applications, find_application
-from backend.queries.naming import declared_among
-from backend.queries.tenants import find_environment, find_tenant, get_instance
+from backend.queries.base.naming import declared_among
+from backend.queries.tenants import secrets_of_applications as secrets
+from backend.queries.tenants.application_groups import group_formats, taken_groups
+from backend.queries.tenants.applications import clusters_of, count_applications, find_application
+from backend.queries.tenants.tenants import find_environment, find_tenant, get_instance
 
 Names = Sequence[str] | None
 ApplicationChange = Change[Application | None, ApplicationCommand]

@@ -10,16 +10,16 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.changes.probing import Prober
 from backend.deciders import CLUSTER
-from backend.domain.client_properties import unmasked
-from backend.domain.cluster import AddCluster, ChangeCluster, Cluster, ClusterCommand, RemoveCluster
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.destinations import check_destinations
-from backend.kafka.probe import ClusterFacts, probe
-from backend.kafka.references import check_references
-from backend.queries import clusters as queries
-from backend.queries.application_groups import application_on
-from backend.queries.clusters import ClusterRow
-from backend.queries.naming import declared_streams, live_stream_on
+from backend.domain.base.errors import ClusterUnreachable
+from backend.domain.clusters.client_properties import unmasked
+from backend.domain.clusters.cluster import AddCluster, ChangeCluster, Cluster, ClusterCommand, RemoveCluster
+from backend.kafka.base.destinations import check_destinations
+from backend.kafka.base.probe import ClusterFacts, probe
+from backend.kafka.base.references import check_references
+from backend.queries.base.naming import declared_streams, live_stream_on
+from backend.queries.clusters import clusters as queries
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.tenants.application_groups import application_on
 
 ClusterChange = Change[Cluster | None, ClusterCommand]
 Found = tuple[ClusterFacts | None, str | None]

@@ -8,12 +8,12 @@ from sqlalchemy import Connection, Engine
 
 from backend.changes.change import Change
 from backend.deciders import EDGE
-from backend.domain.edge_losses import Acknowledge, Edge, EdgeCommand, RecordReplay
-from backend.domain.errors import NotFound
-from backend.queries.edge_losses import SetAsideRow, list_set_aside
-from backend.queries.leaf_routes import list_leaves
-from backend.queries.partition_buckets import partition_buckets
-from backend.queries.trees import get_tree
+from backend.domain.base.errors import NotFound
+from backend.domain.distribution.edge_losses import Acknowledge, Edge, EdgeCommand, RecordReplay
+from backend.queries.distribution.edge_losses import SetAsideRow, list_set_aside
+from backend.queries.distribution.leaf_routes import list_leaves
+from backend.queries.distribution.partition_buckets import partition_buckets
+from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 from backend.tracing import scene
 from backend.tracing.replay import Replay, replay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zxcvbn import zxcvbn
 
-from backend.domain.errors import FieldError, ValueInvalid
+from backend.domain.base.errors import FieldError, ValueInvalid
 
 LEAST_GUESSES = 1e8
 """Below it a password is among those that are tried first: lists of leaked ones, dates, rows of keys, names."""

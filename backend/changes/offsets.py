@@ -8,11 +8,12 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import GROUP_RESETS
-from backend.domain.errors import NotFound, ValueInvalid
-from backend.domain.group_reset import RecordReset, Resets
-from backend.domain.names import StreamName, check_group_name, is_name
-from backend.queries import clusters, streams
-from backend.queries.streams import StreamRow
+from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.names.names import StreamName, check_group_name, is_name
+from backend.domain.offsets.group_reset import RecordReset, Resets
+from backend.queries.clusters import clusters
+from backend.queries.tenants import streams
+from backend.queries.tenants.streams import StreamRow
 from backend.tracing.resetting import Wish
 
 

@@ -6,9 +6,9 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change, Match, any_version
 from backend.deciders import PLACEMENT_POLICY
-from backend.domain.placement_policy import PlacementPolicy, Policies, SetPolicy, event_stream
-from backend.queries.clusters import list_clusters
-from backend.queries.placement_policies import find_policy
+from backend.domain.placement.placement_policy import PlacementPolicy, Policies, SetPolicy, event_stream
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.placement.placement_policies import find_policy
 
 
 def set_policy(cluster: str, wanted: PlacementPolicy, match: Match = any_version) -> Change[Policies, SetPolicy]:

@@ -12,16 +12,16 @@ from sqlalchemy import Connection
 from backend.changes.change import Change
 from backend.deciders import PLACEMENT
 from backend.dispatch import Outcome
-from backend.domain.errors import FieldError, ValueInvalid
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_proposals import Proposal
-from backend.domain.placement_runs import NamedLimits, PlacementRunCommand, StartApplying, StartRollback
-from backend.domain.placements import GivePlacement, Placement, PlacementCommand, RequestPlacement
+from backend.domain.base.errors import FieldError, ValueInvalid
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_proposals import Proposal
+from backend.domain.placement.placement_runs import NamedLimits, PlacementRunCommand, StartApplying, StartRollback
+from backend.domain.placement.placements import GivePlacement, Placement, PlacementCommand, RequestPlacement
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reassignment import read_reassignment
-from backend.queries import placements as queries
-from backend.queries.clusters import list_clusters
-from backend.queries.declared_factors import declared_factors
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.placement import placements as queries
+from backend.queries.topics.declared_factors import declared_factors
 
 BuildRun = Callable[[Connection], PlacementRunCommand]
 """What an operator says to a placement, from what is so at that moment."""

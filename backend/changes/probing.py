@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from backend.domain.access import Provenance
-from backend.domain.client_properties import LOCATION_KEYS, TOKEN_ENDPOINT, is_reference
+from backend.domain.access.access import Provenance
+from backend.domain.clusters.client_properties import LOCATION_KEYS, TOKEN_ENDPOINT, is_reference
 from backend.eventlog.provenance import current
-from backend.queries import logins
-from backend.queries.logins import LoginKind
+from backend.queries.access import logins
+from backend.queries.access.logins import LoginKind
 
 MOST_CHARACTERS = 2000
 

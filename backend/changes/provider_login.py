@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 from backend.changes.users import event_stream
 from backend.deciders import USER
 from backend.dispatch import Directed, Dispatcher
-from backend.domain.access import ADMIN_NAME, Role
-from backend.domain.errors import NotAllowed
-from backend.domain.provider_login import Granted, Person
-from backend.domain.user import ChangeUser, CreateUser, LinkIdentity
+from backend.domain.access.access import ADMIN_NAME, Role
+from backend.domain.access.provider_login import Granted, Person
+from backend.domain.access.user import ChangeUser, CreateUser, LinkIdentity
+from backend.domain.base.errors import NotAllowed
 from backend.eventlog.recorded import Metadata
-from backend.queries.login import By, end_sessions
-from backend.queries.tenants import known_tenants
-from backend.queries.users import count_users, find_user, get_user, user_of_identity
+from backend.queries.access.login import By, end_sessions
+from backend.queries.access.users import count_users, find_user, get_user, user_of_identity
+from backend.queries.tenants.tenants import known_tenants
 
 ACTOR = "provider:oidc"
 """Who changes users by what the provider says; no user can be called so."""

@@ -12,16 +12,16 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.changes.tenants import TenantChange, event_stream
 from backend.deciders import TENANT
-from backend.domain.access import Action, Caller, refusal
-from backend.domain.formats import technical_name
-from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings, removed_by
-from backend.domain.tenant_commands import ChangeStream, DeclareStream, DeclareStreams, DeleteStream
-from backend.kafka.records import TopicPlace, clusters_with_records
-from backend.queries.clusters import list_clusters
-from backend.queries.naming import taken_by_others, taken_names
-from backend.queries.streams import StreamRow, clusters_with_topic, find_stream
-from backend.queries.tenants import get_instance
+from backend.domain.access.access import Action, Caller, refusal
+from backend.domain.names.formats import technical_name
+from backend.domain.names.names import StreamName
+from backend.domain.tenants.tenant_commands import ChangeStream, DeclareStream, DeclareStreams, DeleteStream
+from backend.domain.topics.stream_settings import StreamSettings, removed_by
+from backend.kafka.copy.records import TopicPlace, clusters_with_records
+from backend.queries.base.naming import taken_by_others, taken_names
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.tenants.streams import StreamRow, clusters_with_topic, find_stream
+from backend.queries.tenants.tenants import get_instance
 
 
 def declare_stream(stream: StreamName, settings: StreamSettings) -> TenantChange:

@@ -8,15 +8,15 @@ from backend.changes.change import Change
 from backend.changes.switches import event_stream
 from backend.deciders import SWITCH
 from backend.dispatch import Outcome
-from backend.domain.cluster_switch import Switch
-from backend.domain.errors import FieldError, PlanStale, StateConflict, SwitchBlocked
-from backend.domain.switch_checks import TENANT_MOVING
-from backend.domain.switch_commands import StartSwitch, SwitchCommand
-from backend.domain.switch_plan import Plan, generation_of, moves_of
-from backend.queries import discovery_clients
-from backend.queries.active_clusters import list_active
-from backend.queries.leaf_routes import list_leaves
-from backend.queries.switches import busy_tenants
+from backend.domain.base.errors import FieldError, PlanStale, StateConflict, SwitchBlocked
+from backend.domain.switch.cluster_switch import Switch
+from backend.domain.switch.switch_checks import TENANT_MOVING
+from backend.domain.switch.switch_commands import StartSwitch, SwitchCommand
+from backend.domain.switch.switch_plan import Plan, generation_of, moves_of
+from backend.queries.distribution.leaf_routes import list_leaves
+from backend.queries.switch import discovery_clients
+from backend.queries.switch.active_clusters import list_active
+from backend.queries.switch.switches import busy_tenants
 
 
 def check(plan: Plan, digest: str | None) -> None:

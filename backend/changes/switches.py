@@ -6,14 +6,14 @@ from sqlalchemy import Connection
 
 from backend.deciders import SWITCH, TREE
 from backend.dispatch import Directed
-from backend.domain import tree_shape
-from backend.domain.cluster_switch import Phase
-from backend.domain.switch_commands import Abort
-from backend.domain.switch_routes import restored
-from backend.domain.tree import SwitchTarget
+from backend.domain.switch.cluster_switch import Phase
+from backend.domain.switch.switch_commands import Abort
+from backend.domain.switch.switch_routes import restored
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
-from backend.queries.switches import SwitchRow, find_switch, list_phases
-from backend.queries.trees import get_tree
+from backend.queries.switch.switches import SwitchRow, find_switch, list_phases
+from backend.queries.tree.trees import get_tree
 
 
 def event_stream(switch: str) -> str:

@@ -6,16 +6,16 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change, Match, any_version
 from backend.deciders import TENANT
-from backend.domain.tenant import Tenant
-from backend.domain.tenant_commands import (
+from backend.domain.tenants.tenant import Tenant
+from backend.domain.tenants.tenant_commands import (
     ChangeEnvironment,
     CreateEnvironment,
     CreateInstance,
     CreateTenant,
     TenantCommand,
 )
-from backend.queries.tenants import find_environment
-from backend.queries.trees import tree_names
+from backend.queries.tenants.tenants import find_environment
+from backend.queries.tree.trees import tree_names
 
 TenantChange = Change[Tenant | None, TenantCommand]
 

@@ -9,18 +9,19 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.deciders import TREE
-from backend.domain import formats, tree_shape
-from backend.domain.application_groups import ClusterGroups, check_joining
-from backend.domain.distributor_settings import ChangeDistributor
-from backend.domain.errors import NotFound, StateConflict
-from backend.domain.formats import ClusterFormats
-from backend.domain.primary_move import MovePrimary
-from backend.domain.tree import ReplaceTree, SwitchTarget, Tree, TreeCommand, clusters_of
-from backend.queries import clusters
-from backend.queries.application_groups import declared_groups
-from backend.queries.naming import declared_streams
-from backend.queries.switches import moving_switches
-from backend.queries.trees import MAIN, TreeRow, get_tree
+from backend.domain.base.errors import NotFound, StateConflict
+from backend.domain.names import formats
+from backend.domain.names.formats import ClusterFormats
+from backend.domain.offsets.application_groups import ClusterGroups, check_joining
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import ChangeDistributor
+from backend.domain.tree.primary_move import MovePrimary
+from backend.domain.tree.tree import ReplaceTree, SwitchTarget, Tree, TreeCommand, clusters_of
+from backend.queries.base.naming import declared_streams
+from backend.queries.clusters import clusters
+from backend.queries.switch.switches import moving_switches
+from backend.queries.tenants.application_groups import declared_groups
+from backend.queries.tree.trees import MAIN, TreeRow, get_tree
 
 TreeChange = Change[Tree, TreeCommand]
 TreeMatch = Callable[[int | None], None]

@@ -11,10 +11,9 @@ from backend.changes.change import Change, Match, any_version
 from backend.changes.guessable import check_not_guessable
 from backend.deciders import USER
 from backend.dispatch import Outcome
-from backend.domain.access import no_tenant
-from backend.domain.names import is_name
-from backend.domain.passwords import check_password
-from backend.domain.user import (
+from backend.domain.access.access import no_tenant
+from backend.domain.access.passwords import check_password
+from backend.domain.access.user import (
     ChangeUser,
     CreateUser,
     EndMembership,
@@ -27,10 +26,11 @@ from backend.domain.user import (
     User,
     UserCommand,
 )
-from backend.queries import secrets
-from backend.queries.login import By, end_sessions
-from backend.queries.tenants import known_tenants
-from backend.queries.users import count_users, find_user, get_user, user_of_identity
+from backend.domain.names.names import is_name
+from backend.queries.access import secrets
+from backend.queries.access.login import By, end_sessions
+from backend.queries.access.users import count_users, find_user, get_user, user_of_identity
+from backend.queries.tenants.tenants import known_tenants
 
 UserChange = Change[User | None, UserCommand]
 MembershipMatch = Callable[[str | None], None]

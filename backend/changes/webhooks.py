@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.deciders import WEBHOOK
 from backend.dispatch import Outcome
-from backend.domain.addresses import networks_of
-from backend.domain.webhook import (
+from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.webhook import (
     ChangeWebhook,
     CreateWebhook,
     DeleteWebhook,
@@ -22,9 +22,9 @@ from backend.domain.webhook import (
     WebhookCommand,
     event_stream,
 )
-from backend.queries import webhook_deliveries
-from backend.queries.webhook_secrets import forget_secret, keep_secret
-from backend.queries.webhooks import count_webhooks, find_webhook
+from backend.queries.webhooks import webhook_deliveries
+from backend.queries.webhooks.webhook_secrets import forget_secret, keep_secret
+from backend.queries.webhooks.webhooks import count_webhooks, find_webhook
 from backend.settings import Settings
 
 WebhookChange = Change[Webhook | None, WebhookCommand]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.commands import kinds, offsets
-from backend.commands.completion import deletable_beginning, kinds_beginning, places_beginning
-from backend.commands.exit_codes import Code
-from backend.commands.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, OFFSETS, Kind, kind_of
-from backend.commands.output import Form, FormOption, JsonOption, Shown, fields_of, listed
-from backend.commands.rest import answer, done, fail, pages, rest_client
-from backend.commands.watch import WatchCommand, WatchOption, present
+from backend.commands.offsets import offsets
+from backend.commands.shell import kinds
+from backend.commands.shell.completion import deletable_beginning, kinds_beginning, places_beginning
+from backend.commands.shell.exit_codes import Code
+from backend.commands.shell.kinds import DISTRIBUTOR_COLUMNS, DISTRIBUTORS, KNOWN, OFFSETS, Kind, kind_of
+from backend.commands.shell.output import Form, FormOption, JsonOption, Shown, fields_of, listed
+from backend.commands.shell.rest import answer, done, fail, pages, rest_client
+from backend.commands.shell.watch import WatchCommand, WatchOption, present
 
 if TYPE_CHECKING:
     import httpx2

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
-from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.document import ClusterSpec, Estate
 from backend.estate.document_sections import MOST_BROKERS, ZONE_NAME
 from backend.estate.home import Home
 from backend.estate.processes import write_private
+from backend.estate.programs.broker import AddedBroker, BrokerPorts
 
 FILE = "added-brokers.json"
 

@@ -25,7 +25,6 @@ from backend.estate.children import end_leftovers, send
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
-from backend.estate.heap import heap_warnings, machine_memory_mb
 from backend.estate.home import Home, command_alone
 from backend.estate.patience import Patience
 from backend.estate.plan import (
@@ -37,8 +36,9 @@ from backend.estate.plan import (
     postgres_server,
 )
 from backend.estate.ports import Ports
-from backend.estate.postgres_upgrade import carry_over
 from backend.estate.processes import save_plan, write_private
+from backend.estate.programs.heap import heap_warnings, machine_memory_mb
+from backend.estate.programs.postgres_upgrade import carry_over
 from backend.estate.record_loop import ensure_record_loop
 from backend.estate.running import is_running, not_ready, read_state
 from backend.estate.saved_layout import restore_layout, save_layout

@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from backend.estate.broker import STARTED, training_properties
 from backend.estate.home import alone
-from backend.estate.jars import JVM_OPTIONS, TOOL_HEAP, classpath, ensure_jars, java, java_version
 from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
+from backend.estate.programs.broker import STARTED, training_properties
+from backend.estate.programs.jars import JVM_OPTIONS, TOOL_HEAP, classpath, ensure_jars, java, java_version
 from backend.settings import settings
 
 TRAINING_SECONDS = 60.0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from backend.domain import tree_shape
-from backend.domain.errors import DomainError
-from backend.domain.formats import ClusterFormats, check_deployment, check_format
-from backend.domain.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
-from backend.domain.stream_settings import StreamSettings, check_settings
-from backend.domain.tree import clusters_of
+from backend.domain.base.errors import DomainError
+from backend.domain.names.formats import ClusterFormats, check_deployment, check_format
+from backend.domain.names.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
+from backend.domain.topics.stream_settings import StreamSettings, check_settings
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree import clusters_of
 from backend.estate.document_sections import ZONE_NAME, ClusterSection, EstateFile
 
 Place = tuple[str, str]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from backend.domain.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
-from backend.domain.topic_settings import text_of
+from backend.domain.names.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_FORMAT, DEFAULT_TOPIC_FORMAT
+from backend.domain.topics.topic_settings import text_of
 
 MOST_BROKERS = 9
 # It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.

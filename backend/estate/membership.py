@@ -23,7 +23,6 @@ from backend.estate.added_brokers import (
     save_added,
     zone_for,
 )
-from backend.estate.broker import AddedBroker
 from backend.estate.children import send
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.document import ClusterSpec
@@ -40,10 +39,11 @@ from backend.estate.plan import (
 )
 from backend.estate.ports import Ports
 from backend.estate.processes import Plan, load_plan, save_plan
+from backend.estate.programs.broker import AddedBroker
 from backend.estate.running import is_running, read_state
 from backend.estate.saved_layout import restore_layout, save_layout
-from backend.kafka.broker_removal import replicas_on, unregister
-from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.admin.broker_removal import replicas_on, unregister
+from backend.kafka.base.errors import KafkaCallFailed
 
 Progress = Callable[[str], None]
 T = TypeVar("T")

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from backend.estate.broker import AddedBroker, Broker, BrokerPorts
-from backend.estate.database_login import LOGIN
 from backend.estate.document import ClusterSpec, Estate
-from backend.estate.heap import heap_of, machine_memory_mb
 from backend.estate.home import Home
 from backend.estate.ports import Ports
-from backend.estate.postgres import OWNER, PostgresServer
 from backend.estate.processes import MARKER, Plan, ProcessSpec, Ready
+from backend.estate.programs.broker import AddedBroker, Broker, BrokerPorts
+from backend.estate.programs.database_login import LOGIN
+from backend.estate.programs.heap import heap_of, machine_memory_mb
+from backend.estate.programs.postgres import OWNER, PostgresServer
+from backend.estate.programs.valkey_server import valkey_process
+from backend.estate.programs.zone_router import RouterPorts, router_ports, router_processes
 from backend.estate.proxy import TOKEN_VARIABLE
-from backend.estate.valkey_server import valkey_process
-from backend.estate.zone_router import RouterPorts, router_ports, router_processes
 from backend.locations import SETTINGS_FILE_VARIABLE, settings_file
 from backend.settings import settings
 
@@ -323,7 +323,7 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
         return spec
 
     if layout.postgres_port is not None:
-        migrations, owner = "backend.estate.database_login", _owner_url(layout, layout.postgres_port)
+        migrations, owner = "backend.estate.programs.database_login", _owner_url(layout, layout.postgres_port)
     else:
         migrations, owner = "migrations", settings().migration_database_url or ""
     migrate = process("migrate", [migrations], Ready(kind="exit"), services)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from backend.estate.home import alone
-from backend.kafka.native.build import BuildFailed, build
-from backend.kafka.native.built import built
+from backend.kafka.copy.native.build import BuildFailed, build
+from backend.kafka.copy.native.built import built
 from backend.settings import settings
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Layout
 from backend.estate.processes import write_private
+from backend.estate.programs.broker import AddedBroker, BrokerPorts
+from backend.estate.programs.zone_router import as_document, from_document, servers_by_zone
 from backend.estate.running import read_layout
-from backend.estate.zone_router import as_document, from_document, servers_by_zone
 
 
 def save_layout(layout: Layout) -> None:

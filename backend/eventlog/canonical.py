@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from backend.domain.errors import FieldError
+from backend.domain.base.errors import FieldError
 from backend.eventlog.faults import NotStorable
 
 MAX_BYTES = 1 << 20  # of one event's data; a feed page of 1,000 events stays below 1 GiB

@@ -8,7 +8,7 @@ from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from backend.domain.errors import DomainError
+from backend.domain.base.errors import DomainError
 from backend.eventlog.faults import DatabaseUnavailable, translate
 
 APPLICATION_ROLE = "treeline_application"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from backend.domain.errors import DomainError, Kind
+from backend.domain.base.errors import DomainError, Kind
 
 
 class DatabaseUnavailable(DomainError):

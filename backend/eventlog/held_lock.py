@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.errors import Kind
+from backend.domain.base.errors import Kind
 from backend.eventlog.faults import DatabaseUnavailable, LogBusy
 from backend.eventlog.tables import held_locks
 

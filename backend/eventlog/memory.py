@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog.recorded import (
     EMPTY,
     Head,

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.access import Provenance
+from backend.domain.access.access import Provenance
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog import canonical
 from backend.eventlog.faults import NotStorable, WrongExpectedVersion
 from backend.eventlog.registry import EventRegistry

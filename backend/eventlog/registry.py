@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 import backend.domain
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog import canonical
 from backend.eventlog.faults import EventUnreadable
 from backend.eventlog.upcasters import UPCASTERS, Upcasters

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog.recorded import (
     Head,
     Metadata,

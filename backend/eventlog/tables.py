@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.route_epochs import EVENT_STREAM as ROUTE_EPOCHS
+from backend.domain.zones.route_epochs import EVENT_STREAM as ROUTE_EPOCHS
 
 METADATA = sa.MetaData()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.domain.errors import DomainError, Kind
+from backend.domain.base.errors import DomainError, Kind
 
 
 class ProviderAway(DomainError):

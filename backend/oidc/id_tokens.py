@@ -16,7 +16,7 @@ from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import GuestProtocol, Key, KeySet
 
-from backend.domain.errors import DomainError
+from backend.domain.base.errors import DomainError
 from backend.oidc.errors import ProviderAway, ProviderRefused
 
 logger = structlog.get_logger(__name__)

@@ -15,10 +15,10 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 import structlog
 
-from backend.domain.client_properties import is_reference
-from backend.domain.errors import ClusterUnreachable, DomainError, ValueInvalid
-from backend.domain.provider_login import Rules
-from backend.kafka.references import resolve
+from backend.domain.access.provider_login import Rules
+from backend.domain.base.errors import ClusterUnreachable, DomainError, ValueInvalid
+from backend.domain.clusters.client_properties import is_reference
+from backend.kafka.base.references import resolve
 from backend.oidc.asking import Asking, is_safe
 from backend.oidc.begun import Begun
 from backend.oidc.errors import ProviderAway, ProviderRefused

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster_switch import (
+from backend.domain.switch.cluster_switch import (
     FIRST_GENERATION,
     MARKED,
     ClientsMoved,
@@ -19,9 +19,9 @@ from backend.domain.cluster_switch import (
     SwitchAborted,
     SwitchFailed,
 )
-from backend.domain.primary_move import PrimaryMoved
-from backend.domain.tenant import EnvironmentCreated
-from backend.domain.tree import TreeReplaced, clusters_of
+from backend.domain.tenants.tenant import EnvironmentCreated
+from backend.domain.tree.primary_move import PrimaryMoved
+from backend.domain.tree.tree import TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -11,7 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.application import (
+from backend.domain.clusters.cluster import ClusterRemoved
+from backend.domain.tenants.application import (
     BY_OWNER,
     AccessEvent,
     AccessGranted,
@@ -30,7 +31,6 @@ from backend.domain.application import (
     CredentialsRevoked,
     GrantState,
 )
-from backend.domain.cluster import ClusterRemoved
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster import (
+from backend.domain.clusters.cluster import (
     ClusterAdded,
     ClusterCameOnline,
     ClusterChanged,
     ClusterRemoved,
     ClusterWentOffline,
 )
-from backend.domain.replica_defaults import ClusterDefaultsSet
+from backend.domain.topics.replica_defaults import ClusterDefaultsSet
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

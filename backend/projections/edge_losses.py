@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.edge_losses import (
+from backend.domain.distribution.edge_losses import (
     LossesAcknowledged,
     RecordSetAside,
     RecordsLost,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy import Table
 
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.temporal import Rows

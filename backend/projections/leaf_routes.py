@@ -11,11 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain import leaf_routes as rule
-from backend.domain import tree_shape
-from backend.domain.leaf import LeafEnteredRoutes
-from backend.domain.lost_origin import OriginRerooted
-from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
+from backend.domain.distribution import leaf_routes as rule
+from backend.domain.distribution.leaf import LeafEnteredRoutes
+from backend.domain.distribution.lost_origin import OriginRerooted
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster import ClusterRemoved
-from backend.domain.placement_policy import PlacementPolicySet
+from backend.domain.clusters.cluster import ClusterRemoved
+from backend.domain.placement.placement_policy import PlacementPolicySet
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

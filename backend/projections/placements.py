@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_proposals import PlacementHeldBack, PlacementProposed
-from backend.domain.placement_runs import (
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_proposals import PlacementHeldBack, PlacementProposed
+from backend.domain.placement.placement_runs import (
     PlacementCancelled,
     PlacementLimitsChanged,
     PlacementPaused,
@@ -20,7 +20,12 @@ from backend.domain.placement_runs import (
     PlacementRunStarted,
     PlacementState,
 )
-from backend.domain.placements import PlacementFailed, PlacementGiven, PlacementPlanned, PlacementRequested
+from backend.domain.placement.placements import (
+    PlacementFailed,
+    PlacementGiven,
+    PlacementPlanned,
+    PlacementRequested,
+)
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from backend.domain.route_epochs import RouteEpochBegun, RouteEpochCommitted
+from backend.domain.zones.route_epochs import RouteEpochBegun, RouteEpochCommitted
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -11,9 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.births import cut_off
-from backend.domain.cluster import ClusterRemoved
-from backend.domain.stream import (
+from backend.domain.clusters.cluster import ClusterRemoved
+from backend.domain.records.births import cut_off
+from backend.domain.tenants.stream import (
     StreamApplied,
     StreamApplyFailed,
     StreamChanged,

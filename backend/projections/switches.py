@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.cluster_switch import (
+from backend.domain.switch.cluster_switch import (
     ENDED,
     ClientsMoved,
     Phase,

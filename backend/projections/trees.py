@@ -9,15 +9,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.distributor_settings import (
+from backend.domain.tree.distributor_settings import (
     DEFAULTS,
     SETTINGS_EVENTS,
     DistributorSettings,
     SettingsEvent,
     evolve,
 )
-from backend.domain.primary_move import PRIMARY_EVENTS, PrimaryMoveBegun, PrimaryMoveCancelled, PrimaryMoved
-from backend.domain.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
+from backend.domain.tree.primary_move import PRIMARY_EVENTS, PrimaryMoveBegun, PrimaryMoveCancelled, PrimaryMoved
+from backend.domain.tree.tree import DistributorTargetSwitched, TreeReplaced, clusters_of
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from backend.domain.user import (
+from backend.domain.access.user import (
     IdentityLinked,
     IdentityUnlinked,
     MembershipEnded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from backend.domain.webhook import WebhookChanged, WebhookCreated, WebhookDeleted, WebhookSecretRotated
+from backend.domain.webhooks.webhook import WebhookChanged, WebhookCreated, WebhookDeleted, WebhookSecretRotated
 from backend.eventlog.recorded import RecordedEvent
 from backend.eventlog.tables import METADATA
 from backend.projections.framework import Projection

@@ -20,13 +20,13 @@ from sqlalchemy import Connection
 
 from backend import callers
 from backend.callers import UNGUESSABLE_CHARACTERS
-from backend.domain.access import ADMIN, Action, Caller, may
-from backend.domain.names import StreamName
-from backend.domain.subjects import SubjectOwners
+from backend.domain.access.access import ADMIN, Action, Caller, may
+from backend.domain.names.names import StreamName
+from backend.domain.schemas.subjects import SubjectOwners
 from backend.eventlog.faults import DatabaseUnavailable
-from backend.queries.callers import caller_of_token
-from backend.queries.secrets import LONGEST_TOKEN, TOKEN_PREFIX
-from backend.queries.subject_owners import Places, RegistryTenants, is_changed, places, registry_tenants
+from backend.queries.access.callers import caller_of_token
+from backend.queries.access.secrets import LONGEST_TOKEN, TOKEN_PREFIX
+from backend.queries.schemas.subject_owners import Places, RegistryTenants, is_changed, places, registry_tenants
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.records import Reference

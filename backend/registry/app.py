@@ -23,11 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from backend import callers
-from backend.domain.access import Caller
-from backend.domain.errors import ClusterUnreachable, DomainError
+from backend.domain.access.access import Caller
+from backend.domain.base.errors import ClusterUnreachable, DomainError
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
-from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.base.errors import KafkaCallFailed
 from backend.login_limits import ATTEMPTS_SECONDS, limits_of, network_of
 from backend.registry import refusals, routes
 from backend.registry.access import Access, is_guessable
@@ -59,7 +59,7 @@ _ALWAYS = [
 
 
 class Shared(Protocol):
-    """What the registries need of the process that serves them; `backend.api.services.Services` is it."""
+    """What the registries need of the process that serves them; `backend.api.frame.services.Services` is it."""
 
     config: Settings
     engine: Engine

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from backend.registry import protobuf_schemas, refusals
+from backend.registry import refusals
 from backend.registry.access import Scope
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Registry
+from backend.registry.formats import protobuf_schemas
+from backend.registry.formats.schema_model import AVRO, PROTOBUF
 from backend.registry.parsing import Parser
 from backend.registry.records import ALL_CONTEXTS, Content, Reference, contract_of, load_json, plain_subject
 from backend.registry.registering import Decision, Wanted
-from backend.registry.schema_model import AVRO, PROTOBUF
 from backend.registry.writing import Decide
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from backend.registry import avro_resolution, protobuf_changes
+from backend.registry.formats import avro_resolution, protobuf_changes
+from backend.registry.formats.schema_model import AVRO, PROTOBUF, Parsed
 from backend.registry.known_settings import LEVELS, NONE
-from backend.registry.schema_model import AVRO, PROTOBUF, Parsed
 
 _MOST_REPORTED = 100
 

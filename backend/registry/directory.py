@@ -10,11 +10,11 @@ import structlog
 from prometheus_client.metrics_core import Metric
 from sqlalchemy import Engine
 
-from backend.domain.edges import Endpoint
+from backend.domain.distribution.edges import Endpoint
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
 from backend.metrics import family
-from backend.queries.clusters import list_clusters
+from backend.queries.clusters.clusters import list_clusters
 from backend.registry.mirror import Mirror
 from backend.registry.writing import Writer
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from backend.domain.schema_conflicts import (
+from backend.domain.schemas.schema_conflicts import (
     ID_TAKEN,
     NAME_TAKEN,
     ONLY_THERE,
@@ -26,7 +26,7 @@ from backend.domain.schema_conflicts import (
     VERSION_TAKEN,
     Conflict,
 )
-from backend.domain.subjects import Translation
+from backend.domain.schemas.subjects import Translation
 from backend.registry.catalog import Catalog, VersionKey
 from backend.registry.deleting import gone
 from backend.registry.records import ConfigSet, ModeSet, Noop, Record, SchemaVersion, VersionGone, encode

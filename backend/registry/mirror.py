@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import structlog
 
-from backend.domain.edges import Endpoint
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import AnotherCluster, LogRecord, SchemasReader, SchemasTopic
+from backend.domain.base.errors import ClusterUnreachable
+from backend.domain.distribution.edges import Endpoint
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import AnotherCluster, LogRecord, SchemasReader, SchemasTopic
 from backend.registry.catalog import Catalog
 from backend.registry.parsing import Parser
 from backend.registry.records import COPIED_HEADER, Content, SchemaVersion, Unreadable, decode

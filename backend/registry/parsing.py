@@ -8,8 +8,15 @@ from dataclasses import replace
 
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
+from backend.registry.formats.schema_types import (
+    CheckUnfinished,
+    Parsed,
+    Referenced,
+    SchemaInvalid,
+    normalized,
+    parse,
+)
 from backend.registry.records import LATEST_VERSION, Content, Reference, SchemaVersion
-from backend.registry.schema_types import CheckUnfinished, Parsed, Referenced, SchemaInvalid, normalized, parse
 
 _MOST_KEPT = 500
 _MOST_KEPT_CHARACTERS = 16 * 1024 * 1024

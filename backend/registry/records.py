@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from backend.registry.formats.schema_model import AVRO
 from backend.registry.known_settings import LEVELS, MODES
-from backend.registry.schema_model import AVRO
 
 COPIED_HEADER = "treeline.copied"
 """Kafka header of a record that the schema distributor wrote: it is the primary's, and changes with it."""

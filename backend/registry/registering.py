@@ -12,10 +12,10 @@ from typing import Any
 
 from backend.registry import compatibility, refusals
 from backend.registry.catalog import Catalog
+from backend.registry.formats.schema_types import Parsed
 from backend.registry.known_settings import IMPORT, READ_ONLY, READWRITE
 from backend.registry.parsing import Parser, at_versions, referred
 from backend.registry.records import Content, Record, SchemaVersion, VersionGone
-from backend.registry.schema_types import Parsed
 
 _HIGHEST_ID = 2**31 - 1
 _FARTHEST = 1_000_000

@@ -15,8 +15,8 @@ from typing import Any
 from backend.program_version import VERSION
 from backend.registry import deleting, permitted, reading, refusals, registering, settling
 from backend.registry.calls import Call, Text, subject_name
+from backend.registry.formats.schema_types import KINDS
 from backend.registry.records import ALL_CONTEXTS, DEFAULT_CONTEXT, SchemaVersion, plain_subject
-from backend.registry.schema_types import KINDS
 
 _HIGHEST_ID = 2**31 - 1
 

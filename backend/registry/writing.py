@@ -16,13 +16,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain.errors import ClusterUnreachable
+from backend.domain.base.errors import ClusterUnreachable
 from backend.eventlog import held_lock
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.held_lock import HeldLock, LockBusy
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import OutcomeUnknown, RecordTooLarge, SchemasTopic
-from backend.queries.trees import primary_for
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import OutcomeUnknown, RecordTooLarge, SchemasTopic
+from backend.queries.tree.trees import primary_for
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backend.domain.words import counted
+from backend.domain.base.words import counted
 
 MOST_BROKERS = 20
 MOST_PRODUCERS = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.domain.words import counted
+from backend.domain.base.words import counted
 from backend.replication_lab.messages import producer_name
 from backend.replication_lab.state import Role
 from backend.replication_lab.timed import Clock

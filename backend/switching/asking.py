@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from backend.domain import assignment
-from backend.domain.assignment import OWN_GROUPS, Unit
-from backend.domain.births import births_of
-from backend.domain.errors import ClusterUnreachable
-from backend.domain.marks import MetadataInvalid, Position, decode_metadata
-from backend.domain.origin import Vector
-from backend.domain.readings import Reader
-from backend.domain.switch_facts import Asked, GroupFact, PartitionOf, Wish
-from backend.domain.switch_lag import lacking
-from backend.domain.switch_what_if import gone_of
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_members import GroupAdmin
-from backend.kafka.group_offsets import GroupOffsets
-from backend.kafka.topics import TopicAdmin
-from backend.queries.clusters import ClusterRow
+from backend.domain.base.errors import ClusterUnreachable
+from backend.domain.distribution import assignment
+from backend.domain.distribution.assignment import OWN_GROUPS, Unit
+from backend.domain.names.readings import Reader
+from backend.domain.records.births import births_of
+from backend.domain.records.marks import MetadataInvalid, Position, decode_metadata
+from backend.domain.records.origin import Vector
+from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
+from backend.domain.switch.switch_lag import lacking
+from backend.domain.switch.switch_what_if import gone_of
+from backend.kafka.admin.topics import TopicAdmin
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.group_members import GroupAdmin
+from backend.kafka.groups.group_offsets import GroupOffsets
+from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
 from backend.switching.reading import Ground
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from backend.domain.errors import ClusterSilent, FieldError, NotFound
-from backend.domain.replication_health import Place
-from backend.domain.switch_facts import BrokerGone, OutcomeFact, Wish
+from backend.domain.base.errors import ClusterSilent, FieldError, NotFound
+from backend.domain.replication.replication_health import Place
+from backend.domain.switch.switch_facts import BrokerGone, OutcomeFact, Wish
 from backend.settings import Settings
 from backend.switching.reading import Ground
 from backend.tracing.broker_loss import told, what_if_broker_dies

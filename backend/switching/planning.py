@@ -9,10 +9,10 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from backend.domain import switch_plan
-from backend.domain.switch_facts import Reversed, Wish
-from backend.domain.switch_plan import Plan
-from backend.queries.switches import SwitchRow
+from backend.domain.switch import switch_plan
+from backend.domain.switch.switch_facts import Reversed, Wish
+from backend.domain.switch.switch_plan import Plan
+from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 from backend.switching import reading
 from backend.switching.asking import ask

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from backend.domain.cluster_switch import Moving
-from backend.domain.edges import LeafInbound
-from backend.domain.errors import FieldError, NotFound, ValueInvalid
-from backend.domain.names import is_name
-from backend.domain.switch_facts import (
+from backend.domain.base.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.distribution.edges import LeafInbound
+from backend.domain.names.names import is_name
+from backend.domain.switch.cluster_switch import Moving
+from backend.domain.switch.switch_facts import (
     ApplicationFact,
     ClientFact,
     ClusterFact,
@@ -25,21 +25,22 @@ from backend.domain.switch_facts import (
     Timing,
     Wish,
 )
-from backend.domain.switch_plan import moves_of
-from backend.domain.switch_what_if import gone_of
-from backend.queries import events, tenants
-from backend.queries.active_clusters import ActiveRow, list_active
-from backend.queries.applications import ApplicationRow, list_applications
-from backend.queries.at_risk import records_at_risk
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.distributors import read_distributors
-from backend.queries.leaf_routes import list_inbound
-from backend.queries.offsets import Wanted, list_not_followed, list_offsets
-from backend.queries.partition_buckets import partition_buckets
-from backend.queries.streams import StreamRow, list_streams
-from backend.queries.switch_clients import moved_clients
-from backend.queries.switches import busy_tenants
-from backend.queries.trees import get_tree
+from backend.domain.switch.switch_plan import moves_of
+from backend.domain.switch.switch_what_if import gone_of
+from backend.queries.base import events
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.distributors import read_distributors
+from backend.queries.distribution.leaf_routes import list_inbound
+from backend.queries.distribution.partition_buckets import partition_buckets
+from backend.queries.offsets.offsets import Wanted, list_not_followed, list_offsets
+from backend.queries.switch.active_clusters import ActiveRow, list_active
+from backend.queries.switch.switch_clients import moved_clients
+from backend.queries.switch.switches import busy_tenants
+from backend.queries.tenants import tenants
+from backend.queries.tenants.applications import ApplicationRow, list_applications
+from backend.queries.tenants.streams import StreamRow, list_streams
+from backend.queries.topics.at_risk import records_at_risk
+from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 
 MOST_OFFSETS = 100_000

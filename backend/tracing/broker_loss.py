@@ -8,12 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backend.domain.errors import ClusterSilent, NotFound
-from backend.domain.replication_health import MOST_NAMED, ClusterSeen, PartitionSeen, Place, TopicSettings
-from backend.domain.words import counted
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.queries.clusters import ClusterRow
+from backend.domain.base.errors import ClusterSilent, NotFound
+from backend.domain.base.words import counted
+from backend.domain.replication.replication_health import (
+    MOST_NAMED,
+    ClusterSeen,
+    PartitionSeen,
+    Place,
+    TopicSettings,
+)
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.clusters.clusters import ClusterRow
 from backend.replication_lab.what_if import KAFKA_SESSION_MS, Led, WhatIf, if_broker_dies
 from backend.tracing.electing import look
 

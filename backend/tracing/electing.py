@@ -6,12 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from backend.domain.errors import ClusterSilent, FieldError, ValueInvalid
-from backend.domain.leader_elections import RecordElection
-from backend.domain.replication_health import MOST_NAMED, NOBODY, ClusterSeen, Condition, Place, conditions
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.queries.clusters import ClusterRow
+from backend.domain.base.errors import ClusterSilent, FieldError, ValueInvalid
+from backend.domain.placement.leader_elections import RecordElection
+from backend.domain.replication.replication_health import (
+    MOST_NAMED,
+    NOBODY,
+    ClusterSeen,
+    Condition,
+    Place,
+    conditions,
+)
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.clusters.clusters import ClusterRow
 
 NOT_IN_SYNC = "the preferred broker has no replica that is in sync"
 MOVING = "it is being moved to other brokers"

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from backend.domain import copy_flags, origin
-from backend.domain.errors import ClusterSilent, StateConflict
-from backend.domain.origin import Origin, Vector
-from backend.domain.partition_edge import Header
+from backend.domain.base.errors import ClusterSilent, StateConflict
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin, Vector
+from backend.domain.records.partition_edge import Header
 from backend.eventlog import held_lock
 from backend.eventlog.held_lock import HeldLock
-from backend.kafka import positions, replaying
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replaying import Kept
-from backend.queries.edge_losses import SetAsideRow
-from backend.queries.leaf_routes import LeafRow
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups import positions
+from backend.kafka.search import replaying
+from backend.kafka.search.replaying import Kept
+from backend.queries.distribution.edge_losses import SetAsideRow
+from backend.queries.distribution.leaf_routes import LeafRow
 from backend.tracing import run
 from backend.tracing.scene import Scene
 

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine
 
-from backend.domain.errors import ClusterSilent, StateConflict, ValueInvalid
-from backend.domain.group_directory import technical_group
-from backend.domain.names import StreamName
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_members import GroupAdmin
-from backend.kafka.group_offsets import GroupOffsets, Setting
-from backend.kafka.log_ends import Place
-from backend.queries.clusters import ClusterRow
+from backend.domain.base.errors import ClusterSilent, StateConflict, ValueInvalid
+from backend.domain.names.names import StreamName
+from backend.domain.offsets.group_directory import technical_group
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.group_members import GroupAdmin
+from backend.kafka.groups.group_offsets import GroupOffsets, Setting
+from backend.kafka.logs.log_ends import Place
+from backend.queries.clusters.clusters import ClusterRow
 from backend.tracing.offset_lock import setting_offsets
 
 EARLIEST, LATEST = "earliest", "latest"

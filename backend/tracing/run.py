@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from backend.domain import trace
-from backend.domain.errors import ClusterSilent, ClusterUnreachable, NotFound, StateConflict
-from backend.domain.origin import Origin
-from backend.domain.routes import Edge
-from backend.domain.trace import CameFrom, Marks, Missing
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.record_search import Judge, Log, LogRecord, NotThere
+from backend.domain.base.errors import ClusterSilent, ClusterUnreachable, NotFound, StateConflict
+from backend.domain.distribution import trace
+from backend.domain.distribution.trace import CameFrom, Marks, Missing
+from backend.domain.records.origin import Origin
+from backend.domain.tree.routes import Edge
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.search.record_search import Judge, Log, LogRecord, NotThere
 from backend.tracing.scene import Scene
 
 SECONDS = 5.0

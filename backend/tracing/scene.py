@@ -7,18 +7,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from backend.domain import origin, tree_shape
-from backend.domain.errors import FieldError, NotFound, StateConflict, ValueInvalid
-from backend.domain.names import is_name
-from backend.domain.routes import Edge
-from backend.domain.trace import DistributorSeen, TreeVersion
-from backend.kafka.record_search import Place
-from backend.queries import distributors
-from backend.queries.clusters import list_clusters, names_ever
-from backend.queries.leaf_routes import roots_of
-from backend.queries.traced_streams import TracedStream, traced_stream
-from backend.queries.tree_history import versions
-from backend.queries.trees import get_tree
+from backend.domain.base.errors import FieldError, NotFound, StateConflict, ValueInvalid
+from backend.domain.distribution.trace import DistributorSeen, TreeVersion
+from backend.domain.names.names import is_name
+from backend.domain.records import origin
+from backend.domain.tree import tree_shape
+from backend.domain.tree.routes import Edge
+from backend.kafka.search.record_search import Place
+from backend.queries.clusters.clusters import list_clusters, names_ever
+from backend.queries.distribution import distributors
+from backend.queries.distribution.leaf_routes import roots_of
+from backend.queries.distribution.traced_streams import TracedStream, traced_stream
+from backend.queries.tree.tree_history import versions
+from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from backend.domain import copy_flags
+from backend.domain.records import copy_flags
 
 MOST_LISTED = 100
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx2
 
-from backend.domain import routes, tree_shape
-from backend.domain.tree import clusters_of
+from backend.domain.tree import routes, tree_shape
+from backend.domain.tree.tree import clusters_of
 
 _REQUEST_SECONDS = 10.0
 

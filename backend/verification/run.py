@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from backend.domain import copy_flags
-from backend.kafka import marked_records
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.marked_records import Incoming, Outgoing, TopicReader
+from backend.domain.records import copy_flags
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.copy import marked_records
+from backend.kafka.copy.marked_records import Incoming, Outgoing, TopicReader
 from backend.verification import marks
 from backend.verification.checker import Arrival, Checker, ClusterReport
 from backend.verification.fleet import Fleet, FleetReader, Member

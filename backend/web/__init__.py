@@ -9,63 +9,44 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
 from backend.shared_routes import shared_routes
-from backend.web import (
-    account_page,
+from backend.web.access import account_page, audit_page, member_forms, users_page
+from backend.web.clusters import (
     adoption_page,
-    application_forms,
-    application_page,
-    audit_page,
     cluster_defaults_form,
     cluster_forms,
     cluster_remove_form,
     clusters_page,
-    credentials_form,
-    distributor_forms,
-    find_page,
-    grants_page,
-    lab_page,
-    level_form,
-    login_page,
-    losses_page,
-    member_forms,
-    offset_reset_form,
-    offsets_page,
-    oidc_page,
-    operation_page,
-    placement_form,
-    placement_page,
+)
+from backend.web.distribution import distributor_forms, losses_page, trace_page
+from backend.web.forms.refusals import show_refusals
+from backend.web.frame import find_page, login_page, oidc_page, operation_page, static
+from backend.web.history import timeline_page, undo_page, upkeep_forms
+from backend.web.lab import lab_page
+from backend.web.offsets import offset_reset_form, offsets_page
+from backend.web.placement import placement_form, placement_page, placement_run_form
+from backend.web.replication import (
     placement_policy_form,
-    placement_run_form,
     placements_page,
-    primary_form,
     replication_elect_form,
     replication_page,
     replication_what_if_page,
-    schema_form,
-    schemas_page,
-    static,
+)
+from backend.web.schemas import level_form, primary_form, schema_form, schemas_page
+from backend.web.switch import switch_abort_form, switch_force_form, switch_page, switch_plan_page, switches_page
+from backend.web.tenants import (
+    application_forms,
+    application_page,
+    credentials_form,
+    grants_page,
     stream_delete_form,
     stream_forms,
     stream_page,
-    switch_abort_form,
-    switch_force_form,
-    switch_page,
-    switch_plan_page,
-    switches_page,
     tenant_forms,
     tenants_page,
-    timeline_page,
-    trace_page,
-    tree_edit_page,
-    tree_page,
-    undo_page,
-    upkeep_forms,
-    users_page,
-    webhook_forms,
-    webhooks_page,
-    zones_page,
 )
-from backend.web.refusals import show_refusals
+from backend.web.tree import tree_edit_page, tree_page
+from backend.web.webhooks import webhook_forms, webhooks_page
+from backend.web.zones import zones_page
 
 
 def add_pages(app: FastAPI) -> None:

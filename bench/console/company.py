@@ -11,9 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from backend.domain import application, tenant, user
-from backend.domain import stream as stream_events
-from backend.domain.event import Event
+from backend.domain.access import user
+from backend.domain.base.event import Event
+from backend.domain.tenants import application, tenant
+from backend.domain.tenants import stream as stream_events
 from backend.eventlog.engine import create_engine
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
@@ -21,7 +22,7 @@ from backend.eventlog.seed import seed
 from backend.eventlog.tables import event_log_head
 from backend.projections import rebuilding
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries.logins import logins
+from backend.queries.access.logins import logins
 from tests.rest_client import RestClient
 
 CLUSTERS = [f"cluster-{number}" for number in range(1, 51)]

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine
 
 from backend.eventlog.engine import create_engine
 from backend.eventlog.tables import events
-from backend.queries import past
-from backend.queries.past_tables import looks, past_applied, past_commits
+from backend.queries.history import past
+from backend.queries.history.past_tables import looks, past_applied, past_commits
 
 GROUPS, ELSEWHERE, BUSY, MINUTES = 20_000, 9, 100, 7 * 24 * 60
 _COMMITS = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from backend.estate.jars import classpath, ensure_jars, java
+from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.settings import settings
 
 STOP_SECONDS = 30

@@ -18,17 +18,17 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from backend import logs
-from backend.domain import tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
-from backend.kafka.copy_clients import CopyLimits
-from backend.kafka.knowledge import Knowledge, Refused
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
+from backend.domain.tree import tree_shape
+from backend.kafka.copy.clients import CopyLimits
+from backend.kafka.copy.knowledge import Knowledge, Refused
 from backend.settings import settings
 from bench.brokers import single_broker_clusters
 from tests.kafka import configure, create_topic
 from tests.plans import lives, plans_of
-from workers.distributor import DistributorThread
-from workers.shift import copy_limits
+from workers.distribution.distributor import DistributorThread
+from workers.distribution.shift import copy_limits
 
 MOST_BYTES = 100_000
 SETTLE_SECONDS = 10.0

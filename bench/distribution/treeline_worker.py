@@ -10,9 +10,9 @@ import signal
 import sys
 import threading
 
-from backend.domain import edges, tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.edges import (
+from backend.domain.distribution import edges
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import (
     Desired,
     DistributedStream,
     EdgePlan,
@@ -21,10 +21,11 @@ from backend.domain.edges import (
     LeafInbound,
     TopicLife,
 )
-from backend.kafka.knowledge import Knowledge
+from backend.domain.tree import tree_shape
+from backend.kafka.copy.knowledge import Knowledge
 from backend.settings import settings
-from workers.distributor import DistributorThread
-from workers.shift import copy_limits
+from workers.distribution.distributor import DistributorThread
+from workers.distribution.shift import copy_limits
 
 STREAM = "bench/distribution/main/records"
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from backend.domain import commit_metadata, group_log
-from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import ends, partitions
-from backend.kafka.log_ranges import LogRange, messages
+from backend.domain.offsets import commit_metadata, group_log
+from backend.kafka.base.client_config import client_config
+from backend.kafka.logs.log_ends import ends, partitions
+from backend.kafka.logs.log_ranges import LogRange, messages
 
 GROUPS, COMMITS_PER_SECOND, SECONDS = 200, 40, 60
 RECORDS_PER_SECOND = 400

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from backend.domain import stream as stream_events
-from backend.domain import tenant
-from backend.domain.event import Event
+from backend.domain.base.event import Event
+from backend.domain.tenants import stream as stream_events
+from backend.domain.tenants import tenant
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import EventRegistry
 

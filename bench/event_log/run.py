@@ -34,8 +34,8 @@ from sqlalchemy import Engine  # noqa: E402
 
 from backend import deciders  # noqa: E402
 from backend.dispatch import Directed, Dispatcher  # noqa: E402
-from backend.domain import stream_records, tenant_commands  # noqa: E402
-from backend.estate.postgres import PostgresServer  # noqa: E402
+from backend.domain.tenants import stream_records, tenant_commands  # noqa: E402
+from backend.estate.programs.postgres import PostgresServer  # noqa: E402
 from backend.eventlog.engine import create_engine  # noqa: E402
 from backend.eventlog.faults import DatabaseUnavailable  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
@@ -48,7 +48,7 @@ WRITERS = 8
 COMMANDS = 1000
 ROW_BY_ROW_EVENTS = 5000  # enough to see how slow it is
 STREAMS = 200
-AT_ONCE = 500  # as workers/recording.py
+AT_ONCE = 500  # as workers/topics/recording.py
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from backend.domain import copy_flags, origin
-from backend.domain.origin import Origin, Vector
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin, Vector
 
 HERE, ELSEWHERE, INCARNATION = 1, 2, 1
 STREAM = "bench/offsets/main/records"

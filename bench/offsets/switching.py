@@ -14,8 +14,8 @@ import records
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import group_log
-from backend.domain.group_log import OffsetValue
+from backend.domain.offsets import group_log
+from backend.domain.offsets.group_log import OffsetValue
 
 _NUMBER = struct.Struct(">Q")
 _REQUEST_SECONDS = 15

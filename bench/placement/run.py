@@ -27,7 +27,7 @@ sys.path += [str(Path(__file__).resolve().parent.parent), str(Path(__file__).res
 
 from memory import PeakMemory
 
-from backend.estate.jars import classpath, ensure_jars, java
+from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.placement.initial import initial
 from backend.placement.plan import make
 from backend.placement.problem import Problem, Replicas

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import ends, partitions
-from backend.kafka.log_ranges import LogRange, messages
+from backend.kafka.base.client_config import client_config
+from backend.kafka.logs.log_ends import ends, partitions
+from backend.kafka.logs.log_ranges import LogRange, messages
 
 SETTLE_SECONDS, STABLE_SECONDS, READ_SECONDS = 180.0, 8.0, 15.0
 _REQUEST_SECONDS = 10.0

@@ -17,10 +17,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from backend.domain import group_log
-from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import ends, partitions, stretch
-from backend.kafka.log_ranges import LogRange, messages
+from backend.domain.offsets import group_log
+from backend.kafka.base.client_config import client_config
+from backend.kafka.logs.log_ends import ends, partitions, stretch
+from backend.kafka.logs.log_ranges import LogRange, messages
 from spark.sources.batches import batch
 
 NAME = "treeline_commits"

@@ -2,7 +2,7 @@
 
 Neither keys nor values: what is asked of them is when and where. `spark.read.format("treeline_log")` with the
 option `slices` (`slices.encode`); one task reads one slice. The JVM's Kafka source would give headers as they are,
-and where a record was born is not in its header alone (`backend/domain/log_prefix.py`).
+and where a record was born is not in its header alone (`backend/domain/records/log_prefix.py`).
 
 `spark.readStream` with the same option goes on reading, from the beginning of each range: see `LogStream`.
 """
@@ -19,11 +19,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition,
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from backend.domain.log_prefix import LogPrefix
-from backend.domain.origin import Vector
-from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import stretch
-from backend.kafka.log_ranges import OPEN_END, LogRows, messages, prefix, row_adder
+from backend.domain.records.log_prefix import LogPrefix
+from backend.domain.records.origin import Vector
+from backend.kafka.base.client_config import client_config
+from backend.kafka.logs.log_ends import stretch
+from backend.kafka.logs.log_ranges import OPEN_END, LogRows, messages, prefix, row_adder
 from spark.sources.batches import batch
 from spark.sources.slices import Slice, decode
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from backend.kafka.log_ranges import BornIn, LogRange
+from backend.kafka.logs.log_ranges import BornIn, LogRange
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from backend.domain.access_steps import (
+from backend.domain.access.access_steps import (
     PARTS,
     AddAcls,
     RemoveAcls,
@@ -22,9 +22,9 @@ from backend.domain.access_steps import (
     access_steps,
     iterations_of,
 )
-from backend.domain.acls import Acl, acls_of, text
-from backend.kafka.access import AccessAdmin
-from backend.kafka.errors import KafkaCallFailed
+from backend.domain.access.acls import Acl, acls_of, text
+from backend.kafka.admin.access import AccessAdmin
+from backend.kafka.base.errors import KafkaCallFailed
 from tests.access.conftest import OPEN, SCRAM, Login
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually

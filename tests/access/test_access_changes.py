@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from backend.domain.access_steps import Step, access_steps
+from backend.domain.access.access_steps import Step, access_steps
 from backend.eventlog.engine import create_engine
-from backend.kafka.access import AccessAdmin
-from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.admin.access import AccessAdmin
+from backend.kafka.base.errors import KafkaCallFailed
 from backend.settings import settings
 from tests.domain.test_access_steps import FULL, GONE, P
-from workers.access_changes import Changes
+from workers.access.access_changes import Changes
 
 
 class Recording(AccessAdmin):

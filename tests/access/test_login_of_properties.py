@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.errors import KafkaCallFailed, LoginUnsupported
-from backend.kafka.protocol_client import ProtocolClient, login
-from backend.kafka.references import resolved
+from backend.domain.base.errors import ClusterUnreachable
+from backend.kafka.base.errors import KafkaCallFailed, LoginUnsupported
+from backend.kafka.base.protocol_client import ProtocolClient, login
+from backend.kafka.base.references import resolved
 
 KEY_PASSWORD = "of the key"
 

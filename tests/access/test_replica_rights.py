@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from backend.kafka.access import AccessAdmin
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.access import AccessAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
 from tests.access.conftest import SCRAM, Login
 from tests.access.test_access_admin import CLUSTER, PASSWORD, given, properties
 from tests.estate_fixture import RunningEstate

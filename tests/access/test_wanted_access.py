@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from backend.domain.access_steps import WantedAccess
-from backend.domain.acls import acls_of
-from backend.queries.applications import ApplicationRow, ClusterApplied
-from workers.wanted_access import of_row
+from backend.domain.access.access_steps import WantedAccess
+from backend.domain.access.acls import acls_of
+from backend.queries.tenants.applications import ApplicationRow, ClusterApplied
+from workers.access.wanted_access import of_row
 
 NAME = "acme/retail/prod/billing"
 PENDING = ClusterApplied("pending", 0, None, {})

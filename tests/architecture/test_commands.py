@@ -14,9 +14,9 @@ import typer
 
 from backend.api.app import create_app
 from backend.cli import app
-from backend.commands import kinds
-from backend.commands.examples import EXAMPLES, examples_of
-from backend.commands.exit_codes import Code
+from backend.commands.shell import kinds
+from backend.commands.shell.examples import EXAMPLES, examples_of
+from backend.commands.shell.exit_codes import Code
 from backend.registry.routes import ROUTES
 from backend.settings import PROJECT_ROOT, Settings
 from docs.verbs import ELSEWHERE, REGISTRY_ELSEWHERE, REGISTRY_VERBS, VERBS, WITHOUT_DRY_RUN
@@ -156,7 +156,7 @@ def test_every_verb_is_a_command_with_what_is_said_of_it(verb: str):
 @pytest.mark.parametrize("path", sorted(COMMANDS))
 def test_every_command_has_examples_that_the_program_understands(path: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TREELINE_NEW_PASSWORD", "not asked for")
-    assert EXAMPLES.get(path), "give an example in backend/commands/examples.py"
+    assert EXAMPLES.get(path), "give an example in backend/commands/shell/examples.py"
     for line in examples_of(path):
         words = shlex.split(re.split(r" [|<>] ", line)[0])
         assert words[0] == "treeline"

@@ -19,11 +19,11 @@ import pytest
 import yaml
 from sqlalchemy import make_url
 
-from backend.estate.database_login import LOGIN
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Kafka, lay_out, make_plan
 from backend.estate.ports import Ports
+from backend.estate.programs.database_login import LOGIN
 from backend.program_version import VERSION
 from backend.settings import Settings
 from tests.architecture.sources import PROJECT_ROOT
@@ -240,7 +240,7 @@ def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_pa
     others = {name for name in started if not name.startswith("kafka:")} - {"valkey"}
     assert {name.replace(":", "-") for name in others} <= SERVICES.keys()
     # The login that the database's image makes by a script of its own is made there before migrations run.
-    assert started.pop("migrate") == ["-m", "backend.estate.database_login"]
+    assert started.pop("migrate") == ["-m", "backend.estate.programs.database_login"]
     assert SERVICES["migrate"]["command"][1:] == ["-m", "migrations"]
     for name in others - {"postgres", "migrate"}:
         assert shape(started[name]) == shape(SERVICES[name.replace(":", "-")]["command"][1:]), name
@@ -315,7 +315,7 @@ def test_the_image_knows_its_version_though_nothing_is_installed_there(tmp_path)
 BUILD_ALONE = """
 import runpy, sys
 sys.meta_path = [each for each in sys.meta_path if "Editable" not in getattr(each, "__name__", "")]
-runpy.run_module("backend.kafka.native.build", run_name="__main__")
+runpy.run_module("backend.kafka.copy.native.build", run_name="__main__")
 """
 
 

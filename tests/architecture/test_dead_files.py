@@ -8,7 +8,7 @@ from functools import cache
 from tests.architecture.sources import PACKAGES, imported, module_name, parsed, python_files, shown
 
 ENTRIES = {
-    "backend.cli", "backend.asgi", "backend.kafka.native.build", "workers.app", "migrations.env",
+    "backend.cli", "backend.asgi", "backend.kafka.copy.native.build", "workers.app", "migrations.env",
     "spark.jobs.offset_timestamps", "spark.jobs.replica_placement",
 }  # fmt: skip
 # Kept without being started, each with its reason.

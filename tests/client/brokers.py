@@ -9,11 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from backend.estate.broker import STARTED, Broker, BrokerPorts
 from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
-from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
+from backend.estate.programs.broker import STARTED, Broker, BrokerPorts
+from backend.estate.programs.jars import ensure_jars
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 

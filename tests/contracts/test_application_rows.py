@@ -8,14 +8,14 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backend.domain.application import Application
-from backend.domain.application_commands import (
+from backend.domain.tenants.application import Application
+from backend.domain.tenants.application_commands import (
     ApplicationCommand,
     DeclareApplication,
     DeleteApplication,
     Facts,
 )
-from backend.domain.application_records import RecordAccessApplied
+from backend.domain.tenants.application_records import RecordAccessApplied
 from backend.eventlog.memory import MemoryEventLog
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry

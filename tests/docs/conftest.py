@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from backend.estate.embedded import postgres_programs
+from backend.estate.programs.embedded import postgres_programs
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Content
 from tests.docs.pages import script

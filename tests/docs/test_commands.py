@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from backend.commands.kinds import KNOWN
+from backend.commands.shell.kinds import KNOWN
 from tests.commands_parsed import Refused, parsed
 from tests.docs.pages import blocks, commands, pages, shown
 

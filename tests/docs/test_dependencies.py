@@ -10,8 +10,8 @@ from importlib.metadata import metadata
 import pytest
 import yaml
 
-from backend.estate.embedded import postgres_programs, redis_program
-from backend.estate.jars import KAFKA_VERSION
+from backend.estate.programs.embedded import postgres_programs, redis_program
+from backend.estate.programs.jars import KAFKA_VERSION
 from backend.eventlog.postgres_versions import NEWEST, OLDEST
 from backend.settings import PROJECT_ROOT
 

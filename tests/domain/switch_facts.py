@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.domain import tree_shape
-from backend.domain.switch_facts import ActiveFact, Asked, ClusterFact, EdgeFact, Facts, StreamFact, Timing, Wish
+from backend.domain.switch.switch_facts import (
+    ActiveFact,
+    Asked,
+    ClusterFact,
+    EdgeFact,
+    Facts,
+    StreamFact,
+    Timing,
+    Wish,
+)
+from backend.domain.tree import tree_shape
 from tests.trees import UNBALANCED, parsed
 
 ROOT = parsed(UNBALANCED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.access import (
+from backend.domain.access.access import (
     ADMIN,
     Action,
     Caller,
@@ -15,7 +15,7 @@ from backend.domain.access import (
     no_tenant,
     refusal,
 )
-from backend.domain.errors import NotAllowed, NotFound
+from backend.domain.base.errors import NotAllowed, NotFound
 
 ELSEWHERE = "globex"
 # In the order of the columns: nobody special, viewer, operator, admin; then within acme: member, owner.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import access_steps as steps
-from backend.domain.access_steps import (
+from backend.domain.access import access_steps as steps
+from backend.domain.access.access_steps import (
     AddAcls,
     RecordApplied,
     RecordDrift,
@@ -25,7 +25,7 @@ from backend.domain.access_steps import (
     iterations_of,
     twice_seen,
 )
-from backend.domain.acls import Acl, acls_of
+from backend.domain.access.acls import Acl, acls_of
 
 P = "acme/retail/prod/billing"
 SCRAM = "SCRAM-SHA-512"

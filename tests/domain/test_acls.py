@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.acls import Acl, acls_of, text
+from backend.domain.access.acls import Acl, acls_of, text
 
 
 def texts(**needs: object) -> list[str]:

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from backend.domain.addresses import Receiver, networks_of, receiver_at, refusal
+from backend.domain.webhooks.addresses import Receiver, networks_of, receiver_at, refusal
 
 
 def refused(address: str, allowed: str = "") -> bool:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import adoption, adoption_plan
-from backend.domain.adoption import AdoptedTopic, AdoptionBegun, AdoptionEnded, BeginAdoption, EndAdoption
-from backend.domain.adoption_facts import DeclaredStream, Facts, FoundTopic
-from backend.domain.errors import StateConflict, ValueInvalid
-from backend.domain.formats import ClusterFormats
-from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings
+from backend.domain.base.errors import StateConflict, ValueInvalid
+from backend.domain.clusters import adoption, adoption_plan
+from backend.domain.clusters.adoption import AdoptedTopic, AdoptionBegun, AdoptionEnded, BeginAdoption, EndAdoption
+from backend.domain.clusters.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.names.formats import ClusterFormats
+from backend.domain.names.names import StreamName
+from backend.domain.topics.stream_settings import StreamSettings
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 SHORT = "{tenant}-{environment}-{topic}"

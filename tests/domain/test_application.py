@@ -9,8 +9,20 @@ from typing import Any
 
 import pytest
 
-from backend.domain import application, application_commands
-from backend.domain.application import (
+from backend.domain.base.errors import (
+    AlreadyExists,
+    DomainError,
+    NameInvalid,
+    NotFound,
+    StateConflict,
+    TechnicalNameTaken,
+    ValueInvalid,
+)
+from backend.domain.base.event import Event
+from backend.domain.names.names import ApplicationName
+from backend.domain.offsets.application_groups import ClusterGroups
+from backend.domain.tenants import application, application_commands
+from backend.domain.tenants.application import (
     AccessGranted,
     AccessRefused,
     AccessRequested,
@@ -25,7 +37,7 @@ from backend.domain.application import (
     CredentialsIssued,
     CredentialsRevoked,
 )
-from backend.domain.application_commands import (
+from backend.domain.tenants.application_commands import (
     MOST_APPLICATIONS,
     MOST_GROUPS,
     MOST_STREAMS,
@@ -38,24 +50,12 @@ from backend.domain.application_commands import (
     IssueCredentials,
     RevokeCredentials,
 )
-from backend.domain.application_groups import ClusterGroups
-from backend.domain.application_records import (
+from backend.domain.tenants.application_records import (
     RecordAccessApplied,
     RecordAccessDrifted,
     RecordAccessFailed,
     RecordAccessRemoved,
 )
-from backend.domain.errors import (
-    AlreadyExists,
-    DomainError,
-    NameInvalid,
-    NotFound,
-    StateConflict,
-    TechnicalNameTaken,
-    ValueInvalid,
-)
-from backend.domain.event import Event
-from backend.domain.names import ApplicationName
 
 BILLING = ApplicationName("acme", "retail", "prod", "billing")
 AUDIT = ApplicationName("acme", "retail", "prod", "audit")

@@ -9,20 +9,20 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.domain import application, application_commands
-from backend.domain.application import OPERATIONS, Application, ApplicationEvent, GrantState
-from backend.domain.application_commands import (
+from backend.domain.base.errors import DomainError
+from backend.domain.base.event import Event
+from backend.domain.tenants import application, application_commands
+from backend.domain.tenants.application import OPERATIONS, Application, ApplicationEvent, GrantState
+from backend.domain.tenants.application_commands import (
     ApplicationCommand,
     DeclareApplication,
     DeleteApplication,
     IssueCredentials,
     RevokeCredentials,
 )
-from backend.domain.application_records import (
+from backend.domain.tenants.application_records import (
     RecordAccessDrifted,
 )
-from backend.domain.errors import DomainError
-from backend.domain.event import Event
 from backend.eventlog.registry import domain_registry
 from tests.application_strategies import CLUSTERS, STREAMS, clusters, commands, live
 

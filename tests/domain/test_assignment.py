@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import assignment, tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.distributor_settings import DistributorSettings
-from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
+from backend.domain.distribution import assignment
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import DistributedStream, Endpoint, HeaderNames
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DistributorSettings
 from tests.plans import lives, plans_of
 from tests.trees import UNBALANCED, parsed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.births import passed
+from backend.domain.records.births import passed
 
 CUT = ((0, 1), (80, 2))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.broker_changes import (
+from backend.domain.placement.broker_changes import (
     Asked,
     BrokerChange,
     BrokerPresence,
@@ -21,8 +21,8 @@ from backend.domain.broker_changes import (
     seen_again,
     why_held_back,
 )
-from backend.domain.placement_proposals import Proposal
-from backend.domain.placement_runs import PlacementState
+from backend.domain.placement.placement_proposals import Proposal
+from backend.domain.placement.placement_runs import PlacementState
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTLED, AWAY = timedelta(seconds=60), timedelta(minutes=30)

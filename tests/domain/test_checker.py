@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import routes, tree_shape
+from backend.domain.tree import routes, tree_shape
 from backend.verification import marks
 from backend.verification.checker import Arrival, Checker
 from backend.verification.marks import Mark

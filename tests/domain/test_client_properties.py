@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.client_properties import (
+from backend.domain.base.errors import PropertiesInvalid
+from backend.domain.clusters.client_properties import (
     SECRET_KEYS,
     check_properties,
     check_secrets_stay,
     masked,
     unmasked,
 )
-from backend.domain.errors import PropertiesInvalid
 
 TOKENS = "sasl.oauthbearer.token.endpoint.url"
 ASSERTION = "sasl.oauthbearer.assertion.file"

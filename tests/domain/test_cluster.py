@@ -8,8 +8,20 @@ from functools import reduce
 
 import pytest
 
-from backend.domain import cluster
-from backend.domain.cluster import (
+from backend.domain.base.errors import (
+    AlreadyExists,
+    DomainError,
+    FormatInvalid,
+    NameInvalid,
+    NotFound,
+    PropertiesInvalid,
+    StateConflict,
+    TechnicalNameTaken,
+    ValueInvalid,
+)
+from backend.domain.base.event import Event
+from backend.domain.clusters import cluster
+from backend.domain.clusters.cluster import (
     AddCluster,
     ChangeCluster,
     ClusterAdded,
@@ -21,19 +33,7 @@ from backend.domain.cluster import (
     RecordOnline,
     RemoveCluster,
 )
-from backend.domain.errors import (
-    AlreadyExists,
-    DomainError,
-    FormatInvalid,
-    NameInvalid,
-    NotFound,
-    PropertiesInvalid,
-    StateConflict,
-    TechnicalNameTaken,
-    ValueInvalid,
-)
-from backend.domain.event import Event
-from backend.domain.names import StreamName
+from backend.domain.names.names import StreamName
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 GROUP = "{tenant}-{instance}-{environment}-{group}"

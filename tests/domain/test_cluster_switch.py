@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from backend.domain import cluster_switch as switches
-from backend.domain import switch_commands
-from backend.domain.cluster_switch import (
+from backend.domain.base.errors import AlreadyExists, DomainError, NotFound, StateConflict, ValueInvalid
+from backend.domain.switch import cluster_switch as switches
+from backend.domain.switch import switch_commands
+from backend.domain.switch.cluster_switch import (
     CLOSED,
     EMERGENCY,
     ClientsMoved,
@@ -20,8 +21,7 @@ from backend.domain.cluster_switch import (
     SwitchEvent,
     SwitchFailed,
 )
-from backend.domain.errors import AlreadyExists, DomainError, NotFound, StateConflict, ValueInvalid
-from backend.domain.switch_commands import (
+from backend.domain.switch.switch_commands import (
     OPERATOR,
     WORKER,
     Abort,

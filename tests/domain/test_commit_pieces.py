@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import commit_pieces
-from backend.domain.marks import Mark, encode_metadata
+from backend.domain.offsets import commit_pieces
+from backend.domain.records.marks import Mark, encode_metadata
 
 GROUP = "_treeline.distributor.cluster-1.3.0"
 TOPIC = "acme-retail-prod-orders"

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from backend.domain import commit_metadata
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Action, OwnCommit, Standing, commit_time, decide
-from backend.domain.offset_map import End, Progress, newest
+from backend.domain.offsets import commit_metadata
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.committing import Action, OwnCommit, Standing, commit_time, decide
+from backend.domain.offsets.offset_map import End, Progress, newest
 
 HERE, THERE = "cluster-1", "cluster-2"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import copy_flags
+from backend.domain.records import copy_flags
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.denied_networks import forbidden, hosts_of, networks
+from backend.domain.webhooks.denied_networks import forbidden, hosts_of, networks
 
 DENIED = networks(["169.254.0.0/16", "10.1.2.3", "fe80::/10"])
 

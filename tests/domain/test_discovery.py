@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from backend.domain import discovery, tree_shape
-from backend.domain.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
-from backend.domain.discovery import Word
+from backend.domain.switch import discovery
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
+from backend.domain.switch.discovery import Word
+from backend.domain.tree import tree_shape
 from tests.trees import UNBALANCED, parsed
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain import tree
-from backend.domain.distributor_settings import (
+from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.tree import tree
+from backend.domain.tree.distributor_settings import (
     COMPRESSIONS,
     DEFAULTS,
     ChangeDistributor,
@@ -15,8 +16,7 @@ from backend.domain.distributor_settings import (
     DistributorResumed,
     DistributorSettings,
 )
-from backend.domain.errors import NotFound, ValueInvalid
-from backend.domain.tree import ReplaceTree
+from backend.domain.tree.tree import ReplaceTree
 
 KNOWN = frozenset("123")
 ROOT = {"level": 2, "children": [{"cluster": "1"}, {"level": 1, "children": [{"cluster": "2"}, {"cluster": "3"}]}]}

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from backend.domain import draining, routes, tree_shape
-from backend.domain.log_index import Prefix
-from backend.domain.origin import merge
+from backend.domain.records.log_index import Prefix
+from backend.domain.records.origin import merge
+from backend.domain.switch import draining
+from backend.domain.tree import routes, tree_shape
 
 HERE, TARGET, OTHER = 1, 2, 3
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import edge_losses
-from backend.domain.edge_losses import (
+from backend.domain.base.errors import NotFound
+from backend.domain.distribution import edge_losses
+from backend.domain.distribution.edge_losses import (
     Acknowledge,
     LossesAcknowledged,
     RecordLoss,
@@ -19,7 +20,6 @@ from backend.domain.edge_losses import (
     SetAsideReplayed,
     SourceReplaced,
 )
-from backend.domain.errors import NotFound
 
 PLACE = {"cluster": "c1", "level": 3, "target": "c4", "stream": "a/r/p/orders", "partition": 0}
 REFUSED = SetAside(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from backend.domain import rescan
-from backend.domain.former_topic import Unread, of_present_topic, unread
-from backend.domain.marks import Mark, Position
-from backend.domain.rescan import Checkpoint
+from backend.domain.distribution import rescan
+from backend.domain.distribution.former_topic import Unread, of_present_topic, unread
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records.marks import Mark, Position
 
 SOURCE, ELSEWHERE = 1, 3
 ANEW = ((0, 2),)

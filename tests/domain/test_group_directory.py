@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.group_directory import GroupDirectory, NotFollowed
-from backend.domain.names import StreamName
-from backend.domain.offset_map import Follower
+from backend.domain.names.names import StreamName
+from backend.domain.offsets.group_directory import GroupDirectory, NotFollowed
+from backend.domain.offsets.offset_map import Follower
 
 ORDERS = StreamName("acme", "retail", "prod", "orders")
 TESTS = StreamName("acme", "retail", "test", "orders")

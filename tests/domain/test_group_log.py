@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import group_log
-from backend.domain.group_log import OffsetKey, OffsetValue, Unreadable
+from backend.domain.offsets import group_log
+from backend.domain.offsets.group_log import OffsetKey, OffsetValue, Unreadable
 
 texts = st.text(st.characters(codec="utf-8"), max_size=300)
 longs = st.integers(-(2**63), 2**63 - 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from treeline_client.groups import group_name_problem as problem_for_clients
 
-from backend.domain.acls import GROUP, acls_of
-from backend.domain.application_groups import ClusterGroups, check_groups
-from backend.domain.errors import NameInvalid
-from backend.domain.names import ApplicationName, group_name_problem
-from backend.domain.offset_map import Follower, decode_key, encode_key
+from backend.domain.access.acls import GROUP, acls_of
+from backend.domain.base.errors import NameInvalid
+from backend.domain.names.names import ApplicationName, group_name_problem
+from backend.domain.offsets.application_groups import ClusterGroups, check_groups
+from backend.domain.offsets.offset_map import Follower, decode_key, encode_key
 
 CARRIED = [
     "billing",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
-from backend.domain import leaf
-from backend.domain.edges import LeafInbound
-from backend.domain.leaf import EnterRoutes, LeafEnteredRoutes
+from backend.domain.distribution import leaf
+from backend.domain.distribution.edges import LeafInbound
+from backend.domain.distribution.leaf import EnterRoutes, LeafEnteredRoutes
 
 ENTER = EnterRoutes(cluster="c1", routes=7, wanted=7, fenced=4, buckets=2)
 ENTERED = LeafEnteredRoutes(cluster="c1", routes=7, fenced=4, buckets=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.lease_length import GAPS_OUTLASTED, LeaseLength
+from backend.domain.distribution.lease_length import GAPS_OUTLASTED, LeaseLength
 
 BASE, LONGEST = 6.0, 60.0
 GAPS = st.floats(0, 1000)

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from backend.domain import log_index
-from backend.domain.log_index import BLOCK, Mark, Segment
-from backend.domain.origin import merge
+from backend.domain.records import log_index
+from backend.domain.records.log_index import BLOCK, Mark, Segment
+from backend.domain.records.origin import merge
 from tests.log_marks import joined
 
 

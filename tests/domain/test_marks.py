@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import marks
-from backend.domain.marks import Mark, MetadataInvalid
+from backend.domain.records import marks
+from backend.domain.records.marks import Mark, MetadataInvalid
 
 offsets = st.integers(0, 2**62)
 vectors = st.dictionaries(st.integers(0, 65535), st.tuples(st.integers(0, 2**32 - 1), offsets), max_size=8)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from backend.kafka import measuring
-from backend.kafka.measuring import Copies, Measures, StreamMeasure
+from backend.kafka.copy import measuring
+from backend.kafka.copy.measuring import Copies, Measures, StreamMeasure
 
 NOW_MS = 1_800_000_000_000
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import formats
-from backend.domain.errors import FormatInvalid, NameInvalid, TechnicalNameTaken
-from backend.domain.formats import ClusterFormats
-from backend.domain.names import StreamName, check_name, is_name
+from backend.domain.base.errors import FormatInvalid, NameInvalid, TechnicalNameTaken
+from backend.domain.names import formats
+from backend.domain.names.formats import ClusterFormats
+from backend.domain.names.names import StreamName, check_name, is_name
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}", fullmatch=True)

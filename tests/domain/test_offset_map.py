@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import commit_metadata, offset_map
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.offset_map import End, Follower, MapInvalid, Progress
+from backend.domain.offsets import commit_metadata, offset_map
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.offset_map import End, Follower, MapInvalid, Progress
 
 longs = st.integers(-(2**63), 2**63 - 1)
 times = st.integers(0, 2**62)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import origin
-from backend.domain.origin import Origin
+from backend.domain.records import origin
+from backend.domain.records.origin import Origin
 
 STREAM = origin.stream_id("acme/retail/prod/orders")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain import copy_flags, origin
-from backend.domain.log_prefix import UnknownOrigin
-from backend.domain.origin import Origin
-from backend.domain.partition_edge import EdgeRule, PartitionEdge
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.log_prefix import UnknownOrigin
+from backend.domain.records.origin import Origin
+from backend.domain.records.partition_edge import EdgeRule, PartitionEdge
 
 STREAM = origin.stream_id("acme/retail/prod/orders")
 OTHER = origin.stream_id("acme/retail/prod/payments")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain.errors import NotFound, ValueInvalid
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_policy import (
+from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_policy import (
     INITIAL,
     LONGEST_AWAY_MINUTES,
     PlacementPolicy,
@@ -17,12 +17,12 @@ from backend.domain.placement_policy import (
     SetPolicy,
     decide,
 )
-from backend.domain.placement_proposals import HoldBack, PlacementHeldBack, PlacementProposed, Proposal
-from backend.domain.placement_runs import RunLimits, StartApplying
-from backend.domain.placements import INITIAL as NO_PLACEMENT
-from backend.domain.placements import PlacementRequested, RecordPlan, RequestPlacement
-from backend.domain.placements import decide as decide_placement
-from backend.domain.placements import evolve as evolve_placement
+from backend.domain.placement.placement_proposals import HoldBack, PlacementHeldBack, PlacementProposed, Proposal
+from backend.domain.placement.placement_runs import RunLimits, StartApplying
+from backend.domain.placement.placements import INITIAL as NO_PLACEMENT
+from backend.domain.placement.placements import PlacementRequested, RecordPlan, RequestPlacement
+from backend.domain.placement.placements import decide as decide_placement
+from backend.domain.placement.placements import evolve as evolve_placement
 
 SET = SetPolicy(
     cluster="c1",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.errors import PlanStale, StateConflict, ValueInvalid
-from backend.domain.placement_runs import (
+from backend.domain.base.errors import PlanStale, StateConflict, ValueInvalid
+from backend.domain.placement.placement_runs import (
     COMES_TO,
     RUNNING,
     Cancel,
@@ -27,7 +27,7 @@ from backend.domain.placement_runs import (
     StartApplying,
     StartRollback,
 )
-from backend.domain.placements import Placement, decide, evolve
+from backend.domain.placement.placements import Placement, decide, evolve
 
 PLANNED = Placement(id="p1", cluster="c1", state=PlacementState.PLANNED, digest="1f")
 LIMITS = RunLimits(bytes_per_second=1000)

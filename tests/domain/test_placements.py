@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from backend.domain.errors import AlreadyExists, NotFound, ValueInvalid
-from backend.domain.placement_aims import Aims
-from backend.domain.placements import (
+from backend.domain.base.errors import AlreadyExists, NotFound, ValueInvalid
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placements import (
     INITIAL,
     GivePlacement,
     PlacementFailed,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain import tree
-from backend.domain.errors import NotFound, ValueInvalid
-from backend.domain.primary_move import (
+from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.tree import tree
+from backend.domain.tree.primary_move import (
     Move,
     MovePrimary,
     PrimaryMoveBegun,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.formats import technical_name
-from backend.domain.names import StreamName
-from backend.domain.readings import Reader
+from backend.domain.names.formats import technical_name
+from backend.domain.names.names import StreamName
+from backend.domain.names.readings import Reader
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 RETAIL = ("acme", "retail", "prod")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain import cluster
-from backend.domain.cluster import AddCluster, ChangeCluster, ClusterAdded
-from backend.domain.errors import ValueInvalid
-from backend.domain.replica_defaults import ClusterDefaultsSet, ReplicaDefaults, replicas_for
-from backend.domain.steps import AlignTopic, RestoreTopic, SeenCluster, SeenTopic, WantedTopic, topic_steps
-from backend.domain.stream_settings import StreamSettings
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.clusters import cluster
+from backend.domain.clusters.cluster import AddCluster, ChangeCluster, ClusterAdded
+from backend.domain.topics.replica_defaults import ClusterDefaultsSet, ReplicaDefaults, replicas_for
+from backend.domain.topics.steps import AlignTopic, RestoreTopic, SeenCluster, SeenTopic, WantedTopic, topic_steps
+from backend.domain.topics.stream_settings import StreamSettings
 from backend.eventlog.registry import domain_registry
 
 

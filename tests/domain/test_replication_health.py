@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import leader_elections
-from backend.domain.leader_elections import RecordElection
-from backend.domain.replication_alerts import Severity, alerts
-from backend.domain.replication_health import (
+from backend.domain.placement import leader_elections
+from backend.domain.placement.leader_elections import RecordElection
+from backend.domain.replication.replication_alerts import Severity, alerts
+from backend.domain.replication.replication_health import (
     MOST_NAMED,
     NOBODY,
     BrokerSeen,
@@ -27,7 +27,7 @@ from backend.domain.replication_health import (
     conditions,
     health,
 )
-from backend.domain.topic_replication import Unlike
+from backend.domain.replication.topic_replication import Unlike
 
 C = Condition
 NONE = Named(0, ())

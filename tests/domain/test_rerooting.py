@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.rerooting import roots
+from backend.domain.distribution.rerooting import roots
 
 LOST, LEAVES = 9, ("a", "b", "c")
 PARTITION = ("acme/retail/prod/orders", 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain import rescan
-from backend.domain.rescan import BEGINNING, Checkpoint
+from backend.domain.distribution import rescan
+from backend.domain.distribution.rescan import BEGINNING, Checkpoint
 
 OWN = Checkpoint(100, 1, {1: (1, 40), 2: (1, 9)})
 EARLY = Checkpoint(20, 1, {1: (1, 10)})

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.errors import ValueInvalid
-from backend.domain.event import Event
-from backend.domain.route_epochs import (
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.base.event import Event
+from backend.domain.zones.route_epochs import (
     INITIAL,
     SILENT_SECONDS,
     BeginEpoch,

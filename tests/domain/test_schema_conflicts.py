@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from backend.domain import schema_conflicts
-from backend.domain.schema_conflicts import (
+from backend.domain.schemas import schema_conflicts
+from backend.domain.schemas.schema_conflicts import (
     ID_TAKEN,
     MOST_AT_ONCE,
     Conflict,

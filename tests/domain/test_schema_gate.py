@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.edges import Endpoint
-from backend.kafka.schema_wait import Verdict, wire_id
+from backend.domain.distribution.edges import Endpoint
+from backend.kafka.copy.schema_wait import Verdict, wire_id
 from backend.registry.records import Content, SchemaVersion, VersionGone
-from workers import schema_gates
-from workers.schema_gates import SchemaGates
+from workers.distribution import schema_gates
+from workers.distribution.schema_gates import SchemaGates
 
 WAIT_SECONDS = 10.0
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import steps
-from backend.domain.steps import (
+from backend.domain.topics import steps
+from backend.domain.topics.steps import (
     AlignTopic,
     CreateTopic,
     DeleteTopic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.stream_settings import StreamSettings, removed_by
+from backend.domain.topics.stream_settings import StreamSettings, removed_by
 
 BOTH = "compact,delete"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.errors import DomainError
-from backend.domain.formats import ClusterFormats, check_deployment
-from backend.domain.names import StreamName
-from backend.domain.subjects import SubjectOwners, Translation
+from backend.domain.base.errors import DomainError
+from backend.domain.names.formats import ClusterFormats, check_deployment
+from backend.domain.names.names import StreamName
+from backend.domain.schemas.subjects import SubjectOwners, Translation
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 SHORT = "{tenant}-{environment}-{topic}"

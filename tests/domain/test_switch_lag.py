@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.marks import Mark, Position
-from backend.domain.switch_lag import lacking
+from backend.domain.records.marks import Mark, Position
+from backend.domain.switch.switch_lag import lacking
 
 
 def mark(seen: dict[int, tuple[int, int]], incarnation: int = 1) -> Mark:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain import switch_plan
-from backend.domain.cluster_switch import Moving, Retarget
-from backend.domain.switch_checks import Finding
-from backend.domain.switch_facts import (
+from backend.domain.switch import switch_plan
+from backend.domain.switch.cluster_switch import Moving, Retarget
+from backend.domain.switch.switch_checks import Finding
+from backend.domain.switch.switch_facts import (
     ApplicationFact,
     Asked,
     ClientFact,
@@ -24,7 +24,7 @@ from backend.domain.switch_facts import (
     Wish,
     Without,
 )
-from backend.domain.switch_plan import generation_of, make, moves_of
+from backend.domain.switch.switch_plan import generation_of, make, moves_of
 from tests.domain.switch_facts import FACTS, LEAVES, ORDERS, PROD, RUNNING, WISH, active, stream
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import switch_re_reads
-from backend.domain.switch_facts import OffsetFact
-from backend.domain.switch_re_reads import FAR_BEHIND, NOTHING_SET, READS_ON, SILENT, in_emergency
+from backend.domain.switch import switch_re_reads
+from backend.domain.switch.switch_facts import OffsetFact
+from backend.domain.switch.switch_re_reads import FAR_BEHIND, NOTHING_SET, READS_ON, SILENT, in_emergency
 
 KNOWN = OffsetFact(
     stream="acme/retail/prod/orders",

@@ -6,9 +6,9 @@ import random
 
 from hypothesis import given
 
-from backend.domain import routes, tree_shape
-from backend.domain.cluster_switch import Retarget
-from backend.domain.switch_routes import restored, retargets
+from backend.domain.switch.cluster_switch import Retarget
+from backend.domain.switch.switch_routes import restored, retargets
+from backend.domain.tree import routes, tree_shape
 from tests.trees import random_targets, random_tree, seeds
 
 

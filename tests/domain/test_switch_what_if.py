@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from backend.changes import switch_start
-from backend.domain.errors import PlanStale
-from backend.domain.switch_facts import BrokerGone, Facts, OutcomeFact, Without
-from backend.domain.switch_plan import Plan, make
+from backend.domain.base.errors import PlanStale
+from backend.domain.switch.switch_facts import BrokerGone, Facts, OutcomeFact, Without
+from backend.domain.switch.switch_plan import Plan, make
 from tests.domain.switch_facts import FACTS, ORDERS, WISH, active, stream
 from tests.domain.test_switch_plan import PENDING, slugs
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.assignment import Unit
-from backend.domain.edges import EdgePlan, Endpoint, StreamOnEdge
-from backend.domain.marks import Mark, Position
-from backend.domain.partition_edge import EdgeRule
-from backend.domain.taking_up import Beginning, take_up
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
+from backend.domain.distribution.taking_up import Beginning, take_up
+from backend.domain.records.marks import Mark, Position
+from backend.domain.records.partition_edge import EdgeRule
 
 SOURCE = 1
 COPIED = {SOURCE: (1, 49)}

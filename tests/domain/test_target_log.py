@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from backend.domain import target_log
-from backend.domain.origin import merge
-from backend.domain.target_log import Chosen, TargetLog
+from backend.domain.offsets import target_log
+from backend.domain.offsets.target_log import Chosen, TargetLog
+from backend.domain.records.origin import merge
 
 
 def interleaved(source, sequences):

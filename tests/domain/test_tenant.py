@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from backend.domain import stream, tenant
-from backend.domain.errors import (
+from backend.domain.base.errors import (
     AlreadyExists,
     DomainError,
     NameInvalid,
@@ -19,10 +18,11 @@ from backend.domain.errors import (
     TechnicalNameTaken,
     ValueInvalid,
 )
-from backend.domain.event import Event
-from backend.domain.formats import ClusterFormats
-from backend.domain.names import StreamName
-from backend.domain.stream import (
+from backend.domain.base.event import Event
+from backend.domain.names.formats import ClusterFormats
+from backend.domain.names.names import StreamName
+from backend.domain.tenants import stream, tenant
+from backend.domain.tenants.stream import (
     StreamApplied,
     StreamApplyFailed,
     StreamChanged,
@@ -33,7 +33,7 @@ from backend.domain.stream import (
     StreamTailLost,
     StreamTopicKept,
 )
-from backend.domain.stream_records import (
+from backend.domain.tenants.stream_records import (
     RecordApplied,
     RecordApplyFailed,
     RecordDrift,
@@ -41,9 +41,8 @@ from backend.domain.stream_records import (
     RecordRemoved,
     RecordTailLost,
 )
-from backend.domain.stream_settings import StreamSettings
-from backend.domain.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
-from backend.domain.tenant_commands import (
+from backend.domain.tenants.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
+from backend.domain.tenants.tenant_commands import (
     ChangeEnvironment,
     ChangeStream,
     CreateEnvironment,
@@ -54,6 +53,7 @@ from backend.domain.tenant_commands import (
     TenantCommand,
     decide,
 )
+from backend.domain.topics.stream_settings import StreamSettings
 
 IN: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream": "orders"}
 AT: dict[str, Any] = {"tenant": "acme", **IN}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backend.domain.errors import (
+from backend.domain.base.errors import (
     AlreadyExists,
     DomainError,
     NotFound,
@@ -17,11 +17,11 @@ from backend.domain.errors import (
     TechnicalNameTaken,
     ValueInvalid,
 )
-from backend.domain.event import Event
-from backend.domain.formats import ClusterFormats
-from backend.domain.names import StreamName
-from backend.domain.stream_settings import StreamSettings
-from backend.domain.tenant_commands import DeclareStreams
+from backend.domain.base.event import Event
+from backend.domain.names.formats import ClusterFormats
+from backend.domain.names.names import StreamName
+from backend.domain.tenants.tenant_commands import DeclareStreams
+from backend.domain.topics.stream_settings import StreamSettings
 from tests.domain.test_tenant import (
     APPLIED,
     C1,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.throttle import Throttle
+from backend.domain.distribution.throttle import Throttle
 
 MOST = 5000
 

@@ -6,9 +6,16 @@ import re
 
 import pytest
 
-from backend.domain.replication_alerts import Severity, alerts
-from backend.domain.replication_health import BrokerSeen, ClusterSeen, Named, PartitionSeen, TopicSettings, health
-from backend.domain.topic_replication import (
+from backend.domain.replication.replication_alerts import Severity, alerts
+from backend.domain.replication.replication_health import (
+    BrokerSeen,
+    ClusterSeen,
+    Named,
+    PartitionSeen,
+    TopicSettings,
+    health,
+)
+from backend.domain.replication.topic_replication import (
     TopicReplication,
     Unlike,
     acks_advice,

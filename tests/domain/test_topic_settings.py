@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.errors import ValueInvalid
-from backend.domain.stream_settings import StreamSettings, check_settings
-from backend.domain.topic_drift import Drift, InForce, TopicSeen, drifts, not_as_declared
-from backend.domain.topic_settings import DECLARABLE, canonical, same_value
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.topics.stream_settings import StreamSettings, check_settings
+from backend.domain.topics.topic_drift import Drift, InForce, TopicSeen, drifts, not_as_declared
+from backend.domain.topics.topic_settings import DECLARABLE, canonical, same_value
 
 
 @pytest.mark.parametrize(

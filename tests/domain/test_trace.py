@@ -7,9 +7,11 @@ import random
 import pytest
 from hypothesis import given
 
-from backend.domain import copy_flags, origin, routes, trace, tree_shape
-from backend.domain.origin import Origin
-from backend.domain.trace import CameFrom, DistributorSeen, Marks, TreeVersion
+from backend.domain.distribution import trace
+from backend.domain.distribution.trace import CameFrom, DistributorSeen, Marks, TreeVersion
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.domain.tree import routes, tree_shape
 from tests.trees import random_targets, random_tree, seeds
 
 ID = origin.stream_id("acme/retail/prod/orders")

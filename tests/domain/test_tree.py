@@ -7,9 +7,10 @@ import random
 import pytest
 from hypothesis import given
 
-from backend.domain import copy_flags, routes, tree, tree_shape
-from backend.domain.errors import NotFound, TargetNotAllowed, TreeInvalid, ValueInvalid
-from backend.domain.tree import ReplaceTree, SwitchTarget
+from backend.domain.base.errors import NotFound, TargetNotAllowed, TreeInvalid, ValueInvalid
+from backend.domain.records import copy_flags
+from backend.domain.tree import routes, tree, tree_shape
+from backend.domain.tree.tree import ReplaceTree, SwitchTarget
 from tests.trees import BALANCED, UNBALANCED, parsed, random_targets, random_tree, seeds
 
 KNOWN = frozenset("12345")

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from backend.domain.errors import TreeInvalid, ValueInvalid
-from backend.domain.routes import coverage
-from backend.domain.tree_edit import Draft, Step, edited, place_of, read_steps, walk, written
-from backend.domain.tree_shape import default_targets, parse
+from backend.domain.base.errors import TreeInvalid, ValueInvalid
+from backend.domain.tree.routes import coverage
+from backend.domain.tree.tree_edit import Draft, Step, edited, place_of, read_steps, walk, written
+from backend.domain.tree.tree_shape import default_targets, parse
 
 C = {name: {"cluster": name} for name in ("c1", "c2", "c3", "c4", "c5")}
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from backend.domain import user
-from backend.domain.errors import AlreadyExists, DomainError, NameInvalid, NotFound, StateConflict, ValueInvalid
-from backend.domain.event import Event
-from backend.domain.passwords import check_password
-from backend.domain.user import (
+from backend.domain.access import user
+from backend.domain.access.passwords import check_password
+from backend.domain.access.user import (
     LONGEST_TOKEN_DAYS,
     MOST_TENANTS,
     MOST_TOKENS,
@@ -34,6 +32,15 @@ from backend.domain.user import (
     UserCommand,
     UserCreated,
 )
+from backend.domain.base.errors import (
+    AlreadyExists,
+    DomainError,
+    NameInvalid,
+    NotFound,
+    StateConflict,
+    ValueInvalid,
+)
+from backend.domain.base.event import Event
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

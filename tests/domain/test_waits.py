@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.waits import Place, Waits
+from backend.domain.distribution.waits import Place, Waits
 
 ONE, OTHER = ("orders", 0), ("orders", 1)
 

@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from backend.domain import webhook
-from backend.domain.addresses import networks_of
-from backend.domain.errors import AlreadyExists, DomainError, NameInvalid, NotFound, StateConflict, ValueInvalid
-from backend.domain.event import Event
-from backend.domain.webhook import (
+from backend.domain.base.errors import (
+    AlreadyExists,
+    DomainError,
+    NameInvalid,
+    NotFound,
+    StateConflict,
+    ValueInvalid,
+)
+from backend.domain.base.event import Event
+from backend.domain.webhooks import webhook
+from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.webhook import (
     ChangeWebhook,
     CreateWebhook,
     DeleteWebhook,

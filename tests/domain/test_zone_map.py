@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.zone_map import Zones, proxies_of_mains
+from backend.domain.zones.zone_map import Zones, proxies_of_mains
 
 ZONES = Zones({"az1": [ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")], "az2": [], "az1-b": [], "az10": []})
 

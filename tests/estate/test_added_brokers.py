@@ -18,7 +18,6 @@ from backend.estate.added_brokers import (
     save_added,
     zone_for,
 )
-from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.document import ClusterSpec, Estate, read_estate
 from backend.estate.home import Home
 from backend.estate.plan import (
@@ -33,6 +32,7 @@ from backend.estate.plan import (
 )
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER
+from backend.estate.programs.broker import AddedBroker, BrokerPorts
 from backend.estate.saved_layout import restore_layout, save_layout
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE, treeline

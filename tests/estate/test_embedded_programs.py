@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.estate.embedded import major_version, old_postgres_programs
+from backend.estate.programs.embedded import major_version, old_postgres_programs
 
 
 def test_programs_in_the_search_path_are_found_by_their_version(

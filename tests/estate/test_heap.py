@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.estate.broker import Broker, BrokerPorts
 from backend.estate.document import Estate, EstateInvalid, read_estate
-from backend.estate.heap import heap_of, heap_warnings, machine_memory_mb
+from backend.estate.programs.broker import Broker, BrokerPorts
+from backend.estate.programs.heap import heap_of, heap_warnings, machine_memory_mb
 from backend.settings import PROJECT_ROOT
 
 PAIR = """\

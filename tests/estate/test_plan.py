@@ -12,12 +12,9 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from backend.estate.broker import Broker, BrokerPorts
-from backend.estate.database_login import LOGIN
 from backend.estate.document import Estate, EstateInvalid, read_estate
 from backend.estate.document_sections import MOST_BROKERS
 from backend.estate.home import Home
-from backend.estate.jars import JavaMissing, ensure_jars, java_version
 from backend.estate.plan import (
     Kafka,
     Layout,
@@ -28,8 +25,11 @@ from backend.estate.plan import (
 )
 from backend.estate.ports import Ports
 from backend.estate.processes import MARKER, Plan, load_plan, save_plan
-from backend.estate.zone_router import as_document, from_document
-from backend.queries.sealing import keys_of
+from backend.estate.programs.broker import Broker, BrokerPorts
+from backend.estate.programs.database_login import LOGIN
+from backend.estate.programs.jars import JavaMissing, ensure_jars, java_version
+from backend.estate.programs.zone_router import as_document, from_document
+from backend.queries.access.sealing import keys_of
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE
 from workers.zone_router.document import read_router_file

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.estate.postgres import PostgresServer
+from backend.estate.programs.postgres import PostgresServer
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as another user")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backend.estate.class_archive import ensure_class_archive
 from backend.estate.home import alone
-from backend.estate.jars import KAFKA_VERSION, ensure_jars, java_version
+from backend.estate.programs.jars import KAFKA_VERSION, ensure_jars, java_version
 from tests.eventually import eventually
 
 Progress = Callable[[str], None]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from backend.estate.broker import kafka_cluster_id
 from backend.estate.document import read_estate
 from backend.estate.home import Home
 from backend.estate.plan import Kafka, control_plane_environment, lay_out, make_plan
 from backend.estate.ports import Ports, free_ports
 from backend.estate.processes import Plan
+from backend.estate.programs.broker import kafka_cluster_id
 from backend.settings import settings
 from tests.estate_fixture import SMALL_ESTATE
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from backend.domain import copy_flags, origin
+from backend.domain.records import copy_flags, origin
 from backend.verification.checker import Arrival, Checker, ClusterReport
 from backend.verification.fleet import Fleet, FleetReader
 from tests.faults.history import FLAGS, ORIGIN, OURS, History, Outcome, fingerprint

@@ -24,7 +24,7 @@ import psutil
 import pytest
 from redis import Redis
 
-from backend.domain.tree import clusters_of
+from backend.domain.tree.tree import clusters_of
 from backend.estate import faults
 from backend.estate.home import Home
 from backend.estate.processes import load_plan

@@ -14,7 +14,7 @@ import pytest
 
 from backend.estate.faults import FaultRefused, order_at
 from backend.estate.ports import free_ports
-from backend.estate.postgres import OWNER
+from backend.estate.programs.postgres import OWNER
 from backend.estate.proxy import TOKEN_VARIABLE
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import RunningPostgres

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.kafka.source import Source, SourcePartition
+from backend.kafka.copy.source import Source, SourcePartition
 from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
 from tests.kafka import produce, read_all

@@ -15,9 +15,9 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 
-from backend.domain import routes, tree_shape
-from backend.kafka.copy import CopySession
-from backend.kafka.errors import CopyFailed
+from backend.domain.tree import routes, tree_shape
+from backend.kafka.base.errors import CopyFailed
+from backend.kafka.copy.session import CopySession
 from backend.verification.fleet import Fleet, Member
 from tests.eventually import eventually
 from tests.faults.history import FLAGS, History

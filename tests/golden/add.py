@@ -13,7 +13,7 @@ import types
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from backend.domain.event import Event
+from backend.domain.base.event import Event
 from backend.eventlog.registry import EventRegistry, domain_registry
 
 FOLDER = Path(__file__).resolve().parent / "events"

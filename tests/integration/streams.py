@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backend.deciders import TENANT
-from backend.domain.stream_records import RecordApplied
+from backend.domain.tenants.stream_records import RecordApplied
 from tests.integration.conftest import Rest
 from tests.worker_records import record_by
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from backend.eventlog.tables import events
-from backend.queries.audit import Asked, AuditRow, Place, page
+from backend.queries.access.audit import Asked, AuditRow, Place, page
 from tests.database_fixture import Database
 
 START = datetime(2026, 11, 26, tzinfo=UTC)

@@ -11,18 +11,18 @@ from confluent_kafka import KafkaException, Producer
 
 from backend import deciders
 from backend.dispatch import Dispatcher
-from backend.domain.assignment import Unit
-from backend.domain.leaf import EnterRoutes
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.leaf import EnterRoutes
 from backend.eventlog.registry import domain_registry
-from backend.kafka import fencing
+from backend.kafka.copy import fencing
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries.leaf_routes import get_leaf
+from backend.queries.distribution.leaf_routes import get_leaf
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
 from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS, create_topic, read_all
 from workers import context
-from workers.barrier import Barriers
+from workers.distribution.barrier import Barriers
 
 BUCKETS = 2
 FORMER_LEVEL, FORMER_BUCKETS, LEVEL = 5, 4, 2

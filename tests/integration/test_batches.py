@@ -7,8 +7,8 @@ import sys
 
 from sqlalchemy import Engine
 
-from backend.domain.cluster_switch import Phase
-from backend.queries import switch_progress
+from backend.domain.switch.cluster_switch import Phase
+from backend.queries.switch import switch_progress
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.integration.conftest import Rest

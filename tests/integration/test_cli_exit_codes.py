@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend.commands.exit_codes import MEANINGS, Code, code_of
+from backend.commands.shell.exit_codes import MEANINGS, Code, code_of
 from tests.database_fixture import RunningPostgres, create_database
 from tests.eventually import eventually
 from tests.integration.conftest import NOBODY_LISTENS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend.commands.exit_codes import Code
+from backend.commands.shell.exit_codes import Code
 from tests.database_fixture import RunningPostgres, create_database
 from tests.integration.program import Program
 from tests.pages.consoles import serve_here

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backend.domain.switch_commands import OPERATOR, Abort
+from backend.domain.switch.switch_commands import OPERATOR, Abort
 from tests.database_fixture import Database
 from tests.integration.program import program_of
 from tests.pages.switching import DRAINING, commands, lacking, told

@@ -17,9 +17,9 @@ import yaml
 from typer.testing import CliRunner
 
 from backend.cli import app
-from backend.commands import watch
-from backend.commands.output import Form, Shown
-from backend.commands.watch import follow
+from backend.commands.shell import watch
+from backend.commands.shell.output import Form, Shown
+from backend.commands.shell.watch import follow
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.eventually import eventually

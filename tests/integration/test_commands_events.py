@@ -23,7 +23,9 @@ from tests.integration.conftest import TOKEN, rest_settings
 from tests.integration.test_event_log_tampering import tamper
 from tests.sample_events import TIME
 
-PROGRAM = "import typer; from backend.commands import events; app = typer.Typer(); events.register(app); app()"
+PROGRAM = (
+    "import typer; from backend.commands.history import events; app = typer.Typer(); events.register(app); app()"
+)
 
 
 @dataclass(frozen=True)

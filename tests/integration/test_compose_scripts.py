@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from redis import AuthenticationError, Redis
 from redis.exceptions import ConnectionError as NotThere
 
-from backend.estate.embedded import postgres_programs, redis_program
 from backend.estate.ports import free_ports
-from backend.estate.postgres import OWNER
+from backend.estate.programs.embedded import postgres_programs, redis_program
+from backend.estate.programs.postgres import OWNER
 from backend.eventlog.engine import create_engine
 from tests.architecture.sources import PROJECT_ROOT
 from tests.database_fixture import RunningPostgres

@@ -35,7 +35,7 @@ def copied_by_a_process_of_its_own(pair):
 
 
 def _copy(plan, limits, sending):
-    from backend.kafka.copy import CopySession
+    from backend.kafka.copy.session import CopySession
 
     session = CopySession(plan, limits)
     session.open(lambda: True)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import copy_flags, origin
-from backend.domain.origin import Origin
-from backend.domain.rescan import Checkpoint
-from backend.kafka import copy as copy_session
-from backend.kafka import positions
-from backend.kafka.copy import CopySession
-from backend.kafka.knowledge import Knowledge
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.kafka.copy import session as copy_session
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.session import CopySession
+from backend.kafka.groups import positions
 from tests.integration.test_copy_session import Pair, copy, drain, numbered, pair, values
 from tests.kafka import DEADLINE_SECONDS, create_topic, read_all
 

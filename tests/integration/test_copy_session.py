@@ -10,17 +10,19 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from backend.domain import copy_flags, origin, tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, Endpoint, HeaderNames
-from backend.domain.origin import Origin
-from backend.kafka import native, positions
-from backend.kafka.copy import CopySession
-from backend.kafka.copy_clients import CopyLimits
-from backend.kafka.errors import CopyFailed
-from backend.kafka.knowledge import Knowledge
-from backend.kafka.seen_ends import SeenEnds
-from backend.kafka.source import Source
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import DistributedStream, Endpoint, HeaderNames
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.domain.tree import tree_shape
+from backend.kafka.base.errors import CopyFailed
+from backend.kafka.copy import native
+from backend.kafka.copy.clients import CopyLimits
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.seen_ends import SeenEnds
+from backend.kafka.copy.session import CopySession
+from backend.kafka.copy.source import Source
+from backend.kafka.groups import positions
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all
 from tests.plans import lives, plans_of

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import make_url
 
-from backend.estate.database_login import LOGIN
+from backend.estate.programs.database_login import LOGIN
 from backend.eventlog.engine import create_engine
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import RunningPostgres, create_database, migrate, run_as_owner
@@ -62,7 +62,7 @@ def _prepared(owner_url: str, password: str = PASSWORD) -> str:
     """As the estate's process `migrate` does it; the address of the login."""
     url = _login_url(owner_url, password)
     told = {"TREELINE_MIGRATION_DATABASE_URL": owner_url, "TREELINE_DATABASE_URL": url}
-    words = [sys.executable, "-m", "backend.estate.database_login"]
+    words = [sys.executable, "-m", "backend.estate.programs.database_login"]
     done = subprocess.run(
         words, cwd=PROJECT_ROOT, env={**os.environ, **told}, capture_output=True, text=True, check=False
     )
@@ -107,7 +107,7 @@ def test_an_estate_of_an_earlier_version_gets_it_and_a_new_password_counts(owner
 
 def test_without_the_owner_s_address_it_says_which_setting_is_missing() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "backend.estate.database_login"],
+        [sys.executable, "-m", "backend.estate.programs.database_login"],
         cwd=PROJECT_ROOT,
         env={**os.environ, "TREELINE_MIGRATION_DATABASE_URL": ""},
         capture_output=True,

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from httpx2 import Response
 
 from backend import deciders
-from backend.domain.cluster_switch import Moving, Phase
-from backend.domain.switch_commands import Abort, Advance, Move, StartSwitch, SwitchCommand
+from backend.domain.switch.cluster_switch import Moving, Phase
+from backend.domain.switch.switch_commands import Abort, Advance, Move, StartSwitch, SwitchCommand
 from backend.eventlog.recorded import Metadata
-from backend.queries import discovery_clients
+from backend.queries.switch import discovery_clients
 from tests.integration.conftest import TREE, Rest, problem
 
 PROD = {"tenant": "acme", "instance": "retail", "environment": "prod"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.api import discovery
+from backend.api.switch import discovery
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
 from tests.integration.test_discovery import discover

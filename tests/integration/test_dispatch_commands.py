@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 
 from backend import dispatch
 from backend.dispatch import Decider, Dispatcher, Outcome
-from backend.domain.errors import AlreadyExists, StaleVersion, ValueInvalid
+from backend.domain.base.errors import AlreadyExists, StaleVersion, ValueInvalid
 from backend.eventlog.store import PostgresEventLog
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests import sample_projection
 from tests.sample_events import METADATA, TIME, Noted, Pay, decide, evolve, paid, registry
 from tests.sample_projection import BALANCES

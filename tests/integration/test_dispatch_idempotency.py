@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from backend.dispatch import Answer, Decider, Dispatcher, IdempotencyKey
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 from backend.eventlog.faults import IdempotencyKeyReused
 from backend.eventlog.idempotency import KEEP
 from backend.eventlog.recorded import Metadata
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests.sample_events import METADATA, TIME, Pay, decide, evolve, registry
 
 PURSE = Decider(0, decide, evolve)

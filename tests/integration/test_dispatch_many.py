@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from backend.dispatch import Decider, Directed, Dispatcher
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 from backend.eventlog.recorded import Metadata
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests import sample_projection
 from tests.sample_events import METADATA, TIME, Pay, decide, evolve, paid, registry
 from tests.sample_projection import BALANCES

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from backend.domain.distributor_settings import COMPRESSIONS
-from backend.kafka import copy as copy_session
+from backend.domain.tree.distributor_settings import COMPRESSIONS
+from backend.kafka.copy import session as copy_session
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.integration.test_copy_session import LIMITS, Pair, drain, numbered, values

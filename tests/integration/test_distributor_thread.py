@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from backend.kafka import copy, native
-from backend.kafka.copy import CopySession
-from backend.kafka.knowledge import Knowledge
+from backend.kafka.copy import native
+from backend.kafka.copy import session as copy
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.session import CopySession
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, numbered
 from tests.kafka import configure, create_topic, read_all
-from workers import distributor
-from workers.distributor import DistributorThread
+from workers.distribution import distributor
+from workers.distribution.distributor import DistributorThread
 
 
 # How a session copies is tested with both in test_copy_session; the thread is the same.

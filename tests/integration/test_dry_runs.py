@@ -14,7 +14,7 @@ import pytest
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
-from backend.domain.edge_losses import SetAside
+from backend.domain.distribution.edge_losses import SetAside
 from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import Rest, rest_settings, shared_rest
 from tests.integration.streams import applied, worker_records

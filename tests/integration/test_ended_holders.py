@@ -13,14 +13,14 @@ import pytest
 
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
-from workers import leases
-from workers.ended_holders import free_ended
+from workers.leases import leases
+from workers.leases.ended_holders import free_ended
 
 LONG = 600.0  # seconds
 HOLDER = """
 import sys, time
 from pathlib import Path
-from workers.ended_holders import mark_alive
+from workers.leases.ended_holders import mark_alive
 mark_alive(Path(sys.argv[1]), "here:1")
 print("marked", flush=True)
 time.sleep(1000)

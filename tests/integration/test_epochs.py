@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from backend.kafka import epochs
+from backend.kafka.copy import epochs
 from tests.kafka import create_topic, produce
 
 BEFORE_ALL = -2

@@ -19,13 +19,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import DescribeClusterRequest
 
 from backend.estate.added_brokers import BrokerHoldsReplicas, read_added, save_added
-from backend.estate.broker import AddedBroker, BrokerPorts
 from backend.estate.home import Home
 from backend.estate.membership import remove_broker
 from backend.estate.ports import free_ports
+from backend.estate.programs.broker import AddedBroker, BrokerPorts
 from backend.estate.saved_layout import restore_layout, save_layout
-from backend.kafka.broker_removal import replicas_on
-from backend.kafka.protocol_client import ProtocolClient
+from backend.kafka.admin.broker_removal import replicas_on
+from backend.kafka.base.protocol_client import ProtocolClient
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce, read_all, topics

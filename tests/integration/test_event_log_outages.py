@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from backend.dispatch import Answer, Decider, Dispatcher, IdempotencyKey
-from backend.domain.errors import Kind
+from backend.domain.base.errors import Kind
 from backend.eventlog import engine as engine_module
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests.database_fixture import TEMPLATE, RunningPostgres, create_database, migrate
 from tests.disks import full, needs_root, small_disk
 from tests.sample_events import METADATA, TIME, Pay, decide, evolve, registry

@@ -11,7 +11,7 @@ from backend.eventlog.memory import MemoryEventLog
 from backend.eventlog.recorded import Entry
 from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests.sample_events import METADATA, TIME, Coin, Noted, paid, registry
 
 

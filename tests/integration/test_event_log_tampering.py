@@ -8,7 +8,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from backend.eventlog.recorded import EMPTY
 from backend.eventlog.store import PostgresEventLog
-from backend.queries import events as queries
+from backend.queries.base import events as queries
 from tests.database_fixture import Database
 from tests.sample_events import METADATA, TIME, paid, registry
 

@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.access import Provenance
+from backend.domain.access.access import Provenance
 from backend.eventlog.provenance import event_provenance
-from backend.queries import logins
-from backend.queries.logins import LoginKind
+from backend.queries.access import logins
+from backend.queries.access.logins import LoginKind
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
 from tests.integration.conftest import SECRETS_KEY, rest_settings
-from workers import forgetting
-from workers.forgetting import Forgetting
+from workers.distribution import forgetting
+from workers.distribution.forgetting import Forgetting
 
 HERE = Provenance("", "10.0.0.7", "a browser")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from backend.kafka import group_reader
+from backend.kafka.groups import group_reader
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import RunningEstate
 from tests.integration.speaker import speaking
@@ -18,7 +18,7 @@ from tests.kafka import create_topic
 
 PROGRAM = """
 import sys
-from backend.kafka import group_reader
+from backend.kafka.groups import group_reader
 consumer = group_reader.open_consumer({"bootstrap.servers": sys.argv[1]})
 for _ in range(3):
     print(group_reader.ask(consumer, {"theirs": None}, 5.0)["theirs"].name(), flush=True)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from backend.domain.assignment import Unit
+from backend.domain.distribution.assignment import Unit
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
-from workers.shift import UnitHost
+from workers.distribution.shift import UnitHost
 
 
 class Unstoppable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.changes.guessable import check_not_guessable
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text
 
-from backend.domain.errors import ClusterSilent
-from backend.domain.names import StreamName
-from backend.domain.replica_defaults import ReplicaDefaults
+from backend.domain.base.errors import ClusterSilent
+from backend.domain.names.names import StreamName
+from backend.domain.topics.replica_defaults import ReplicaDefaults
 from backend.eventlog import held_lock
 from backend.eventlog.engine import create_engine
 from backend.eventlog.held_lock import LockBusy, LockLost
-from backend.queries.clusters import ClusterRow
+from backend.queries.clusters.clusters import ClusterRow
 from backend.tracing.offset_lock import setting_offsets
 from backend.tracing.replay import replay
 from backend.tracing.resetting import Wish, reset

@@ -8,15 +8,15 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from backend.domain.marks import METADATA_LIMIT, Mark, encode_metadata
-from backend.kafka.group_offsets import GroupOffsets, Setting
-from backend.kafka.group_reader import MOVING
-from backend.kafka.knowledge import Knowledge
+from backend.domain.records.marks import METADATA_LIMIT, Mark, encode_metadata
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.groups.group_offsets import GroupOffsets, Setting
+from backend.kafka.groups.group_reader import MOVING
 from bench.brokers import single_broker_clusters
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, copy
 from tests.kafka import DEADLINE_SECONDS
-from workers.distributor import DistributorThread
+from workers.distribution.distributor import DistributorThread
 
 PARTITIONS = 300
 PIECE = 100

@@ -15,13 +15,14 @@ import sqlalchemy as sa
 from backend.dispatch import Dispatcher
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries.observed import leases as table
+from backend.queries.base.observed import leases as table
 from backend.settings import PROJECT_ROOT, Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest
-from workers import context, leases
-from workers.lease_keeper import LeaseKeeper
+from workers import context
+from workers.leases import leases
+from workers.leases.lease_keeper import LeaseKeeper
 
 BASE, LATE = 1.0, 1.4  # seconds; a renewal that is late comes after the lease has expired
 SETTINGS = Settings(lease_ttl_seconds=BASE, lease_longest_seconds=60 * BASE, lease_renew_seconds=0.05)
@@ -159,7 +160,7 @@ WORKER = """
 import os, sys, time
 from backend.settings import settings
 from workers import context, leases
-from workers.lease_keeper import LeaseKeeper
+from workers.leases.lease_keeper import LeaseKeeper
 engine, holder = context.engine(), leases.this_process()
 keeper = LeaseKeeper(engine, settings(), holder, time.sleep)
 with engine.begin() as connection:

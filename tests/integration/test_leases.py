@@ -7,16 +7,17 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.observed import leases as table
-from workers import leases, unit_states
-from workers.unit_states import UnitState
+from backend.queries.base.observed import leases as table
+from workers.distribution import unit_states
+from workers.distribution.unit_states import UnitState
+from workers.leases import leases
 
 LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired already
 
 
 @pytest.fixture
 def run(database):
-    """Call a function of workers.leases in a transaction of its own."""
+    """Call a function of workers.leases.leases in a transaction of its own."""
 
     def call(function, *arguments):
         with database.engine.begin() as connection:

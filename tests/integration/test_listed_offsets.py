@@ -11,8 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from backend.kafka.listed_offsets import listed_offsets
-from backend.kafka.log_ends import ends_by
+from backend.kafka.logs.listed_offsets import listed_offsets
+from backend.kafka.logs.log_ends import ends_by
 from tests.estate_fixture import RunningEstate
 from tests.kafka import create_topic
 

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.settings import PROJECT_ROOT
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from backend.api import gate
+from backend.api.frame import gate
 from tests.integration.conftest import Rest
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend.domain.offset_map import Follower
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.map_topic import MapPublisher
+from backend.domain.offsets.offset_map import Follower
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.map_topic import MapPublisher
 from tests.kafka import DEADLINE_SECONDS, create_topic
 
 LOCAL_LIMIT = 10_000

@@ -8,18 +8,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from backend.domain.assignment import Unit
-from backend.domain.edges import EdgePlan, Endpoint
-from backend.domain.partition_edge import EdgeRule
-from backend.kafka.knowledge import Knowledge
-from backend.kafka.measuring import Copies
-from backend.queries.observed import shifts
-from backend.queries.stream_measures import stream_measures
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import EdgePlan, Endpoint
+from backend.domain.records.partition_edge import EdgeRule
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.measuring import Copies
+from backend.queries.base.observed import shifts
+from backend.queries.distribution.stream_measures import stream_measures
 from backend.settings import settings
 from tests.database_fixture import Database
-from workers.distributor import DistributorThread
+from workers.distribution.distributor import DistributorThread
+from workers.distribution.shift import UnitHost, copy_limits
 from workers.measures import MOST_ROWS, MeasureBook
-from workers.shift import UnitHost, copy_limits
 
 UNIT = Unit("c1", 2, 0)
 GONE = Unit("c1", 2, 1)

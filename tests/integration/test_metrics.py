@@ -13,18 +13,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from backend.api.app import create_app
 from backend.deciders import CLUSTER, EDGE
-from backend.domain.cluster import RecordOnline
-from backend.domain.edge_losses import RecordReplacement
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.distribution.edge_losses import RecordReplacement
 from backend.metrics import METRICS
-from backend.queries import stream_measures
-from backend.queries.observed import leases
+from backend.queries.base.observed import leases
+from backend.queries.distribution import stream_measures
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, rest_settings
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS
 from tests.observations import observe
 from tests.worker_records import record
-from workers import unit_states
-from workers.unit_states import UnitState
+from workers.distribution import unit_states
+from workers.distribution.unit_states import UnitState
 
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}

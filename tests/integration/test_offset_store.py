@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backend.domain.committing import OwnCommit
-from backend.domain.log_index import Prefix
-from workers import checkpoints
+from backend.domain.offsets.committing import OwnCommit
+from backend.domain.records.log_index import Prefix
+from workers.distribution import checkpoints
 from workers.offsets import store
 from workers.offsets.store import LastKnown
 

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from backend.eventlog.engine import create_engine
-from backend.queries import offset_translation
-from backend.queries.offset_translation import State, Waiting
+from backend.queries.offsets import offset_translation
+from backend.queries.offsets.offset_translation import State, Waiting
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from backend import deciders
-from backend.domain.leaf import EnterRoutes
-from backend.queries.leaf_routes import get_leaf, why_not_entered
-from backend.queries.partition_buckets import partition_buckets
+from backend.domain.distribution.leaf import EnterRoutes
+from backend.queries.distribution.leaf_routes import get_leaf, why_not_entered
+from backend.queries.distribution.partition_buckets import partition_buckets
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, rest_settings
 from tests.integration.streams import worker_records
-from workers import desired
+from workers.distribution import desired
 
 ENVIRONMENT = "/tenants/acme/instances/retail/environments/prod"
 

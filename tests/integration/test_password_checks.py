@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backend.domain.errors import PasswordsBusy
-from backend.queries import secrets
+from backend.domain.base.errors import PasswordsBusy
+from backend.queries.access import secrets
 from tests.eventually import eventually
 
 
@@ -21,7 +21,7 @@ def test_two_are_checked_at_a_time_eight_wait_and_others_are_sent_away(monkeypat
         assert goes_on.wait(60)
         return b""
 
-    monkeypatch.setattr("backend.queries.secrets.hashlib.scrypt", slow)
+    monkeypatch.setattr("backend.queries.access.secrets.hashlib.scrypt", slow)
     with ThreadPoolExecutor(10) as threads:
         try:
             first = [threads.submit(secrets.is_password, "first", None) for _ in range(2)]
@@ -45,7 +45,7 @@ def test_where_there_is_no_password_as_much_is_done_as_where_there_is_one(monkey
         done.append({"password": password, "salt": len(salt), **cost})
         return b""
 
-    monkeypatch.setattr("backend.queries.secrets.hashlib.scrypt", noting)
+    monkeypatch.setattr("backend.queries.access.secrets.hashlib.scrypt", noting)
     for hashed in (kept, None):
         assert not secrets.is_password("another", hashed)
     assert len(done) == 2 and done[0] == done[1]

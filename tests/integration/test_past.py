@@ -11,13 +11,11 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backend.queries import past
-from backend.queries.observed import cluster_replication
-from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
-from backend.queries.offsets import CommitRow, Wanted, list_offsets
-from backend.queries.past import Look, look_before
-from backend.queries.past_offsets import list_commits, list_not_followed
-from backend.queries.past_tables import (
+from backend.queries.base.observed import cluster_replication
+from backend.queries.history import past
+from backend.queries.history.past import Look, look_before
+from backend.queries.history.past_offsets import list_commits, list_not_followed
+from backend.queries.history.past_tables import (
     COMMITS,
     WATCHED,
     Watched,
@@ -26,7 +24,9 @@ from backend.queries.past_tables import (
     past_commits,
     past_replication,
 )
-from backend.queries.replication import find_replication_then, keep_health, keep_reason
+from backend.queries.offsets.offset_tables import applied_offsets, group_commits, groups_not_followed
+from backend.queries.offsets.offsets import CommitRow, Wanted, list_offsets
+from backend.queries.replication.replication import find_replication_then, keep_health, keep_reason
 from tests.database_fixture import Database
 from tests.looking import ALL, STREAM, applied, commit, count, look, seen
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.errors import ClusterSilent
-from backend.queries import past
-from backend.queries.past_tables import (
+from backend.domain.base.errors import ClusterSilent
+from backend.queries.history import past
+from backend.queries.history.past_tables import (
     REPLICATION,
     Watched,
     looks,

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 
 from backend import deciders
 from backend.dispatch import Dispatcher
-from backend.domain.cluster import RecordOnline
-from backend.domain.placement_runs import EndRun, PlacementState, RefuseRun
-from backend.domain.placements import RecordFailure, RecordPlan
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.placement.placement_runs import EndRun, PlacementState, RefuseRun
+from backend.domain.placement.placements import RecordFailure, RecordPlan
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries.broker_presence import keep_brokers
-from backend.queries.observed import cluster_brokers, cluster_replication
-from backend.queries.placements import PlanDocuments, keep_documents
-from backend.queries.replication import keep_health, keep_reason
+from backend.queries.base.observed import cluster_brokers, cluster_replication
+from backend.queries.clusters.broker_presence import keep_brokers
+from backend.queries.placement.placements import PlanDocuments, keep_documents
+from backend.queries.replication.replication import keep_health, keep_reason
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of

@@ -8,8 +8,8 @@ import uuid
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from backend.domain.marks import Mark, encode_metadata
-from backend.kafka import positions
+from backend.domain.records.marks import Mark, encode_metadata
+from backend.kafka.groups import positions
 from tests.kafka import create_topic
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from backend.estate import postgres_upgrade
-from backend.estate.database_login import LOGIN, ensure_login
-from backend.estate.embedded import major_version, old_postgres_programs, postgres_programs
-from backend.estate.postgres import PostgresServer
-from backend.estate.postgres_upgrade import DataOfAnotherVersion, carry_over
+from backend.estate.programs import postgres_upgrade
+from backend.estate.programs.database_login import LOGIN, ensure_login
+from backend.estate.programs.embedded import major_version, old_postgres_programs, postgres_programs
+from backend.estate.programs.postgres import PostgresServer
+from backend.estate.programs.postgres_upgrade import DataOfAnotherVersion, carry_over
 from backend.eventlog.engine import create_engine
 from tests.database_fixture import RunningPostgres, create_database, migrate
 from tests.pages.consoles import serve_here

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from backend.domain.addresses import networks_of
+from backend.domain.webhooks.addresses import networks_of
 from tests.integration.receiver import receiving
 from workers.webhooks.posting import NotTaken, post
 

@@ -10,8 +10,8 @@ from tests.integration.speaker import speaking
 
 PROGRAM = """
 import sys
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.topics import TopicAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.admin.topics import TopicAdmin
 admin = TopicAdmin(sys.argv[1], {}, 5.0)
 for _ in sys.stdin:
     try:

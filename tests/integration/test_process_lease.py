@@ -8,12 +8,12 @@ from datetime import datetime
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.observed import leases as leases_table
+from backend.queries.base.observed import leases as leases_table
 from backend.settings import Settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
-from workers import leases
-from workers.process_lease import ProcessLease
+from workers.leases import leases
+from workers.leases.process_lease import ProcessLease
 from workers.run_host import RunHost
 
 LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired already

@@ -15,11 +15,11 @@ from alembic.config import Config
 
 from backend import deciders
 from backend.dispatch import Decider, Dispatcher
-from backend.domain.cluster import ClusterAdded, ClusterCameOnline, ClusterRemoved, ClusterWentOffline
-from backend.domain.errors import DomainError
-from backend.domain.replica_defaults import ClusterDefaultsSet, ReplicaDefaults
-from backend.domain.tenant import TenantCreated
-from backend.domain.tenant_commands import CreateTenant
+from backend.domain.base.errors import DomainError
+from backend.domain.clusters.cluster import ClusterAdded, ClusterCameOnline, ClusterRemoved, ClusterWentOffline
+from backend.domain.tenants.tenant import TenantCreated
+from backend.domain.tenants.tenant_commands import CreateTenant
+from backend.domain.topics.replica_defaults import ClusterDefaultsSet, ReplicaDefaults
 from backend.eventlog.bulk import copy_rows
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Entry
@@ -30,7 +30,7 @@ from backend.projections import rebuilding, runner, tenants
 from backend.projections.catalogue import PROJECTIONS
 from backend.projections.clusters import clusters
 from backend.projections.memory_rows import MemoryRows
-from backend.queries.clusters import list_clusters
+from backend.queries.clusters.clusters import list_clusters
 from tests import histories
 from tests.database_fixture import PROJECT_ROOT, Database
 from tests.sample_events import METADATA, TIME

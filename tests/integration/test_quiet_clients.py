@@ -12,10 +12,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from backend.kafka import client_config, copy_clients, identity
-from backend.kafka.copy import CopySession
-from backend.kafka.probe import ConnectionReasons, describe
-from backend.kafka.topics import TopicAdmin
+from backend.kafka.admin.topics import TopicAdmin
+from backend.kafka.base import client_config, identity
+from backend.kafka.base.probe import ConnectionReasons, describe
+from backend.kafka.copy import clients as copy_clients
+from backend.kafka.copy.session import CopySession
 from tests.estate_fixture import RunningEstate
 from tests.integration.test_copy_session import Pair, drain
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from backend.domain.tenant import TenantCreated
+from backend.domain.tenants.tenant import TenantCreated
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.seed import seed

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from backend.domain.tenant_commands import DeleteStream
+from backend.domain.tenants.tenant_commands import DeleteStream
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.eventlog.engine import create_engine

@@ -8,11 +8,12 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 
-from backend.domain import copy_flags, origin, trace
-from backend.domain.origin import Origin
-from backend.kafka import record_search
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.record_search import Log, NotThere, Place
+from backend.domain.distribution import trace
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.search import record_search
+from backend.kafka.search.record_search import Log, NotThere, Place
 from tests.eventually import eventually
 from tests.kafka import create_topic, produce, topics
 

@@ -8,23 +8,24 @@ from structlog.testing import capture_logs
 
 from backend import deciders
 from backend.dispatch import Directed, Dispatcher
-from backend.domain.steps import AlignTopic, UnwantedTopic, WantedTopic
-from backend.domain.tenant_commands import (
+from backend.domain.tenants.tenant_commands import (
     CreateEnvironment,
     CreateInstance,
     CreateTenant,
     DeclareStream,
     DeleteStream,
 )
+from backend.domain.topics.steps import AlignTopic, UnwantedTopic, WantedTopic
 from backend.eventlog.faults import LogBusy
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import events as queries
-from backend.queries.observed import internal_topics
-from backend.queries.streams import list_streams
+from backend.queries.base import events as queries
+from backend.queries.base.observed import internal_topics
+from backend.queries.tenants.streams import list_streams
 from tests.sample_events import METADATA, TIME
-from workers import context, recording
-from workers.recording import Outcomes
+from workers import context
+from workers.topics import recording
+from workers.topics.recording import Outcomes
 
 PLACE = {"instance": "retail", "environment": "prod"}
 STREAMS = [f"s{number}" for number in range(7)]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from backend.domain.client_properties import LOCATION_KEYS
-from backend.domain.errors import AddressForbidden, ClusterUnreachable, PropertiesInvalid
-from backend.kafka.client_config import client_config
-from backend.kafka.destinations import check_destinations
-from backend.kafka.protocol_client import ProtocolClient
-from backend.kafka.references import MOST_BYTES, MOST_CERTIFICATE_BYTES, check_references, resolve
+from backend.domain.base.errors import AddressForbidden, ClusterUnreachable, PropertiesInvalid
+from backend.domain.clusters.client_properties import LOCATION_KEYS
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.destinations import check_destinations
+from backend.kafka.base.protocol_client import ProtocolClient
+from backend.kafka.base.references import MOST_BYTES, MOST_CERTIFICATE_BYTES, check_references, resolve
 
 HERE = "127.0.0.1:9"
 TOKENS = "sasl.oauthbearer.token.endpoint.url"

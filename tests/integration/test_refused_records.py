@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError
 
-from backend.kafka import native
-from backend.kafka.alive import LONGEST_STEP_SECONDS
-from backend.kafka.copy import CopySession
-from backend.kafka.errors import CopyFailed
-from backend.kafka.knowledge import Knowledge
+from backend.kafka.base.alive import LONGEST_STEP_SECONDS
+from backend.kafka.base.errors import CopyFailed
+from backend.kafka.copy import native
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.session import CopySession
 from bench.distribution.refused import Load
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair

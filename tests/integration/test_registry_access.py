@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from backend.api.services import Services
-from backend.queries.subject_owners import registry_tenants
+from backend.api.frame.services import Services
+from backend.queries.schemas.subject_owners import registry_tenants
 from backend.registry.access import CALLER_SECONDS, Access, Scope
 from backend.registry.refusals import Refusal
 from tests.database_fixture import Database

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import copy_flags, origin
-from backend.domain.origin import Origin
-from backend.kafka import quarantine
-from backend.queries.edge_losses import SetAsideRow
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.kafka.copy import quarantine
+from backend.queries.distribution.edge_losses import SetAsideRow
 from backend.tracing import run
 from backend.tracing.replay import Replay, replay
 from tests.integration.test_trace import STREAM, known, rest

@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from backend.api.access import NEEDS, allowed, find_caller
 from backend.api.app import create_app
-from backend.api.events import _read
-from backend.domain.access import ADMIN, Action, Caller
-from backend.queries.offset_tables import group_commits
+from backend.api.frame.access import NEEDS, allowed, find_caller
+from backend.api.history.events import _read
+from backend.domain.access.access import ADMIN, Action, Caller
+from backend.queries.offsets.offset_tables import group_commits
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import RunningPostgres
 from tests.integration.callers import As, new_user

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.client_config import client_config
+from backend.domain.base.errors import ClusterUnreachable
+from backend.kafka.base.client_config import client_config
 from backend.settings import settings
 from tests.integration.conftest import Rest, problem
 
@@ -90,6 +90,6 @@ def test_a_change_is_held_to_it_too(cluster: Rest) -> None:
 def test_a_name_is_held_to_what_it_stands_for_whenever_a_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     client_config("localhost:9", {})
     denied = {"denied_networks": ["127.0.0.0/8", "::1/128"]}
-    monkeypatch.setattr("backend.kafka.destinations.settings", lambda: settings().model_copy(update=denied))
+    monkeypatch.setattr("backend.kafka.base.destinations.settings", lambda: settings().model_copy(update=denied))
     with pytest.raises(ClusterUnreachable, match="localhost"):
         client_config("localhost:9", {})

@@ -6,15 +6,15 @@ import pytest
 
 from backend import deciders
 from backend.dispatch import Directed, Dispatcher
-from backend.domain.adoption import AdoptedTopic, BeginAdoption
+from backend.domain.clusters.adoption import AdoptedTopic, BeginAdoption
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import adoptions
-from backend.queries.streams import list_streams
+from backend.queries.clusters import adoptions
+from backend.queries.tenants.streams import list_streams
 from tests.integration.conftest import problem
 from tests.integration.streams import PROD
 from tests.sample_events import METADATA, TIME
-from workers.adoption import TOPICS_AT_ONCE, Adopter
+from workers.topics.adoption import TOPICS_AT_ONCE, Adopter
 
 SETTINGS = {
     "partitions": 2,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from backend.domain.access_steps import WantedAccess
-from backend.domain.application_records import RecordAccessApplied, RecordAccessFailed, RecordAccessRemoved
-from backend.domain.names import ApplicationName
-from backend.queries.applications import list_applications
+from backend.domain.access.access_steps import WantedAccess
+from backend.domain.names.names import ApplicationName
+from backend.domain.tenants.application_records import RecordAccessApplied, RecordAccessFailed, RecordAccessRemoved
+from backend.queries.tenants.applications import list_applications
 from tests.database_fixture import Database
 from tests.integration.applications import (
     APPLICATIONS,
@@ -28,7 +28,7 @@ from tests.integration.applications import (
 )
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
-from workers import wanted_access
+from workers.access import wanted_access
 
 
 def test_an_application_shows_what_it_may_and_what_is_due_everywhere(acme: Rest) -> None:

@@ -14,15 +14,15 @@ import sqlalchemy as sa
 from backend import web
 from backend.deciders import TENANT
 from backend.dispatch import Dispatcher
-from backend.domain.access import Provenance
-from backend.domain.tenant_commands import CreateInstance
+from backend.domain.access.access import Provenance
+from backend.domain.tenants.tenant_commands import CreateInstance
 from backend.eventlog.provenance import event_provenance
 from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import audit, logins
-from backend.queries.audit import Asked, Place
-from backend.queries.logins import LoginKind, record
+from backend.queries.access import audit, logins
+from backend.queries.access.audit import Asked, Place
+from backend.queries.access.logins import LoginKind, record
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
@@ -174,7 +174,7 @@ def test_where_no_index_leads_a_page_looks_through_so_many_only(
 
 
 def test_an_export_has_all_of_it(mixed: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backend.api.audit.EXPORTED_AT_ONCE", 2)
+    monkeypatch.setattr("backend.api.access.audit.EXPORTED_AT_ONCE", 2)
     everything = items(mixed, "?limit=1000")
     lines = mixed("GET", "/audit/export")
     assert lines.headers["content-type"] == "application/x-ndjson"

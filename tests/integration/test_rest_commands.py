@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from backend.cli import app
-from backend.commands import progress
-from backend.domain.stream_records import RecordApplied
+from backend.commands.shell import progress
+from backend.domain.tenants.stream_records import RecordApplied
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from backend.eventlog.tables import idempotency_keys
-from backend.queries.sealing import keys_of
-from backend.queries.secrets_of_applications import application_secrets, password
+from backend.queries.access.sealing import keys_of
+from backend.queries.tenants.secrets_of_applications import application_secrets, password
 from tests.database_fixture import Database
 from tests.integration.applications import APPLICATIONS, BILLING, declare, set_key
 from tests.integration.callers import new_user

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from backend.deciders import EDGE
-from backend.domain.edge_losses import RecordLoss, RecordReplay, SetAside
-from backend.queries.observed import unit_states
+from backend.domain.distribution.edge_losses import RecordLoss, RecordReplay, SetAside
+from backend.queries.base.observed import unit_states
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, TREE, Rest, problem

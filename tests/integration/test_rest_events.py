@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.tenant import TenantCreated
+from backend.domain.tenants.tenant import TenantCreated
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.seed import seed

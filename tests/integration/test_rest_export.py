@@ -10,9 +10,11 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from backend.api import applications, clusters, streams, tenants, users
-from backend.commands import kinds
-from backend.commands.exporting import FIELDS
+from backend.api.access import users
+from backend.api.clusters import clusters
+from backend.api.tenants import applications, streams, tenants
+from backend.commands.shell import kinds
+from backend.commands.shell.exporting import FIELDS
 from backend.settings import settings
 from tests.database_fixture import Database, RunningPostgres
 from tests.integration.conftest import NOBODY_LISTENS, TREE, new_database

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from starlette.exceptions import HTTPException
 
 from backend.api.app import create_app
-from backend.api.gate import MOST_BODY_BYTES, _limited
+from backend.api.frame.gate import MOST_BODY_BYTES, _limited
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, Rest, problem, rest_settings
 from tests.observations import observe
@@ -199,7 +199,7 @@ def test_the_request_and_the_actor_are_in_the_event(rest: Rest) -> None:
 
 
 def test_a_surprise_is_500_without_internals(rest: Rest, monkeypatch) -> None:
-    from backend.queries import clusters
+    from backend.queries.clusters import clusters
 
     def fails(*_: object) -> None:
         raise RuntimeError("secret inside")

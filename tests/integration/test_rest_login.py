@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from backend import web
 from backend.api.app import create_app
 from backend.login_limits import ATTEMPTS
-from backend.queries.login import login_links, sessions
+from backend.queries.access.login import login_links, sessions
 from tests.database_fixture import Database
 from tests.integration.conftest import TREE, Rest, problem, rest_settings
 

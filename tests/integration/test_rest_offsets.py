@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from backend.eventlog.engine import create_engine
-from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
+from backend.queries.offsets.offset_tables import applied_offsets, group_commits, groups_not_followed
 from tests.integration.conftest import Rest, problem
 
 STREAM = "acme/retail/prod/orders"

@@ -10,13 +10,13 @@ import pytest
 
 from backend import deciders
 from backend.dispatch import Dispatcher
-from backend.domain.cluster import RecordOnline
-from backend.domain.placement_runs import EndRun, PlacementState
-from backend.domain.placements import RecordFailure, RecordPlan
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.placement.placement_runs import EndRun, PlacementState
+from backend.domain.placement.placements import RecordFailure, RecordPlan
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import placement_runs
-from backend.queries.placements import PlanDocuments, find_placement, keep_documents, read_reassignment
+from backend.queries.placement import placement_runs
+from backend.queries.placement.placements import PlanDocuments, find_placement, keep_documents, read_reassignment
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
 from tests.integration.shell import shell_of

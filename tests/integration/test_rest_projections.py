@@ -7,16 +7,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from backend import deciders
-from backend.domain.adoption import BeginAdoption
-from backend.domain.application_records import RecordAccessApplied, RecordAccessFailed
-from backend.domain.cluster_switch import Moving
-from backend.domain.edge_losses import RecordLoss, SetAside
-from backend.domain.leaf import EnterRoutes
-from backend.domain.lost_origin import Reroot
-from backend.domain.route_epochs import BeginEpoch
-from backend.domain.switch_commands import StartSwitch
-from backend.domain.user import LinkIdentity
-from backend.domain.webhook import CreateWebhook
+from backend.domain.access.user import LinkIdentity
+from backend.domain.clusters.adoption import BeginAdoption
+from backend.domain.distribution.edge_losses import RecordLoss, SetAside
+from backend.domain.distribution.leaf import EnterRoutes
+from backend.domain.distribution.lost_origin import Reroot
+from backend.domain.switch.cluster_switch import Moving
+from backend.domain.switch.switch_commands import StartSwitch
+from backend.domain.tenants.application_records import RecordAccessApplied, RecordAccessFailed
+from backend.domain.webhooks.webhook import CreateWebhook
+from backend.domain.zones.route_epochs import BeginEpoch
 from backend.projections.catalogue import PROJECTIONS
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.replica_defaults import ReplicaDefaults, Replicas, replicas_for
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.topics.replica_defaults import ReplicaDefaults, Replicas, replicas_for
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.streams import PROD, worker_records
-from workers import wanted
+from workers.topics import wanted
 
 
 def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:

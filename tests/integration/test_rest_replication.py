@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from backend import deciders
-from backend.domain.cluster import RecordOffline, RecordOnline
-from backend.queries.replication import find_topics, keep_health
+from backend.domain.clusters.cluster import RecordOffline, RecordOnline
+from backend.queries.replication.replication import find_topics, keep_health
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem

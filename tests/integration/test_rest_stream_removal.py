@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from backend.domain.stream_records import RecordApplied, RecordRemoved
-from backend.queries.streams import list_deleted
+from backend.domain.tenants.stream_records import RecordApplied, RecordRemoved
+from backend.queries.tenants.streams import list_deleted
 from tests.integration.callers import new_user
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import ORDERS, PROD, applied, worker_records

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.stream_records import RecordApplyFailed
-from backend.queries.replication import keep_health
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.tenants.stream_records import RecordApplyFailed
+from backend.queries.replication.replication import keep_health
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
 from tests.integration.streams import ORDERS, PROD, applied, worker_records

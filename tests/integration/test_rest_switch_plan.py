@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.switch.cluster_switch import Phase
 from backend.eventlog.engine import create_engine
-from backend.queries.observed import leases, unit_states
+from backend.queries.base.observed import leases, unit_states
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem
 from tests.integration.shell import Shell, shell_of

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from backend import deciders
 from backend.changes.switches import taking_back
 from backend.dispatch import Directed
-from backend.domain.cluster import RecordOnline
-from backend.domain.cluster_switch import Phase, Retarget
-from backend.domain.switch_commands import WORKER, Abort, Complete, Force, RecordArrived, StartSwitch
-from backend.domain.tree import SwitchTarget
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.switch.cluster_switch import Phase, Retarget
+from backend.domain.switch.switch_commands import WORKER, Abort, Complete, Force, RecordArrived, StartSwitch
+from backend.domain.tree.tree import SwitchTarget
 from backend.eventlog.recorded import Metadata
-from backend.queries import discovery_clients
-from backend.queries.switch_clients import clients_of, silent_clients
-from backend.queries.switches import find_switch, running_switches
+from backend.queries.switch import discovery_clients
+from backend.queries.switch.switch_clients import clients_of, silent_clients
+from backend.queries.switch.switches import find_switch, running_switches
 from tests.integration.conftest import Rest, problem
 from tests.integration.streams import worker_records
 from tests.integration.test_discovery import MOVED, PROD, discover, start, switched, to

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backend import deciders
-from backend.domain.primary_move import RecordPrimaryMoved
+from backend.domain.tree.primary_move import RecordPrimaryMoved
 from tests.integration.conftest import NOBODY_LISTENS, TOKEN, TREE, Rest, problem
 from tests.integration.streams import PROD, worker_records
 

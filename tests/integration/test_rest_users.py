@@ -10,12 +10,12 @@ import httpx2
 import pytest
 import sqlalchemy as sa
 
-from backend.domain.access import Provenance
-from backend.domain.user import MOST_TOKENS
+from backend.domain.access.access import Provenance
+from backend.domain.access.user import MOST_TOKENS
 from backend.eventlog.tables import idempotency_keys
 from backend.projections.users import api_tokens
-from backend.queries.login import SESSION_LIFE, login_links, sessions, use_link
-from backend.queries.secrets import password_hashes, token_hashes
+from backend.queries.access.login import SESSION_LIFE, login_links, sessions, use_link
+from backend.queries.access.secrets import password_hashes, token_hashes
 from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
-from backend.commands.exit_codes import Code
-from backend.queries.webhook_secrets import secret_of, webhook_secrets
+from backend.commands.shell.exit_codes import Code
+from backend.queries.webhooks.webhook_secrets import secret_of, webhook_secrets
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
 from tests.integration.conftest import SECRETS_KEY, Rest, problem, rest_settings

@@ -15,8 +15,8 @@ from backend.dispatch import Dispatcher
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.projections.route_epochs import route_epochs
-from backend.queries import zone_router
-from backend.queries.events import newest_events, newest_position
+from backend.queries.base.events import newest_events, newest_position
+from backend.queries.zones import zone_router
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of

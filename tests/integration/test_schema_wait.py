@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from backend.domain.edges import Endpoint
-from backend.kafka import native
-from backend.kafka.copy import CopySession
-from backend.kafka.knowledge import Knowledge
+from backend.domain.distribution.edges import Endpoint
+from backend.kafka.copy import native
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.session import CopySession
 from backend.registry.records import Content, SchemaVersion, VersionGone, encode
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, numbered, values
 from tests.kafka import create_topic, read_all
-from workers.schema_gates import SchemaGates
+from workers.distribution.schema_gates import SchemaGates
 
 LONG_SECONDS = 3600.0
 """A wait that no test lives to see the end of."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from backend.kafka import schemas_topic
-from backend.kafka.errors import KafkaCallFailed
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas import schemas_topic
 from tests.kafka import DEADLINE_SECONDS, create_topic
 
 LOCAL_LIMIT = 10_000

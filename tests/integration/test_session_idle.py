@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 
 from backend import web
 from backend.cookies import cookie_of, is_over_tls
-from backend.queries.login import SESSION_COOKIE, SESSION_LIFE, hash_of, sessions
+from backend.queries.access.login import SESSION_COOKIE, SESSION_LIFE, hash_of, sessions
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from backend.domain.errors import StateConflict
+from backend.domain.base.errors import StateConflict
 from backend.locations import SETTINGS_FILE_VARIABLE
-from backend.queries.sealing import keys_of
+from backend.queries.access.sealing import keys_of
 from backend.settings import Settings
 
 

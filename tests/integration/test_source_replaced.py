@@ -7,9 +7,10 @@ from dataclasses import replace
 from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import origin
-from backend.domain.former_topic import Unread
-from backend.kafka import positions, seen_ends
+from backend.domain.distribution.former_topic import Unread
+from backend.domain.records import origin
+from backend.kafka.copy import seen_ends
+from backend.kafka.groups import positions
 from tests.eventually import eventually
 from tests.integration.test_copy_session import Pair, drain, numbered, pair
 from tests.kafka import DEADLINE_SECONDS, create_topic, topics

@@ -14,7 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from backend.api.app import create_app
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 from backend.estate.ports import free_ports
 from backend.settings import Settings
 from backend.spans import part

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 
-from backend.domain import copy_flags, origin
-from backend.domain.origin import Origin
-from backend.kafka import header_sample
-from backend.kafka.survey import ClusterPlace, holdings
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.origin import Origin
+from backend.kafka.admin import header_sample
+from backend.kafka.admin.survey import ClusterPlace, holdings
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce
 
 HEADERS = ("copy-flags", "copy-origin")

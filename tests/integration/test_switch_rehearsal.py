@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from backend import deciders
-from backend.domain.cluster_switch import Phase
-from backend.domain.switch_commands import Advance
+from backend.domain.switch.cluster_switch import Phase
+from backend.domain.switch.switch_commands import Advance
 from tests.integration.conftest import Rest
 from tests.integration.test_discovery import start, switched
 from workers import context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.switch.cluster_switch import Phase
 from tests.integration.conftest import Rest, problem
 from tests.integration.test_discovery import MOVED, discover, start, switched, to
 

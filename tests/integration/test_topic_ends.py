@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.topics import TopicAdmin
+from backend.kafka.admin.topics import TopicAdmin
+from backend.kafka.base.errors import KafkaCallFailed
 from tests.estate_fixture import RunningEstate
 from tests.kafka import create_topic
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.edges import Endpoint
-from backend.kafka.topic_ids import _IDLE_SECONDS, TopicIds
+from backend.domain.distribution.edges import Endpoint
+from backend.kafka.copy.topic_ids import _IDLE_SECONDS, TopicIds
 
 
 def endpoint(name: str) -> Endpoint:

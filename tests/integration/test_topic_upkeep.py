@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from backend.domain.topic_settings import DECLARABLE, FIELD_OF, NOT_A_DECLARATION
+from backend.domain.topics.topic_settings import DECLARABLE, FIELD_OF, NOT_A_DECLARATION
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
 from tests.rest_client import RestClient

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from backend.domain import copy_flags, origin, routes, tree_shape
-from backend.domain.errors import ClusterSilent
-from backend.domain.trace import DistributorSeen, TreeVersion
-from backend.domain.tree import clusters_of
-from backend.kafka.record_search import Place
-from backend.queries.traced_streams import TracedStream
+from backend.domain.base.errors import ClusterSilent
+from backend.domain.distribution.trace import DistributorSeen, TreeVersion
+from backend.domain.records import copy_flags, origin
+from backend.domain.tree import routes, tree_shape
+from backend.domain.tree.tree import clusters_of
+from backend.kafka.search.record_search import Place
+from backend.queries.distribution.traced_streams import TracedStream
 from backend.tracing import run
 from backend.tracing.scene import Scene
 from tests.eventually import eventually

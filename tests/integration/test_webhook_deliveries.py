@@ -21,9 +21,9 @@ from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
-from backend.domain.edge_losses import Acknowledge, RecordLoss, SetAside
-from backend.queries.observed import leases
-from backend.queries.webhook_deliveries import webhook_deliveries
+from backend.domain.distribution.edge_losses import Acknowledge, RecordLoss, SetAside
+from backend.queries.base.observed import leases
+from backend.queries.webhooks.webhook_deliveries import webhook_deliveries
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
 from tests.eventually import eventually

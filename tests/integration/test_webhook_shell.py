@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from backend.commands import webhooks
+from backend.commands.webhooks import webhooks
 from tests.integration.conftest import problem
 from tests.integration.receiver import Receiver
 from tests.integration.shell import shell_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.queries import webhook_deliveries as queries
-from backend.queries.webhook_deliveries import DELIVERED, FAILED, PENDING, webhook_deliveries
+from backend.queries.webhooks import webhook_deliveries as queries
+from backend.queries.webhooks.webhook_deliveries import DELIVERED, FAILED, PENDING, webhook_deliveries
 from backend.settings import Settings
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest

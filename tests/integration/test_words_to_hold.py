@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from backend.domain.cluster_switch import Phase
-from backend.domain.switch_commands import OPERATOR, Abort
-from backend.queries import switch_progress
-from backend.queries.discovery_clients import discovery_clients
+from backend.domain.switch.cluster_switch import Phase
+from backend.domain.switch.switch_commands import OPERATOR, Abort
+from backend.queries.switch import switch_progress
+from backend.queries.switch.discovery_clients import discovery_clients
 from tests.integration.conftest import Rest
 from tests.integration.test_discovery import MOVED, discover, start, switched, to
 

@@ -28,7 +28,7 @@ _TESTS_FAILED = 1
 _STOPPED = 2
 """pytest's exit code after Ctrl-C."""
 _LIMIT_S = 600
-_NATIVE = "backend/kafka/native/"
+_NATIVE = "backend/kafka/copy/native/"
 
 
 class Fate(StrEnum):
@@ -72,7 +72,7 @@ class Copy:
         is_native = any(name.startswith(_NATIVE) for name in mutant.changes)
         try:
             if is_native:
-                self._python("-m", "backend.kafka.native.build")
+                self._python("-m", "backend.kafka.copy.native.build")
             return self._tested(mutant)
         finally:
             _git(self._folder, "apply", "--unidiff-zero", "--reverse", str(mutant.path))

@@ -35,11 +35,11 @@ def installed(tmp_path):
 
 
 def available(run):
-    return run("-c", "from backend.kafka import native; print(native.available())").stdout.splitlines()[-1]
+    return run("-c", "from backend.kafka.copy import native; print(native.available())").stdout.splitlines()[-1]
 
 
 def test_without_a_compiler_the_loop_in_python_does_the_work(installed):
-    built = installed("-m", "backend.kafka.native.build", CC="no-such-compiler")
+    built = installed("-m", "backend.kafka.copy.native.build", CC="no-such-compiler")
     assert built.returncode == 0
     (line,) = built.stderr.splitlines()
     assert "loop in Python" in line and "no-such-compiler" in line
@@ -48,23 +48,23 @@ def test_without_a_compiler_the_loop_in_python_does_the_work(installed):
 
 @HAS_COMPILER
 def test_with_a_compiler_it_is_built_and_fits(installed):
-    built = installed("-m", "backend.kafka.native.build")
+    built = installed("-m", "backend.kafka.copy.native.build")
     assert (built.returncode, built.stderr) == (0, "")
     assert available(installed) == "True"
 
 
 @HAS_COMPILER
 def test_one_built_for_another_confluent_kafka_is_not_used(installed):
-    installed("-m", "backend.kafka.native.build")
-    program = "import confluent_kafka; confluent_kafka.__version__ = '9.9'; from backend.kafka import native;"
+    installed("-m", "backend.kafka.copy.native.build")
+    program = "import confluent_kafka; confluent_kafka.__version__ = '9.9'; from backend.kafka.copy import native;"
     told = installed("-c", program + "print(native.available())").stdout
     assert "built for confluent-kafka" in told and told.splitlines()[-1] == "False"
 
 
 @HAS_COMPILER
 def test_where_python_or_the_clients_do_not_fit_nothing_is_left_behind(installed, tmp_path):
-    source = tmp_path / "backend" / "kafka" / "native" / "loop.c"
+    source = tmp_path / "backend" / "kafka" / "copy" / "native" / "loop.c"
     source.write_text(source.read_text().replace("sizeof(PyObject));", "2 * sizeof(PyObject));"))
-    built = installed("-m", "backend.kafka.native.build")
+    built = installed("-m", "backend.kafka.copy.native.build")
     assert built.returncode == 0 and "does not fit" in built.stderr
     assert available(installed) == "False"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.domain import copy_flags, marks, origin
-from backend.domain.log_prefix import UnknownOrigin
-from backend.domain.origin import Origin
-from backend.domain.partition_edge import EdgeRule, PartitionEdge
-from backend.kafka import native
+from backend.domain.records import copy_flags, marks, origin
+from backend.domain.records.log_prefix import UnknownOrigin
+from backend.domain.records.origin import Origin
+from backend.domain.records.partition_edge import EdgeRule, PartitionEdge
+from backend.kafka.copy import native
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native record loop was not built")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from backend.domain.application_groups import ClusterGroups, check_joining
-from backend.domain.errors import DomainError
-from backend.domain.formats import ClusterFormats, check_deployment
-from backend.domain.names import ApplicationName, StreamName
+from backend.domain.base.errors import DomainError
+from backend.domain.names.formats import ClusterFormats, check_deployment
+from backend.domain.names.names import ApplicationName, StreamName
+from backend.domain.offsets.application_groups import ClusterGroups, check_joining
 from tests.eventually import eventually
 from tests.kafka import topics
 from tests.offsets.groups import Groups, numbered, of_stream

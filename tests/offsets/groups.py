@@ -11,7 +11,7 @@ from urllib.parse import quote
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain.offset_map import Follower
+from backend.domain.offsets.offset_map import Follower
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure, produce, read_all

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain.committing import Standing
-from backend.domain.offset_map import Follower, Progress
-from backend.domain.target_log import Chosen
+from backend.domain.offsets.committing import Standing
+from backend.domain.offsets.offset_map import Follower, Progress
+from backend.domain.offsets.target_log import Chosen
 from workers.offsets.applied import Applied
 from workers.offsets.carrying_out import Carrier, Work, _never_back
 from workers.offsets.choosing import Going

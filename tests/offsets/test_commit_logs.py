@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import commit_metadata
-from backend.domain.commit_metadata import CommitMark
-from backend.kafka.commit_log import CommitLog, Commits
+from backend.domain.offsets import commit_metadata
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.kafka.groups.commit_log import CommitLog, Commits
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic
 from workers.offsets import store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, note, settings
 
-from backend.domain.names import StreamName
+from backend.domain.names.names import StreamName
 from tests.estate_fixture import RunningEstate
 from tests.offsets.format_mixes import Mix, Whole, mixes, set_formats
 from tests.registry.distribution.registries import Registries

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from backend.domain import origin
-from backend.domain.log_index import Prefix, Prefixes
-from backend.domain.rescan import Checkpoint
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records import origin
+from backend.domain.records.log_index import Prefix, Prefixes
 from spark.micro_batch import Answer
 from tests.domain.test_log_index import answer, segments
 from tests.log_marks import joined

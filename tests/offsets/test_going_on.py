@@ -7,7 +7,7 @@ import time
 
 from confluent_kafka import TopicPartition
 
-from backend.domain import commit_metadata
+from backend.domain.offsets import commit_metadata
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS

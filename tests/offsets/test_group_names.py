@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from treeline_client import SwitchingConsumer
 
-from backend.kafka.group_members import GroupAdmin
+from backend.kafka.groups.group_members import GroupAdmin
 from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS

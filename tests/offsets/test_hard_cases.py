@@ -10,8 +10,8 @@ import time
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import commit_metadata, offset_map
-from backend.domain.offset_map import Progress
+from backend.domain.offsets import commit_metadata, offset_map
+from backend.domain.offsets.offset_map import Progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce, read_all
 from tests.offsets.at_once import at_once

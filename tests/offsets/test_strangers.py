@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import offset_map
-from backend.domain.offset_map import Progress
+from backend.domain.offsets import offset_map
+from backend.domain.offsets.offset_map import Progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce
 from tests.offsets.at_once import at_once

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from backend.domain import target_log
-from backend.domain.offset_map import Follower, Progress
-from backend.domain.rescan import Checkpoint
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_offsets import GroupOffsets, Setting
-from backend.kafka.log_ends import ends
-from backend.kafka.log_ranges import RangeReader
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.offsets import target_log
+from backend.domain.offsets.offset_map import Follower, Progress
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.group_offsets import GroupOffsets, Setting
+from backend.kafka.logs.log_ends import ends
+from backend.kafka.logs.log_ranges import RangeReader
 from tests.kafka import create_topic, produce
 from workers.offsets import choosing, target_logs
 from workers.offsets.choosing import Chooser, Goal

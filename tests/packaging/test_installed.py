@@ -20,7 +20,7 @@ from tests.packaging.conftest import Packed
 pytestmark = pytest.mark.nightly
 
 PACKAGES = ("backend", "workers", "spark", "migrations")
-NATIVE = "from backend.kafka import native; print(native.module().__file__)"
+NATIVE = "from backend.kafka.copy import native; print(native.module().__file__)"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from backend.program_version import VERSION
-from backend.web import static, templates
+from backend.web.frame import static, templates
 from tests.packaging.conftest import Packed, outside
 
 MODULES = """
@@ -31,10 +31,10 @@ DATA = """
 import json
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from backend.api.services import Services
-from backend.commands.estate import DEFAULT_ESTATE
+from backend.api.frame.services import Services
+from backend.commands.estate.estate import DEFAULT_ESTATE
 from backend.estate.document import read_estate
-from backend.estate.jars import POM
+from backend.estate.programs.jars import POM
 from backend.settings import settings
 services = Services(settings())
 print(json.dumps({
@@ -100,9 +100,9 @@ def test_the_program_tells_its_version(packed: Packed, elsewhere: Path) -> None:
 def test_the_native_loop_is_built_into_the_cache(packed: Packed, elsewhere: Path) -> None:
     before = sorted(packed.site.rglob("*"))
     cache = {"TREELINE_CACHE": str(elsewhere / "cache")}
-    built = outside(packed.site, elsewhere, "-m", "backend.kafka.native.build", environment=cache)
+    built = outside(packed.site, elsewhere, "-m", "backend.kafka.copy.native.build", environment=cache)
     assert (built.returncode, built.stderr) == (0, "")
-    shown = "from backend.kafka import native; print(native.module().__file__)"
+    shown = "from backend.kafka.copy import native; print(native.module().__file__)"
     loaded = outside(packed.site, elsewhere, "-c", shown, environment=cache)
     assert loaded.stdout.startswith(str(elsewhere / "cache" / "record-loop-")), loaded.stderr
     assert sorted(packed.site.rglob("*")) == before
@@ -112,8 +112,8 @@ def test_without_a_compiler_one_line_says_so_and_the_loop_in_python_is_used(
     packed: Packed, elsewhere: Path
 ) -> None:
     cache = {"TREELINE_CACHE": str(elsewhere / "cache"), "CC": "no-such-compiler"}
-    built = outside(packed.site, elsewhere, "-m", "backend.kafka.native.build", environment=cache)
+    built = outside(packed.site, elsewhere, "-m", "backend.kafka.copy.native.build", environment=cache)
     (line,) = built.stderr.splitlines()
     assert built.returncode == 0 and "loop in Python" in line and "no-such-compiler" in line
-    asked = "from backend.kafka import native; print(native.available())"
+    asked = "from backend.kafka.copy import native; print(native.available())"
     assert outside(packed.site, elsewhere, "-c", asked, environment=cache).stdout.splitlines()[-1] == "False"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from backend.queries.login import SESSION_COOKIE
+from backend.queries.access.login import SESSION_COOKIE
 from tests import http
 from tests.database_fixture import Content, Database
 from tests.openid_provider import Provider, serving

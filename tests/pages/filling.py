@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.switch.cluster_switch import Phase
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, documents, failed, planned

@@ -6,11 +6,11 @@ import random
 from typing import Any
 
 from backend.deciders import PLACEMENT
-from backend.domain.placement_aims import Aims
-from backend.domain.placements import RecordFailure, RecordPlan, RequestPlacement
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placements import RecordFailure, RecordPlan, RequestPlacement
 from backend.placement import plan as planning
 from backend.placement.questions import read_problem
-from backend.queries.placements import PlanDocuments, keep_documents
+from backend.queries.placement.placements import PlanDocuments, keep_documents
 from tests.database_fixture import Database
 from tests.pages.visitors import record
 

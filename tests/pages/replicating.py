@@ -6,11 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.replication_alerts import alerts
-from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings, health
-from backend.domain.topic_replication import seen_topics, unlike_declared
-from backend.queries.replication import keep_health
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.replication.replication_alerts import alerts
+from backend.domain.replication.replication_health import (
+    BrokerSeen,
+    ClusterSeen,
+    PartitionSeen,
+    TopicSettings,
+    health,
+)
+from backend.domain.replication.topic_replication import seen_topics, unlike_declared
+from backend.queries.replication.replication import keep_health
 from tests.database_fixture import Database
 from tests.pages.visitors import record
 

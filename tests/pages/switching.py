@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from backend.deciders import CLUSTER, SWITCH
-from backend.domain.cluster import RecordOnline
-from backend.domain.cluster_switch import Moving, Phase, Retarget
-from backend.domain.stream_records import RecordApplied
-from backend.domain.switch_commands import Advance, Complete, Move, StartSwitch, SwitchCommand
-from backend.domain.switch_facts import Asked, GroupFact
-from backend.queries import discovery_clients, switch_progress
-from backend.queries.discovery_clients import Report
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.switch.cluster_switch import Moving, Phase, Retarget
+from backend.domain.switch.switch_commands import Advance, Complete, Move, StartSwitch, SwitchCommand
+from backend.domain.switch.switch_facts import Asked, GroupFact
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.queries.switch import discovery_clients, switch_progress
+from backend.queries.switch.discovery_clients import Report
 from backend.switching import planning
 from tests.database_fixture import Database
 from tests.pages.visitors import record

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from backend.changes import adoptions as changes
-from backend.domain.adoption_facts import FoundTopic
-from backend.domain.errors import ClusterSilent
+from backend.domain.base.errors import ClusterSilent
+from backend.domain.clusters.adoption_facts import FoundTopic
 from tests.domain.test_adoption import TOPIC
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder

@@ -6,7 +6,7 @@ import html
 import re
 
 from backend.deciders import APPLICATION
-from backend.domain.application_records import (
+from backend.domain.tenants.application_records import (
     ApplicationRecord,
     RecordAccessApplied,
     RecordAccessFailed,

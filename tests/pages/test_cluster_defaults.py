@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.stream_records import RecordApplied
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.tenants.stream_records import RecordApplied
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from backend.domain.errors import ClusterUnreachable, FieldError
-from backend.kafka.probe import ClusterFacts
+from backend.domain.base.errors import ClusterUnreachable, FieldError
+from backend.kafka.base.probe import ClusterFacts
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder

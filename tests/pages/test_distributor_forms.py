@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from backend.deciders import TREE
-from backend.domain.primary_move import RecordPrimaryMoved
+from backend.domain.tree.primary_move import RecordPrimaryMoved
 from tests.database_fixture import Database
 from tests.observations import observe
 from tests.pages.consoles import Console

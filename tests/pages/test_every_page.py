@@ -12,8 +12,8 @@ from fastapi.routing import APIRoute
 
 from backend import web
 from backend.deciders import CLUSTER, USER
-from backend.domain.cluster import RecordOffline
-from backend.domain.user import LinkIdentity
+from backend.domain.access.user import LinkIdentity
+from backend.domain.clusters.cluster import RecordOffline
 from tests import http
 from tests.database_fixture import Database, RunningPostgres, fresh_database
 from tests.pages.consoles import Console, serve_here

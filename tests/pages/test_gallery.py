@@ -13,13 +13,13 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, ViewportSize
 
-from backend.domain.cluster_switch import Phase
-from backend.domain.replication_health import TopicSettings
-from backend.domain.trace import CameFrom
-from backend.queries import past
+from backend.domain.distribution.trace import CameFrom
+from backend.domain.replication.replication_health import TopicSettings
+from backend.domain.switch.cluster_switch import Phase
+from backend.queries.history import past
 from backend.registry.records import ConfigSet
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
-from backend.web import trace_page
+from backend.web.distribution import trace_page
 from tests.database_fixture import Database
 from tests.observations import observe
 from tests.pages import pictures

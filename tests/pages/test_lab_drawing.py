@@ -10,10 +10,10 @@ import pytest
 from backend.replication_lab.drills import drill
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.web.lab_drawing import CELL, LEFT, MOST_CELLS, Kept, Window, bar_of, lacks, promised, window_of
-from backend.web.lab_subject import OfScenario, scenario_address
-from backend.web.lab_view import SHORTLY, PlayerView
-from backend.web.lab_wires import BROKER, COMMITTED, GAP, PRODUCERS, STORE, WIDTH, end_named, wires_of
+from backend.web.lab.lab_drawing import CELL, LEFT, MOST_CELLS, Kept, Window, bar_of, lacks, promised, window_of
+from backend.web.lab.lab_subject import OfScenario, scenario_address
+from backend.web.lab.lab_view import SHORTLY, PlayerView
+from backend.web.lab.lab_wires import BROKER, COMMITTED, GAP, PRODUCERS, STORE, WIDTH, end_named, wires_of
 
 NOTHING = Kept(0, ())
 

@@ -15,7 +15,7 @@ import yaml
 from playwright.sync_api import Page, expect
 from starlette.datastructures import QueryParams
 
-from backend.web.lab_faults import FIRST, asked_for
+from backend.web.lab.lab_faults import FIRST, asked_for
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 from tests.pages.visitors import Visitor, code, said, visitor

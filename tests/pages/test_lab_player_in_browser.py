@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from backend.replication_lab.drills import drill
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.web.lab_wires import PITCH, wires_of
+from backend.web.lab.lab_wires import PITCH, wires_of
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 

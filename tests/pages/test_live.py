@@ -12,13 +12,13 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from backend.api.services import Services
+from backend.api.frame.services import Services
 from backend.deciders import TENANT
-from backend.domain.tenant_commands import CreateTenant
+from backend.domain.tenants.tenant_commands import CreateTenant
 from backend.eventlog.recorded import Metadata
 from backend.settings import Settings
-from backend.web.live import LOOK_SECONDS, Blocks, LiveTree
-from backend.web.tree_view import TreeState
+from backend.web.tree.live import LOOK_SECONDS, Blocks, LiveTree
+from backend.web.tree.tree_view import TreeState
 from tests.database_fixture import Database
 
 WATCHERS = 5

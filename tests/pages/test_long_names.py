@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from playwright.sync_api import Page
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOffline
-from backend.domain.switch_commands import Moving
-from backend.queries.offset_tables import groups_not_followed
-from backend.web.long_names import LONGEST_WHOLE, wrapping
+from backend.domain.clusters.cluster import RecordOffline
+from backend.domain.switch.switch_commands import Moving
+from backend.queries.offsets.offset_tables import groups_not_followed
+from backend.web.words.long_names import LONGEST_WHOLE, wrapping
 from tests.database_fixture import Database
 from tests.domain.test_adoption import TOPIC
 from tests.pages.consoles import Console

@@ -8,8 +8,8 @@ import pytest
 
 from backend.changes import edge_losses as changes
 from backend.deciders import EDGE
-from backend.domain.edge_losses import RecordLoss, RecordReplacement, SetAside
-from backend.domain.errors import StateConflict
+from backend.domain.base.errors import StateConflict
+from backend.domain.distribution.edge_losses import RecordLoss, RecordReplacement, SetAside
 from backend.tracing.replay import Replay
 from tests.database_fixture import Database
 from tests.pages.consoles import Console

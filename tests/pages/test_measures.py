@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.errors import ValueInvalid
-from backend.web.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
+from backend.domain.base.errors import ValueInvalid
+from backend.web.words.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from backend.domain.errors import StateConflict
-from backend.domain.stream_records import RecordApplied
-from backend.web import offset_reset_form
+from backend.domain.base.errors import StateConflict
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.web.offsets import offset_reset_form
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, commands, start

@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from backend.eventlog.engine import create_engine
-from backend.queries import offset_translation
-from backend.queries.offset_tables import applied_offsets, group_commits, groups_not_followed
-from backend.queries.offset_translation import State, Waiting
+from backend.queries.offsets import offset_translation
+from backend.queries.offsets.offset_tables import applied_offsets, group_commits, groups_not_followed
+from backend.queries.offsets.offset_translation import State, Waiting
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console

@@ -13,7 +13,7 @@ from backend.oidc import provider as asked_provider
 from backend.oidc.begun import Begun
 from backend.oidc.errors import ProviderAway
 from backend.settings import Settings
-from backend.web.forms import _key_of
+from backend.web.frame.forms import _key_of
 from tests import http
 from tests.database_fixture import Database
 from tests.openid_provider import Claims, Provider, serving

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.web import packing
+from backend.web.frame import packing
 from tests.pages.consoles import TOKEN, Console
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

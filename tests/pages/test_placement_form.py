@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.errors import ValueInvalid
-from backend.domain.stream_records import RecordApplied
-from backend.web.figures import id_ranges
-from backend.web.placement_form import MOST_TYPED, broker_ids
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.web.placement.placement_form import MOST_TYPED, broker_ids
+from backend.web.words.figures import id_ranges
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import ask

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from backend.queries.placements import PlanDocuments
-from backend.web.placement_compared import Change, Compared, compare
-from backend.web.placement_drawing import draw
-from backend.web.placement_heat import MOST_COLUMNS, MOST_ROWS, SHADES, cut, heat
-from backend.web.placement_plan_view import Plans, plan_view
+from backend.queries.placement.placements import PlanDocuments
+from backend.web.placement.placement_compared import Change, Compared, compare
+from backend.web.placement.placement_drawing import draw
+from backend.web.placement.placement_heat import MOST_COLUMNS, MOST_ROWS, SHADES, cut, heat
+from backend.web.placement.placement_plan_view import Plans, plan_view
 from tests.pages.placing import GROWN, brokers, documents, partition
 
 BEFORE = [partition("a", 0, 1, 2), partition("a", 1, 2, 1), partition("b", 0, 2, 9), partition("b", 1, 1, 2)]

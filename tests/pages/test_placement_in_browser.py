@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.queries.broker_presence import keep_brokers
+from backend.queries.clusters.broker_presence import keep_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, cluster, documents, failed, planned

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from backend.deciders import PLACEMENT
-from backend.domain.placements import RecordPlan
+from backend.domain.placement.placements import RecordPlan
 from backend.placement.verify import DETAILS
-from backend.web.placement_view import RULES
+from backend.web.placement.placement_view import RULES
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, MIB, ask, brokers, documents, failed, partition, planned

@@ -6,11 +6,11 @@ import pytest
 import sqlalchemy as sa
 
 from backend.deciders import PLACEMENT
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_proposals import HoldBack, Proposal
-from backend.domain.placements import RequestPlacement
-from backend.queries.broker_presence import keep_brokers
-from backend.queries.observed import cluster_brokers
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_proposals import HoldBack, Proposal
+from backend.domain.placement.placements import RequestPlacement
+from backend.queries.base.observed import cluster_brokers
+from backend.queries.clusters.broker_presence import keep_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, documents, planned

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from backend.deciders import PLACEMENT
-from backend.domain.placement_runs import EndRun, PlacementState, RefuseRun
-from backend.queries import placement_runs
+from backend.domain.placement.placement_runs import EndRun, PlacementState, RefuseRun
+from backend.queries.placement import placement_runs
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, documents, planned

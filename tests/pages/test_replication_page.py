@@ -7,8 +7,8 @@ import re
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.observed import cluster_replication
-from backend.queries.replication import keep_reason
+from backend.queries.base.observed import cluster_replication
+from backend.queries.replication.replication import keep_reason
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.replicating import look, looked_at, online

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.schemas import schema_targets
+from backend.queries.schemas.schemas import schema_targets
 from backend.registry.directory import Registry
 from backend.registry.records import ConfigSet, Content, Record, Reference, SchemaVersion, VersionGone
-from backend.web.differences import MOST_LINES, hunks
+from backend.web.words.differences import MOST_LINES, hunks
 from tests import http
 from tests.database_fixture import Database
 from tests.eventually import eventually

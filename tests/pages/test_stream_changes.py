@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from backend.deciders import CLUSTER
-from backend.domain.cluster import RecordOnline
-from backend.domain.stream_records import RecordApplied
-from backend.queries.replication import keep_health
+from backend.domain.clusters.cluster import RecordOnline
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.queries.replication.replication import keep_health
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, PROD, STREAM, Visitor, code, hidden, record, rows, said, visitor

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from backend.domain.stream_records import RecordApplied
+from backend.domain.tenants.stream_records import RecordApplied
 from tests.database_fixture import Database
 from tests.estate_fixture import RunningEstate
 from tests.kafka import create_topic, produce

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from backend.domain.stream_records import RecordApplied
+from backend.domain.tenants.stream_records import RecordApplied
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, PROD, record

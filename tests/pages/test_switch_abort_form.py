@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backend.domain.cluster_switch import Phase, Retarget
-from backend.domain.switch_commands import Abort, SwitchCommand
+from backend.domain.switch.cluster_switch import Phase, Retarget
+from backend.domain.switch.switch_commands import Abort, SwitchCommand
 from tests.commands_parsed import parsed
 from tests.database_fixture import Database
 from tests.pages.consoles import Console

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.switch.cluster_switch import Phase
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, to, told

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from backend.domain.cluster_switch import Phase
-from backend.web.switch_words import LABELS
+from backend.domain.switch.cluster_switch import Phase
+from backend.web.switch.switch_words import LABELS
 from tests.estate_fixture import RunningEstate
 from tests.eventually import GIVE_UP_SECONDS, eventually
 from tests.pages.consoles import Console

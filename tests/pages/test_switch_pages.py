@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backend.domain.cluster_switch import Moving, Phase
-from backend.domain.switch_commands import Abort, Complete, Force
+from backend.domain.switch.cluster_switch import Moving, Phase
+from backend.domain.switch.switch_commands import Abort, Complete, Force
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, ViewportSize
 
-from backend.domain.cluster_switch import Phase
+from backend.domain.switch.cluster_switch import Phase
 from tests.database_fixture import Database
 from tests.observations import observe
 from tests.pages.consoles import Console

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import pytest
 from httpx2 import Response
 
-from backend.domain.switch_checks import TENANT_MOVING
-from backend.domain.switch_commands import Abort
+from backend.domain.switch.switch_checks import TENANT_MOVING
+from backend.domain.switch.switch_commands import Abort
 from backend.settings import PROJECT_ROOT
-from backend.web.figures import span
-from backend.web.switch_plan_view import GATES
+from backend.web.switch.switch_plan_view import GATES
+from backend.web.words.figures import span
 from tests.commands_parsed import parsed
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
@@ -169,7 +169,7 @@ def test_what_is_to_be_typed_is_said_also_where_the_browser_refuses_it(operator:
 
 
 def test_every_finding_of_a_plan_has_its_gate_or_is_told_below() -> None:
-    source = (PROJECT_ROOT / "backend/domain/switch_checks.py").read_text()
+    source = (PROJECT_ROOT / "backend/domain/switch/switch_checks.py").read_text()
     slugs = set(re.findall(r'slug="([a-z-]+)"', source)) | set(re.findall(r'"((?:source|target)-silent)"', source))
     below = {"source-is-primary", "order-on-target-only"}
     assert frozenset().union(*GATES.values()) == (slugs | {TENANT_MOVING}) - below

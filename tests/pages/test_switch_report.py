@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain.switch_commands import Complete, RecordArrived
+from backend.domain.switch.switch_commands import Complete, RecordArrived
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, MOVED, REPORT, commands, start

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from backend.commands.declared import read_file
-from backend.domain.stream_records import RecordApplied, RecordApplyFailed
+from backend.commands.shell.declared import read_file
+from backend.domain.tenants.stream_records import RecordApplied, RecordApplyFailed
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import (

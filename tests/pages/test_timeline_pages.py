@@ -9,10 +9,10 @@ import httpx2
 import pytest
 import sqlalchemy as sa
 
-from backend.queries.differences import Difference
-from backend.queries.events import newest_events
-from backend.queries.settings_before import settings_before
-from backend.web.timeline_view import changed as changed_thing
+from backend.queries.base.differences import Difference
+from backend.queries.base.events import newest_events
+from backend.queries.base.settings_before import settings_before
+from backend.web.frame.timeline_view import changed as changed_thing
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.pages.consoles import Console

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from playwright.sync_api import expect
 
 from backend import web
-from backend.web.travel import Travel
+from backend.web.frame.travel import Travel
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, PROD, Visitor, head, rows, said, visitor

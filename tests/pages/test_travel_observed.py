@@ -11,13 +11,13 @@ import pytest
 import sqlalchemy as sa
 
 from backend.deciders import TREE
-from backend.domain.trace import Missing
-from backend.domain.tree import RecordPrimaryMoved
-from backend.queries import past
-from backend.queries.offset_tables import applied_offsets, group_commits
-from backend.queries.past_tables import looks
+from backend.domain.distribution.trace import Missing
+from backend.domain.tree.tree import RecordPrimaryMoved
+from backend.queries.history import past
+from backend.queries.history.past_tables import looks
+from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
-from backend.web.trace_page import TraceView
+from backend.web.distribution.trace_page import TraceView
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.replicating import look as seen

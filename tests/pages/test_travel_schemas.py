@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from backend.deciders import TREE
-from backend.domain.tree import RecordPrimaryMoved
+from backend.domain.tree.tree import RecordPrimaryMoved
 from backend.registry.records import ConfigSet, Reference, SubjectDeleted
 from tests.database_fixture import Database
 from tests.pages.consoles import Console, serve_here

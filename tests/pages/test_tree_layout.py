@@ -10,11 +10,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.domain import tree_shape
-from backend.domain.tree import clusters_of
-from backend.domain.tree_shape import Inner, Leaf, Node
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree import clusters_of
+from backend.domain.tree.tree_shape import Inner, Leaf, Node
 from backend.settings import PROJECT_ROOT
-from backend.web.tree_layout import BAND_LABEL_WIDTH, PORT_PITCH, Box, Diagram, layout
+from backend.web.tree.tree_layout import BAND_LABEL_WIDTH, PORT_PITCH, Box, Diagram, layout
 
 ESTATES = sorted((PROJECT_ROOT / "estates").glob("*.yaml"))
 

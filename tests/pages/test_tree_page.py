@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from backend.projections.clusters import clusters
-from backend.web import tree_view
+from backend.web.tree import tree_view
 from tests.database_fixture import Database, RunningPostgres
 from tests.observations import observe
 from tests.pages.consoles import Console, serve

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from backend.deciders import EDGE
-from backend.queries import webhook_deliveries as queries
+from backend.queries.webhooks import webhook_deliveries as queries
 from tests.database_fixture import Database
 from tests.integration.receiver import receiving
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings
+from backend.domain.replication.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings
 from backend.tracing.broker_loss import BrokerLoss, played
-from backend.web import replication_what_if_page
+from backend.web.replication import replication_what_if_page
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 

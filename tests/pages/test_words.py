@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backend.domain.stream_settings import StreamSettings
-from backend.domain.words import lasting
+from backend.domain.base.words import lasting
+from backend.domain.topics.stream_settings import StreamSettings
 from backend.eventlog.registry import domain_registry
-from backend.web import figures
-from backend.web.field_words import called
-from backend.web.sentences import CHANGES, SENTENCES, TROUBLES, sentence
-from backend.web.templates import labels
-from backend.web.tree_view import _gist
+from backend.web.frame.templates import labels
+from backend.web.tree.tree_view import _gist
+from backend.web.words import figures
+from backend.web.words.field_words import called
+from backend.web.words.sentences import CHANGES, SENTENCES, TROUBLES, sentence
 
 
 @pytest.mark.parametrize(

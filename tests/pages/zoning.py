@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.deciders import ROUTE_EPOCHS
-from backend.domain.route_epochs import EVENT_STREAM, BeginEpoch, NodeHeard
+from backend.domain.zones.route_epochs import EVENT_STREAM, BeginEpoch, NodeHeard
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import record

@@ -6,7 +6,7 @@ another order is there at once; cancelled, it is what was listed without what wa
 
 from __future__ import annotations
 
-from backend.placement.applying import (
+from backend.placement.carrying_out.applying import (
     NO_LEADER,
     Brokers,
     ClusterNow,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.placement.applying import (
+from backend.placement.carrying_out.applying import (
     Brokers,
     ClusterNow,
     Course,
@@ -18,7 +18,7 @@ from backend.placement.applying import (
     throttled,
     to_elect,
 )
-from backend.placement.progress import progress, seconds_left
+from backend.placement.carrying_out.progress import progress, seconds_left
 from tests.placement.simulated import Simulated
 
 BROKERS = range(1, 8)

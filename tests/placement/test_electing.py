@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import ElectLeadersResponse
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.reassignments import elect_preferred
+from backend.kafka.admin.reassignments import elect_preferred
+from backend.kafka.base.errors import KafkaCallFailed
 
 PARTITIONS = [("t", number) for number in range(2500)]
 

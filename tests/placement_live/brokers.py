@@ -23,14 +23,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from backend.estate.broker import STARTED, Broker, BrokerPorts
 from backend.estate.class_archive import ensure_class_archive
 from backend.estate.document import ClusterSpec
-from backend.estate.jars import ensure_jars
 from backend.estate.ports import free_ports
 from backend.estate.processes import ProcessSpec
-from backend.kafka.listed_offsets import listed_offsets
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.estate.programs.broker import STARTED, Broker, BrokerPorts
+from backend.estate.programs.jars import ensure_jars
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.logs.listed_offsets import listed_offsets
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 from tests.eventually import eventually

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from backend.api.app import create_app
 from backend.dispatch import Dispatcher
 from backend.eventlog.registry import domain_registry
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.projections.catalogue import PROJECTIONS
 from backend.settings import Settings
 from tests.database_fixture import Database

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.placement.applying import (
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.placement.carrying_out.applying import (
     Brokers,
     ClusterNow,
     Course,

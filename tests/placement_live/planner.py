@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest
 from workers.placements import PlacementHost

@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.kafka.replication_throttle import RATES, Throttle
-from backend.placement.applying import Course, Limits, Place, Standing, give_back, stand, throttled, to_elect
-from backend.placement.progress import progress
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replication_throttle import RATES, Throttle
+from backend.placement.carrying_out.applying import (
+    Course,
+    Limits,
+    Place,
+    Standing,
+    give_back,
+    stand,
+    throttled,
+    to_elect,
+)
+from backend.placement.carrying_out.progress import progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.kafka_tools import REASSIGN, tool

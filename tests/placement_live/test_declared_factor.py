@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
@@ -18,8 +18,8 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import Brokers
 from tests.placement_live.driving import MANY, SLOW_BYTES_PER_SECOND, fill
 from tests.placement_live.planner import Made, Planner
-from workers.reconcile import Reconciler
 from workers.replication import ReplicationHost
+from workers.topics.reconcile import Reconciler
 
 ALERT = "factor-not-as-declared"
 

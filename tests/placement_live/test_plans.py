@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.queries.placements import requested_placements
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.queries.placement.placements import requested_placements
 from tests.eventually import eventually
 from tests.placement_live.brokers import Brokers
 from tests.placement_live.planner import Made

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
 from kafka.errors import RequestTimedOutError
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.protocol_client import _failed
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.protocol_client import _failed
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, RACKS, Brokers

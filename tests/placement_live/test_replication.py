@@ -14,7 +14,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from fastapi.testclient import TestClient
 
 from backend.api.app import create_app
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem, rest_settings

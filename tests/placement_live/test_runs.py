@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.kafka import configure
 from tests.kafka_tools import REASSIGN, tool

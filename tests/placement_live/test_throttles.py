@@ -7,9 +7,9 @@ import json
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from backend.kafka.configs import DELETE, SUBTRACT
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.kafka.replication_throttle import LISTS, RATES, Throttle, list_changes
+from backend.kafka.admin.configs import DELETE, SUBTRACT
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replication_throttle import LISTS, RATES, Throttle, list_changes
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import ResourceType
 
-from backend.domain.replication_health import PartitionDescribed, Place
-from backend.kafka import replication_look
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.domain.replication.replication_health import PartitionDescribed, Place
+from backend.kafka.admin import replication_look
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
 from tests.integration.shell import shell_of

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from backend.api.services import Services
-from backend.domain.edges import Endpoint
+from backend.api.frame.services import Services
+from backend.domain.distribution.edges import Endpoint
 from backend.eventlog.engine import create_engine
 from backend.eventlog.listen import EventListener
 from backend.registry.access import Access

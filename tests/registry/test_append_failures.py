@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import OutcomeUnknown, _append
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import OutcomeUnknown, _append
 
 FIRST, SECOND = [(b"k1", b"v1"), (b"k2", b"v2")]
 FULL = BufferError("Local: Queue full")

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from httpx2 import Response
 
 from backend.api.app import create_app
-from backend.queries.trees import primary_for
+from backend.queries.tree.trees import primary_for
 from backend.registry.app import Registries, with_registries
 from backend.registry.records import Content, SchemaVersion, VersionGone
 from tests.database_fixture import Database

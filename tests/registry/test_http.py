@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from backend.registry import parsing, schema_types
+from backend.registry import parsing
 from backend.registry.app import MOST_BODY_BYTES
 from backend.registry.deleting import delete_subject
+from backend.registry.formats import schema_types
 from backend.registry.records import Reference
 from backend.registry.routes import ROUTES
 from tests.eventually import eventually

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from backend.domain.access import Caller, Membership, Role
-from backend.domain.names import StreamName
-from backend.domain.subjects import SubjectOwners
+from backend.domain.access.access import Caller, Membership, Role
+from backend.domain.names.names import StreamName
+from backend.domain.schemas.subjects import SubjectOwners
 from backend.registry import refusals
 from backend.registry.access import Access, Scope
 from backend.registry.deleting import delete_subject

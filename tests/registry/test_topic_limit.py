@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from backend.domain.edges import Endpoint
-from backend.domain.schema_conflicts import TOO_LARGE, Conflict
-from backend.kafka import schemas_topic
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import LARGEST_RECORD_BYTES, RecordTooLarge, SchemasTopic
-from backend.kafka.topics import TopicConfig, TopicFacts
-from backend.queries.schemas import SchemaLeaf, WantedSchemas
+from backend.domain.distribution.edges import Endpoint
+from backend.domain.schemas.schema_conflicts import TOO_LARGE, Conflict
+from backend.kafka.admin.topics import TopicConfig, TopicFacts
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas import schemas_topic
+from backend.kafka.schemas.schemas_topic import LARGEST_RECORD_BYTES, RecordTooLarge, SchemasTopic
+from backend.queries.schemas.schemas import SchemaLeaf, WantedSchemas
 from backend.registry.distribution import Difference
 from backend.registry.mirror import Mirror
 from workers.schemas import target as target_module

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import AnotherCluster, OutcomeUnknown, TopicUnfit
-from backend.registry import protobuf_compiler
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import AnotherCluster, OutcomeUnknown, TopicUnfit
 from backend.registry.access import Access
+from backend.registry.formats import protobuf_compiler
+from backend.registry.formats.schema_model import JSON, PROTOBUF
 from backend.registry.records import Content, SchemaVersion
-from backend.registry.schema_model import JSON, PROTOBUF
 from tests.registry.http_client import Client, refused
 from tests.registry.written_log import WrittenLog, avro
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.deciders import TREE
-from backend.domain.edges import Endpoint
-from backend.domain.primary_move import RecordPrimaryMoved
+from backend.domain.distribution.edges import Endpoint
+from backend.domain.tree.primary_move import RecordPrimaryMoved
 from backend.eventlog.held_lock import HeldLock
-from backend.kafka.schemas_topic import LogRecord, SchemasTopic
+from backend.kafka.schemas.schemas_topic import LogRecord, SchemasTopic
 from backend.registry import writing
 from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror

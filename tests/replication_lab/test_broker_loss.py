@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from backend.domain.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, Place, TopicSettings
+from backend.domain.replication.replication_health import (
+    BrokerSeen,
+    ClusterSeen,
+    PartitionSeen,
+    Place,
+    TopicSettings,
+)
 from backend.replication_lab.what_if import LISTS
 from backend.tracing.broker_loss import OUTCOMES, BrokerLoss, in_words, played, told
-from backend.web.replication_what_if_page import TONES, tone_of
+from backend.web.replication.replication_what_if_page import TONES, tone_of
 
 HERE = {each: BrokerSeen(None, is_here=True) for each in (1, 2, 3)}
 USUAL = TopicSettings(min_insync_replicas=2, unclean_election=False)

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from backend.commands import drill
+from backend.commands.lab import drill
 from backend.replication_lab.scenarios import SCENARIOS
 
 app = typer.Typer()

@@ -16,13 +16,13 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.estate.broker import STARTED, AddedBroker, Broker, BrokerPorts
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.document import ClusterSpec
 from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.protocol_client import ProtocolClient
+from backend.estate.programs.broker import STARTED, AddedBroker, Broker, BrokerPorts
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.protocol_client import ProtocolClient
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import begin

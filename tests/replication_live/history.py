@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from backend.estate.jars import JVM_OPTIONS, TOOL_HEAP, classpath, java
 from backend.estate.plan import Kafka
+from backend.estate.programs.jars import JVM_OPTIONS, TOOL_HEAP, classpath, java
 from tests.replication_live.clock import Clock
 
 NO_LEADER = -1

@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from backend.domain import tree_shape
-from backend.domain.tree_shape import Inner, Leaf
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree_shape import Inner, Leaf
 from tests.simulation.world import Session, World
 from tests.trees import random_targets, random_tree
 

@@ -10,7 +10,8 @@ import random
 
 import pytest
 
-from backend.domain import copy_flags, routes
+from backend.domain.records import copy_flags
+from backend.domain.tree import routes
 from tests.simulation.test_changes import act, heal
 from tests.simulation.world import World
 from tests.trees import random_targets, random_tree

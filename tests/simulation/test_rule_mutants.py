@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain import rerooting, rescan
-from backend.domain.log_prefix import LogPrefix
+from backend.domain.distribution import rerooting, rescan
+from backend.domain.records.log_prefix import LogPrefix
 from tests.simulation.test_changes import check
 from tests.simulation.world import World
 

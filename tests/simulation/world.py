@@ -11,15 +11,24 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from backend.domain import edges, leaf_routes, marks, origin, rerooting, tree_shape
-from backend.domain.assignment import Unit
-from backend.domain.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, LeafInbound, TopicLife
-from backend.domain.log_prefix import UnknownOrigin
-from backend.domain.marks import Mark, Position
-from backend.domain.partition_edge import PartitionEdge
-from backend.domain.rescan import Checkpoint
-from backend.domain.taking_up import take_up
-from backend.domain.tree_shape import Node
+from backend.domain.distribution import edges, leaf_routes, rerooting
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import (
+    DistributedStream,
+    EdgePlan,
+    Endpoint,
+    HeaderNames,
+    LeafInbound,
+    TopicLife,
+)
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.distribution.taking_up import take_up
+from backend.domain.records import marks, origin
+from backend.domain.records.log_prefix import UnknownOrigin
+from backend.domain.records.marks import Mark, Position
+from backend.domain.records.partition_edge import PartitionEdge
+from backend.domain.tree import tree_shape
+from backend.domain.tree.tree_shape import Node
 
 STREAM = "acme/retail/prod/orders"
 PARTITION = (STREAM, 0)

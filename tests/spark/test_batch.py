@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backend.domain.replica_defaults import ReplicaDefaults
-from backend.domain.rescan import Checkpoint
-from backend.queries.clusters import ClusterRow
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.topics.replica_defaults import ReplicaDefaults
+from backend.queries.clusters.clusters import ClusterRow
 from spark.micro_batch import Answer, Found
 from workers.offsets.batch import AskedLog, Batch
 from workers.offsets.directory import Directory

@@ -7,10 +7,10 @@ import uuid
 
 import pytest
 
-from backend.domain import log_index
-from backend.kafka.client_config import client_config
-from backend.kafka.log_ends import ends
-from backend.kafka.log_ranges import LogRange
+from backend.domain.records import log_index
+from backend.kafka.base.client_config import client_config
+from backend.kafka.logs.log_ends import ends
+from backend.kafka.logs.log_ranges import LogRange
 from spark import micro_batch
 from spark.micro_batch import Answer
 from spark.sources.slices import Slice

@@ -14,13 +14,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import copy_flags, group_log, origin
-from backend.domain.log_prefix import LogPrefix
-from backend.domain.origin import Origin
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.log_ends import ends, partitions
-from backend.kafka.log_ranges import BornIn, LogRange, messages
+from backend.domain.offsets import group_log
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.log_prefix import LogPrefix
+from backend.domain.records.origin import Origin
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.logs.log_ends import ends, partitions
+from backend.kafka.logs.log_ranges import BornIn, LogRange, messages
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.log_ranges import OPEN_END, LogRange
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.logs.log_ranges import OPEN_END, LogRange
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually

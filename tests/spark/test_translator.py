@@ -8,11 +8,12 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
-from backend.domain import copy_flags, offset_map
-from backend.domain.offset_map import Follower, Progress
+from backend.domain.offsets import offset_map
+from backend.domain.offsets.offset_map import Follower, Progress
+from backend.domain.records import copy_flags
 from backend.eventlog.engine import create_engine
-from backend.kafka.map_topic import MapPublisher
-from backend.queries.offset_tables import group_commits, groups_not_followed
+from backend.kafka.groups.map_topic import MapPublisher
+from backend.queries.offsets.offset_tables import group_commits, groups_not_followed
 from backend.settings import Settings
 from spark import micro_batch
 from tests.eventually import eventually

@@ -19,12 +19,12 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from backend.domain.assignment import Unit
-from backend.domain.stream_records import RecordApplied
-from backend.kafka.copy import CopySession
-from backend.kafka.copy_clients import CopyLimits
-from backend.kafka.knowledge import Gone, Knowledge, Replaced
-from backend.kafka.topics import TopicAdmin
+from backend.domain.distribution.assignment import Unit
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.kafka.admin.topics import TopicAdmin
+from backend.kafka.copy.clients import CopyLimits
+from backend.kafka.copy.knowledge import Gone, Knowledge, Replaced
+from backend.kafka.copy.session import CopySession
 from backend.settings import Settings
 from tests.database_fixture import Database
 from tests.estate_fixture import RunningEstate
@@ -32,7 +32,7 @@ from tests.eventually import eventually
 from tests.integration.conftest import Rest
 from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
-from workers import desired
+from workers.distribution import desired
 from workers.switches.drain import Drain, Drained
 from workers.switches.estate_view import EstateView
 

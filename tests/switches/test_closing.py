@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain import commit_metadata
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.offset_map import LATEST_MS, Progress
-from backend.domain.target_log import Chosen
+from backend.domain.offsets import commit_metadata
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.offset_map import LATEST_MS, Progress
+from backend.domain.offsets.target_log import Chosen
 from backend.eventlog.held_lock import LockLost
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import OffsetsPending
-from backend.kafka.group_offsets import GroupOffsets, Setting
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import OffsetsPending
+from backend.kafka.groups.group_offsets import GroupOffsets, Setting
 from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS

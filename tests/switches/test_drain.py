@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain.stream_records import RecordApplied
-from backend.kafka.cluster_clients import ClusterClients
-from backend.kafka.errors import KafkaCallFailed
-from backend.queries.clusters import ClusterRow
+from backend.domain.tenants.stream_records import RecordApplied
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.cluster_clients import ClusterClients
+from backend.queries.clusters.clusters import ClusterRow
 from tests.eventually import eventually
 from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from backend.domain.cluster_switch import Phase
-from backend.domain.switch_report import STOOD, PhaseTimes
-from backend.queries.discovery_clients import ClientRow
-from backend.queries.switches import SwitchRow
+from backend.domain.switch.cluster_switch import Phase
+from backend.domain.switch.switch_report import STOOD, PhaseTimes
+from backend.queries.switch.discovery_clients import ClientRow
+from backend.queries.switch.switches import SwitchRow
 from tests.eventually import eventually
 from tests.switches.by_hand import ByHand
 from workers.switches.left import Left

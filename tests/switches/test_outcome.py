@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.domain.offset_map import Follower
+from backend.domain.offsets.offset_map import Follower
 from workers.switches.closing import MEMBERS, OWN_PROGRESS, Carried
 from workers.switches.outcome import NAMED, came_to
 

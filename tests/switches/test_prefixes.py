@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from backend.domain.log_index import Prefix
+from backend.domain.records.log_index import Prefix
 from workers.switches.prefixes import Stretch, stretches
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from backend.domain import commit_metadata
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Standing
-from backend.domain.offset_map import Follower
-from backend.domain.switch_report import Found, PhaseTimes, report
+from backend.domain.offsets import commit_metadata
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.committing import Standing
+from backend.domain.offsets.offset_map import Follower
+from backend.domain.switch.switch_report import Found, PhaseTimes, report
 from tests.switches.test_outcome import carried
 from workers.switches.closing import MEMBERS, OWN_PROGRESS
 from workers.switches.read_on import since, stood

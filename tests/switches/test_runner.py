@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from backend.dispatch import Dispatcher
-from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, NEAR_RECORDS, Phase, Retarget
+from backend.domain.switch.cluster_switch import ALL_LEAVES, EMERGENCY, NEAR_RECORDS, Phase, Retarget
 from backend.eventlog.engine import create_engine
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries import switch_progress
-from backend.queries.switches import find_switch
+from backend.queries.switch import switch_progress
+from backend.queries.switch.switches import find_switch
 from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.faults.step import StoppedStep

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.queries.switches import find_switch
+from backend.queries.switch.switches import find_switch
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand

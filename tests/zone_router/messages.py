@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
-from backend.estate.jars import KAFKA_VERSION, ensure_jars
+from backend.estate.programs.jars import KAFKA_VERSION, ensure_jars
 from backend.settings import settings
 
 NUMBERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}

@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests import kafka_tools
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS

@@ -11,7 +11,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from backend.kafka.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.zone_router_live.consuming import Consuming

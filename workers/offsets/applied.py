@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sqlalchemy import Engine
 
-from backend.domain.offset_map import Follower, Progress
+from backend.domain.offsets.offset_map import Follower, Progress
 from workers.offsets import store
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from backend.domain import births, log_index, origin, rescan
-from backend.domain.births import Births
-from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.domain.log_index import Mark, Plan, Prefix, Prefixes, Segment
-from backend.domain.origin import Vector
-from backend.domain.rescan import Checkpoint
-from backend.kafka.log_ranges import BornIn, LogRange
-from backend.queries.clusters import ClusterRow
+from backend.domain.distribution import rescan
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.offsets.group_log import OffsetKey, OffsetValue
+from backend.domain.records import births, log_index, origin
+from backend.domain.records.births import Births
+from backend.domain.records.log_index import Mark, Plan, Prefix, Prefixes, Segment
+from backend.domain.records.origin import Vector
+from backend.kafka.logs.log_ranges import BornIn, LogRange
+from backend.queries.clusters.clusters import ClusterRow
 from spark.micro_batch import Answer, Found
 from spark.sources.slices import Slice
 from workers.offsets.directory import Directory

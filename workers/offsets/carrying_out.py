@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from backend.domain import commit_metadata
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Action, Standing, decide
-from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.offsets import commit_metadata
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.committing import Action, Standing, decide
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.eventlog.held_lock import HeldLock
-from backend.kafka.group_offsets import GroupOffsets, Refused, Setting
-from backend.kafka.log_ends import Place
+from backend.kafka.groups.group_offsets import GroupOffsets, Refused, Setting
+from backend.kafka.logs.log_ends import Place
 from workers.offsets.applied import Applied, State
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.directory import Directory

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from backend.domain import target_log
-from backend.domain.offset_map import Follower, Progress
-from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import Chosen, TargetLog
-from backend.domain.tenant import EXACT, MARGIN
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_offsets import GroupOffsets
-from backend.kafka.log_ends import Place
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.offsets import target_log
+from backend.domain.offsets.offset_map import Follower, Progress
+from backend.domain.offsets.target_log import Chosen, TargetLog
+from backend.domain.tenants.tenant import EXACT, MARGIN
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.group_offsets import GroupOffsets
+from backend.kafka.logs.log_ends import Place
 from workers.offsets.directory import Directory
 from workers.offsets.target_logs import Partition, TargetLogs, TargetPartition, Way, first_unread
 from workers.pauses import Pauses

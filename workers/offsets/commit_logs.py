@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import structlog
 from sqlalchemy import Connection, Engine
 
-from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.kafka.client_config import client_config
-from backend.kafka.commit_log import CommitLog, NoCommitsYet
-from backend.kafka.errors import KafkaCallFailed
-from backend.queries.clusters import ClusterRow
-from backend.queries.offset_translation import Waiting
+from backend.domain.offsets.group_log import OffsetKey, OffsetValue
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.commit_log import CommitLog, NoCommitsYet
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.offsets.offset_translation import Waiting
 from workers.offsets import store
 from workers.offsets.directory import Directory
 

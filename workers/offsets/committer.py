@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from backend.domain.offset_map import Follower, Progress, newest
-from backend.domain.rescan import Checkpoint
-from backend.domain.tenant import MARGIN
-from backend.kafka.client_config import client_config
-from backend.kafka.group_offsets import GroupOffsets
-from backend.kafka.log_ranges import RangeReader
-from backend.kafka.map_topic import MapReader, MapRow
-from backend.queries.clusters import ClusterRow
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.offsets.offset_map import Follower, Progress, newest
+from backend.domain.tenants.tenant import MARGIN
+from backend.kafka.base.client_config import client_config
+from backend.kafka.groups.group_offsets import GroupOffsets
+from backend.kafka.groups.map_topic import MapReader, MapRow
+from backend.kafka.logs.log_ranges import RangeReader
+from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
 from backend.tracing.offset_lock import setting_offsets
-from workers import checkpoints
+from workers.distribution import checkpoints
 from workers.offsets.applied import Applied, AppliedOffsets, LostOffsets, State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Chooser

@@ -7,9 +7,9 @@ import threading
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.errors import DomainError
-from backend.kafka.errors import KafkaCallFailed
-from backend.queries.clusters import ClusterRow
+from backend.domain.base.errors import DomainError
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
 from workers.offsets.applied import LostOffsets
 from workers.offsets.committer import Committer

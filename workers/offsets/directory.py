@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain import formats
-from backend.domain.births import Births, births_of
-from backend.domain.cluster_switch import FIRST_GENERATION, PHASE_EVENTS
-from backend.domain.group_directory import GroupDirectory
-from backend.domain.log_prefix import Hole
-from backend.domain.names import StreamName
-from backend.domain.offset_map import Follower
-from backend.domain.readings import EnvironmentPlace
-from backend.queries.active_clusters import generations
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.edge_losses import holes
-from backend.queries.events import newest_position
-from backend.queries.leaf_routes import known_origins, list_leaves
-from backend.queries.streams import StreamRow, list_streams
-from backend.queries.tenants import OffsetRules, offset_rules
-from backend.queries.trees import MAIN
+from backend.domain.names import formats
+from backend.domain.names.names import StreamName
+from backend.domain.names.readings import EnvironmentPlace
+from backend.domain.offsets.group_directory import GroupDirectory
+from backend.domain.offsets.offset_map import Follower
+from backend.domain.records.births import Births, births_of
+from backend.domain.records.log_prefix import Hole
+from backend.domain.switch.cluster_switch import FIRST_GENERATION, PHASE_EVENTS
+from backend.queries.base.events import newest_position
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.edge_losses import holes
+from backend.queries.distribution.leaf_routes import known_origins, list_leaves
+from backend.queries.switch.active_clusters import generations
+from backend.queries.tenants.streams import StreamRow, list_streams
+from backend.queries.tenants.tenants import OffsetRules, offset_rules
+from backend.queries.tree.trees import MAIN
 
 
 @dataclass(frozen=True, kw_only=True)

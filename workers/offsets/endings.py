@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 
-from backend.domain.offset_map import End, Follower
-from backend.kafka.topics import TopicAdmin
-from backend.queries.clusters import ClusterRow
-from backend.queries.streams import StreamRow
+from backend.domain.offsets.offset_map import End, Follower
+from backend.kafka.admin.topics import TopicAdmin
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.tenants.streams import StreamRow
 from workers.offsets import store
 from workers.offsets.directory import Directory
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from backend.domain import origin
-from backend.domain.committing import commit_time
-from backend.domain.group_log import OffsetKey, OffsetValue
-from backend.domain.offset_map import NO_TIMESTAMP, End, Follower, Progress
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.map_topic import MapPublisher
+from backend.domain.offsets.committing import commit_time
+from backend.domain.offsets.group_log import OffsetKey, OffsetValue
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, End, Follower, Progress
+from backend.domain.records import origin
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.map_topic import MapPublisher
 from backend.settings import Settings
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets

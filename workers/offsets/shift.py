@@ -9,15 +9,15 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from backend.domain.errors import DomainError
-from backend.kafka.errors import KafkaCallFailed
+from backend.domain.base.errors import DomainError
+from backend.kafka.base.errors import KafkaCallFailed
 from backend.settings import Settings
 from spark.session import session
+from workers.leases.process_lease import ProcessLease
 from workers.offsets.applied import LostOffsets
 from workers.offsets.committer_thread import CommitterThread
 from workers.offsets.directory import Directories
 from workers.offsets.translator import Translator
-from workers.process_lease import ProcessLease
 
 log = structlog.get_logger("offsets")
 

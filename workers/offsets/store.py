@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain import origin
-from backend.domain.committing import OwnCommit
-from backend.domain.log_index import Mark, Prefix
-from backend.domain.offset_map import Follower
-from backend.queries.matching import among
-from backend.queries.offset_tables import (
+from backend.domain.offsets.committing import OwnCommit
+from backend.domain.offsets.offset_map import Follower
+from backend.domain.records import origin
+from backend.domain.records.log_index import Mark, Prefix
+from backend.queries.base.matching import among
+from backend.queries.offsets.offset_tables import (
     applied_offsets,
     commit_log_positions,
     group_commits,

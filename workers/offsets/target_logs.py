@@ -11,14 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from backend.domain import origin, rescan, target_log
-from backend.domain.births import Births
-from backend.domain.log_prefix import LogPrefix
-from backend.domain.offset_map import Progress
-from backend.domain.origin import Vector
-from backend.domain.rescan import Checkpoint
-from backend.domain.target_log import Chosen, TargetLog
-from backend.kafka.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from backend.domain.distribution import rescan
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.offsets import target_log
+from backend.domain.offsets.offset_map import Progress
+from backend.domain.offsets.target_log import Chosen, TargetLog
+from backend.domain.records import origin
+from backend.domain.records.births import Births
+from backend.domain.records.log_prefix import LogPrefix
+from backend.domain.records.origin import Vector
+from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000

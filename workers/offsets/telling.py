@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Engine
 
-from backend.queries import offset_translation
-from backend.queries.offset_translation import State, Waiting
+from backend.queries.offsets import offset_translation
+from backend.queries.offsets.offset_translation import State, Waiting
 
 _EVERY_SECONDS = 1.0
 

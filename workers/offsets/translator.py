@@ -14,16 +14,17 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from backend.domain.log_index import Prefixes
-from backend.domain.offset_map import Follower
-from backend.kafka.client_config import client_config
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.log_ends import ends
-from backend.queries.clusters import ClusterRow
-from backend.queries.offset_translation import State
+from backend.domain.offsets.offset_map import Follower
+from backend.domain.records.log_index import Prefixes
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.logs.log_ends import ends
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.offsets.offset_translation import State
 from backend.settings import Settings
 from spark import micro_batch
-from workers import batches, checkpoints
+from workers import batches
+from workers.distribution import checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog, Batch, Stand, Turns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backend.kafka.cluster_replicas import ClusterReplicas
-from backend.placement.applying import Brokers, ClusterNow, Course, Ongoing, Place
-from backend.placement.drift import PlannedFrom
-from backend.queries.placements import PlanDocuments
+from backend.kafka.admin.cluster_replicas import ClusterReplicas
+from backend.placement.carrying_out.applying import Brokers, ClusterNow, Course, Ongoing, Place
+from backend.placement.carrying_out.drift import PlannedFrom
+from backend.queries.placement.placements import PlanDocuments
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from backend.queries.placements import running_placements
+from backend.queries.placement.placements import running_placements
 from backend.settings import Settings
 from workers.placing.runner import PlacementRunner
 from workers.run_host import RunHost

@@ -17,19 +17,25 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.changes import placements as changes
 from backend.dispatch import Directed
-from backend.domain.broker_changes import Asked, BrokerChange, broker_change, is_to_be_asked, why_held_back
-from backend.domain.errors import DomainError
-from backend.domain.placement_aims import Aims
-from backend.domain.placement_policy import PlacementPolicy, Policy
-from backend.domain.placement_proposals import HoldBack, Proposal
-from backend.domain.placement_runs import RUNNING, PlacementState
-from backend.domain.placements import PlacementCommand
+from backend.domain.base.errors import DomainError
+from backend.domain.placement.broker_changes import (
+    Asked,
+    BrokerChange,
+    broker_change,
+    is_to_be_asked,
+    why_held_back,
+)
+from backend.domain.placement.placement_aims import Aims
+from backend.domain.placement.placement_policy import PlacementPolicy, Policy
+from backend.domain.placement.placement_proposals import HoldBack, Proposal
+from backend.domain.placement.placement_runs import RUNNING, PlacementState
+from backend.domain.placement.placements import PlacementCommand
 from backend.eventlog.recorded import Metadata
-from backend.queries import events
-from backend.queries.broker_presence import clusters_with_news, read_brokers
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.placement_policies import find_policy
-from backend.queries.placements import PlacementRow, list_placements
+from backend.queries.base import events
+from backend.queries.clusters.broker_presence import clusters_with_news, read_brokers
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.placement.placement_policies import find_policy
+from backend.queries.placement.placements import PlacementRow, list_placements
 from backend.settings import Settings
 from workers import context
 

@@ -1,7 +1,7 @@
 """Moves the replicas of one placement, forth or back, step by step, until nothing is left to be moved.
 
 Each round asks the cluster where everything is and goes on from there. So whoever takes a run over, after a crash
-say, begins with what is so; what has to be remembered is in `backend.queries.placement_runs`.
+say, begins with what is so; what has to be remembered is in `backend.queries.placement.placement_runs`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 
 from backend import deciders
 from backend.dispatch import Directed
-from backend.domain.errors import DomainError
-from backend.domain.placement_runs import (
+from backend.domain.base.errors import DomainError
+from backend.domain.placement.placement_runs import (
     RUNNING,
     EndRun,
     PlacementRunCommand,
@@ -27,9 +27,9 @@ from backend.domain.placement_runs import (
     RunLimits,
 )
 from backend.eventlog.recorded import Metadata
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.placement.applying import (
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.placement.carrying_out.applying import (
     ClusterNow,
     Course,
     Limits,
@@ -41,12 +41,12 @@ from backend.placement.applying import (
     stand,
     to_elect,
 )
-from backend.placement.drift import drift
+from backend.placement.carrying_out.drift import drift
+from backend.placement.carrying_out.progress import progress, seconds_left
 from backend.placement.errors import few
-from backend.placement.progress import progress, seconds_left
-from backend.queries import placement_runs
-from backend.queries.clusters import list_clusters
-from backend.queries.placements import PlacementRow, find_placement, read_documents
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.placement import placement_runs
+from backend.queries.placement.placements import PlacementRow, find_placement, read_documents
 from workers import context
 from workers.placing import courses
 from workers.placing.throttling import Throttling

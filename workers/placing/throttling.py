@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from backend.kafka.replica_admin import ReplicaAdmin
-from backend.kafka.replication_throttle import Throttle
-from backend.placement.applying import Course, throttled
-from backend.queries import placement_runs
+from backend.kafka.admin.replica_admin import ReplicaAdmin
+from backend.kafka.admin.replication_throttle import Throttle
+from backend.placement.carrying_out.applying import Course, throttled
+from backend.queries.placement import placement_runs
 
 
 class Throttling:

@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 
 from sqlalchemy import Engine
 
-from backend.domain.subjects import Translation
+from backend.domain.schemas.subjects import Translation
 from backend.eventlog.held_lock import HeldLock
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import SchemasTopic
-from backend.queries.schemas import WantedSchemas, wanted_schemas
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import SchemasTopic
+from backend.queries.schemas.schemas import WantedSchemas, wanted_schemas
 from backend.registry.catalog import Catalog
 from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror

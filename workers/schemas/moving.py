@@ -15,10 +15,10 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.domain.primary_move import SKIPPED_IDS, RecordPrimaryMoved
+from backend.domain.tree.primary_move import SKIPPED_IDS, RecordPrimaryMoved
 from backend.eventlog.held_lock import HeldLock
-from backend.queries.schemas import WantedSchemas, wanted_schemas
-from backend.queries.trees import MAIN
+from backend.queries.schemas.schemas import WantedSchemas, wanted_schemas
+from backend.queries.tree.trees import MAIN
 from backend.registry.distribution import Difference, compare
 from backend.registry.mirror import Mirror
 from backend.registry.records import Noop, Record, SchemaVersion

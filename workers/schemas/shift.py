@@ -9,14 +9,14 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.errors import DomainError
-from backend.queries.schemas import WantedSchemas, wanted_schemas
+from backend.domain.base.errors import DomainError
+from backend.queries.schemas.schemas import WantedSchemas, wanted_schemas
 from backend.registry.mirror import Mirror
 from backend.settings import Settings
-from workers import wanted
-from workers.process_lease import ProcessLease
+from workers.leases.process_lease import ProcessLease
 from workers.schemas import states
 from workers.schemas.target import TargetThread
+from workers.topics import wanted
 
 log = structlog.get_logger("schemas")
 

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.schema_conflicts import Conflict
-from backend.queries.schemas import schema_targets
+from backend.domain.schemas.schema_conflicts import Conflict
+from backend.queries.schemas.schemas import schema_targets
 
 STARTING, RUNNING, DEGRADED, BLOCKED = "starting", "running", "degraded", "blocked"
 _CONFLICTS_SHOWN = 100

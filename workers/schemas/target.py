@@ -13,12 +13,12 @@ import structlog
 from sqlalchemy import Engine
 
 from backend import deciders
-from backend.domain.errors import DomainError
-from backend.domain.schema_conflicts import TOO_LARGE, Conflict, RecordConflicts
+from backend.domain.base.errors import DomainError
+from backend.domain.schemas.schema_conflicts import TOO_LARGE, Conflict, RecordConflicts
 from backend.eventlog.recorded import Metadata
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.schemas_topic import LIMIT_SECONDS
-from backend.queries.schemas import WantedSchemas
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.schemas.schemas_topic import LIMIT_SECONDS
+from backend.queries.schemas.schemas import WantedSchemas
 from backend.registry.distribution import Difference
 from backend.registry.mirror import Mirror
 from workers import context

@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.domain import commit_metadata, group_directory
-from backend.domain.commit_metadata import CommitMark
-from backend.domain.committing import Standing
-from backend.domain.names import StreamName
-from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
-from backend.domain.readings import EnvironmentPlace
-from backend.domain.rescan import Checkpoint
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.names.names import StreamName
+from backend.domain.names.readings import EnvironmentPlace
+from backend.domain.offsets import commit_metadata, group_directory
+from backend.domain.offsets.commit_metadata import CommitMark
+from backend.domain.offsets.committing import Standing
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, Follower, Progress
 from backend.eventlog.held_lock import HeldLock
-from backend.kafka.cluster_clients import ClusterClients
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.group_members import GroupMember
-from backend.kafka.group_offsets import Refused, Setting
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.cluster_clients import ClusterClients
+from backend.kafka.groups.group_members import GroupMember
+from backend.kafka.groups.group_offsets import Refused, Setting
 from backend.tracing.offset_lock import setting_offsets
-from workers import checkpoints
+from workers.distribution import checkpoints
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.target_logs import TargetLogs
 from workers.switches.estate_view import EstateView

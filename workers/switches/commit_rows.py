@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain import origin
-from backend.domain.log_index import Prefix
-from backend.domain.offset_map import Follower
-from backend.queries.matching import among
-from backend.queries.offset_tables import group_commits
+from backend.domain.offsets.offset_map import Follower
+from backend.domain.records import origin
+from backend.domain.records.log_index import Prefix
+from backend.queries.base.matching import among
+from backend.queries.offsets.offset_tables import group_commits
 from workers.offsets import store
 from workers.switches.topology import Partition
 

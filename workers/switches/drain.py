@@ -20,15 +20,16 @@ import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.domain import draining, origin
-from backend.domain.draining import Reached
-from backend.domain.log_index import Prefix
-from backend.domain.origin import Vector
-from backend.domain.rescan import Checkpoint
-from backend.kafka.cluster_clients import ClusterClients
-from backend.kafka.errors import KafkaCallFailed
-from backend.kafka.log_ranges import LogRange
-from workers import checkpoints
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records import origin
+from backend.domain.records.log_index import Prefix
+from backend.domain.records.origin import Vector
+from backend.domain.switch import draining
+from backend.domain.switch.draining import Reached
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.cluster_clients import ClusterClients
+from backend.kafka.logs.log_ranges import LogRange
+from workers.distribution import checkpoints
 from workers.switches import unit_positions
 from workers.switches.estate_view import EstateView
 from workers.switches.hops import Hops

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from backend.kafka.cluster_clients import ClusterClients
-from backend.queries.clusters import ClusterRow
+from backend.kafka.groups.cluster_clients import ClusterClients
+from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
 from workers.switches.topology import Topologies, Topology
 

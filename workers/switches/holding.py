@@ -9,12 +9,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain.cluster_switch import CLOSED, Phase
-from backend.domain.discovery import CONSUMER
-from backend.queries import discovery_clients, switch_progress
-from backend.queries.discovery_clients import ClientRow
-from backend.queries.switch_clients import clients_of, heard_ms, missing
-from backend.queries.switches import SwitchRow
+from backend.domain.switch.cluster_switch import CLOSED, Phase
+from backend.domain.switch.discovery import CONSUMER
+from backend.queries.switch import discovery_clients, switch_progress
+from backend.queries.switch.discovery_clients import ClientRow
+from backend.queries.switch.switch_clients import clients_of, heard_ms, missing
+from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 
 _AWAIT_SECONDS = 1.0

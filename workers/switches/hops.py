@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from backend.domain import routes
-from backend.domain.routes import Edge
-from backend.kafka.log_ranges import LogRange
+from backend.domain.tree import routes
+from backend.domain.tree.routes import Edge
+from backend.kafka.logs.log_ranges import LogRange
 from workers.switches.estate_view import EstateView
 from workers.switches.marked_log import FAR_RECORDS
 from workers.switches.topology import Partition, Place, Topology

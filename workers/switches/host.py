@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from backend.queries.switches import running_switches
+from backend.queries.switch.switches import running_switches
 from backend.settings import Settings
 from workers.run_host import RunHost
 from workers.switches.runner import SwitchRunner

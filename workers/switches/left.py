@@ -9,11 +9,11 @@ from typing import Any
 
 import structlog
 
-from backend.domain.cluster_switch import EMERGENCY, Phase
-from backend.domain.switch_report import STOOD, WRITTEN, PhaseTimes
-from backend.kafka.errors import KafkaCallFailed
-from backend.queries.discovery_clients import ClientRow
-from backend.queries.switches import SwitchRow
+from backend.domain.switch.cluster_switch import EMERGENCY, Phase
+from backend.domain.switch.switch_report import STOOD, WRITTEN, PhaseTimes
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.switch.discovery_clients import ClientRow
+from backend.queries.switch.switches import SwitchRow
 from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from backend.domain import draining
-from backend.domain.births import Births
-from backend.domain.draining import Reached
-from backend.domain.log_index import Prefix
-from backend.domain.origin import Vector
+from backend.domain.records.births import Births
+from backend.domain.records.log_index import Prefix
+from backend.domain.records.origin import Vector
+from backend.domain.switch import draining
+from backend.domain.switch.draining import Reached
 from workers.switches.topology import Partition, Place
 
 FAR_RECORDS = 20_000

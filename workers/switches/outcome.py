@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from backend.domain.known import total
-from backend.domain.offset_map import Follower
+from backend.domain.base.known import total
+from backend.domain.offsets.offset_map import Follower
 from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, Carried
 
 NAMED = 200

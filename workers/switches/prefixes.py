@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.domain import rescan
-from backend.domain.births import Births
-from backend.domain.log_index import Prefix, Prefixes
-from backend.domain.origin import Vector, merge
-from backend.domain.rescan import Checkpoint
-from backend.kafka.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from backend.domain.distribution import rescan
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records.births import Births
+from backend.domain.records.log_index import Prefix, Prefixes
+from backend.domain.records.origin import Vector, merge
+from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 from workers.switches.topology import Partition
 

@@ -11,13 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.domain import births
-from backend.domain.births import Births
-from backend.domain.committing import Standing
-from backend.domain.log_index import Prefix
-from backend.domain.offset_map import NO_TIMESTAMP, Follower, Progress
-from backend.kafka.log_ranges import LogRange
-from workers import checkpoints
+from backend.domain.offsets.committing import Standing
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.records import births
+from backend.domain.records.births import Births
+from backend.domain.records.log_index import Prefix
+from backend.kafka.logs.log_ranges import LogRange
+from workers.distribution import checkpoints
 from workers.switches import commit_rows, unit_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
 from workers.switches.estate_view import EstateView

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from backend.domain.committing import Standing
-from backend.domain.offset_map import Follower
+from backend.domain.offsets.committing import Standing
+from backend.domain.offsets.offset_map import Follower
 from workers.switches.closing import OWN_PROGRESS, Carried
 from workers.switches.outcome import group_name
 from workers.switches.topology import Partition

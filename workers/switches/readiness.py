@@ -11,7 +11,7 @@ import time
 
 from sqlalchemy import Engine
 
-from backend.queries import switch_progress
+from backend.queries.switch import switch_progress
 from workers import batches
 from workers.switches.closing import GroupClosing
 

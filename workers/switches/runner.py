@@ -18,18 +18,18 @@ from sqlalchemy import Connection, Engine
 from backend import deciders
 from backend.changes.switches import event_stream, taking_back
 from backend.dispatch import Directed
-from backend.domain.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, MARKED, NEAR_RECORDS, Phase
-from backend.domain.errors import DomainError, StaleVersion, StateConflict
-from backend.domain.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
-from backend.domain.switch_report import STOOD, WRITTEN
-from backend.domain.tree import SwitchTarget
+from backend.domain.base.errors import DomainError, StaleVersion, StateConflict
+from backend.domain.switch.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, MARKED, NEAR_RECORDS, Phase
+from backend.domain.switch.switch_commands import WORKER, Abort, Advance, Complete, Move, SwitchCommand
+from backend.domain.switch.switch_report import STOOD, WRITTEN
+from backend.domain.tree.tree import SwitchTarget
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Metadata
-from backend.kafka.errors import KafkaCallFailed, OffsetsPending
-from backend.queries import switch_progress
-from backend.queries.leaf_routes import list_leaves
-from backend.queries.switches import SwitchRow, find_switch
-from backend.queries.trees import get_tree
+from backend.kafka.base.errors import KafkaCallFailed, OffsetsPending
+from backend.queries.distribution.leaf_routes import list_leaves
+from backend.queries.switch import switch_progress
+from backend.queries.switch.switches import SwitchRow, find_switch
+from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 from workers import context
 from workers.switches.closing import GroupClosing

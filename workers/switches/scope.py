@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from backend.domain import routes, tree_shape
-from backend.domain.cluster_switch import ALL_LEAVES
-from backend.domain.errors import StateConflict
-from backend.domain.routes import Targets
-from backend.domain.switch_facts import Place
-from backend.domain.tree_shape import Node
-from backend.queries.clusters import list_clusters
-from backend.queries.streams import list_streams
-from backend.queries.switches import SwitchRow
-from backend.queries.trees import get_tree
+from backend.domain.base.errors import StateConflict
+from backend.domain.switch.cluster_switch import ALL_LEAVES
+from backend.domain.switch.switch_facts import Place
+from backend.domain.tree import routes, tree_shape
+from backend.domain.tree.routes import Targets
+from backend.domain.tree.tree_shape import Node
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.switch.switches import SwitchRow
+from backend.queries.tenants.streams import list_streams
+from backend.queries.tree.trees import get_tree
 
 
 def _flags(root: Node, targets: Targets, switch: SwitchRow) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from backend.domain.switch_commands import RecordArrived
-from backend.queries.switches import SwitchRow
+from backend.domain.switch.switch_commands import RecordArrived
+from backend.queries.switch.switches import SwitchRow
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
 from workers.switches.scope import Scope

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain import assignment, routes
-from backend.domain.assignment import Unit
-from backend.domain.edges import LeafInbound
-from backend.domain.group_directory import GroupDirectory
-from backend.domain.routes import Edge
-from backend.kafka.errors import KafkaCallFailed
-from backend.queries.clusters import ClusterRow, list_clusters
-from backend.queries.leaf_routes import list_inbound
-from backend.queries.partition_buckets import partition_buckets
-from backend.queries.trees import get_tree
+from backend.domain.distribution import assignment
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import LeafInbound
+from backend.domain.offsets.group_directory import GroupDirectory
+from backend.domain.tree import routes
+from backend.domain.tree.routes import Edge
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.leaf_routes import list_inbound
+from backend.queries.distribution.partition_buckets import partition_buckets
+from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 from workers.offsets import directory
 from workers.offsets.directory import Directory

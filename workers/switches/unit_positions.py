@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from backend.domain.births import Births
-from backend.domain.log_index import Prefix
-from backend.domain.rescan import Checkpoint
-from backend.kafka.errors import KafkaCallFailed
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records.births import Births
+from backend.domain.records.log_index import Prefix
+from backend.kafka.base.errors import KafkaCallFailed
 from workers.switches.estate_view import EstateView
 from workers.switches.prefixes import bases_of
 from workers.switches.topology import Partition, Place, Topology

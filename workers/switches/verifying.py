@@ -8,16 +8,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from backend.domain import switch_report
-from backend.domain.cluster_switch import EMERGENCY, MARKED, Phase
-from backend.domain.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
-from backend.domain.switch_report import Found, PhaseTimes
-from backend.queries import discovery_clients
-from backend.queries.active_clusters import by_client, list_active
-from backend.queries.discovery_clients import ClientRow
-from backend.queries.leaf_routes import list_leaves
-from backend.queries.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
-from backend.queries.switches import SwitchRow, list_phases
+from backend.domain.switch import switch_report
+from backend.domain.switch.cluster_switch import EMERGENCY, MARKED, Phase
+from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
+from backend.domain.switch.switch_report import Found, PhaseTimes
+from backend.queries.distribution.leaf_routes import list_leaves
+from backend.queries.switch import discovery_clients
+from backend.queries.switch.active_clusters import by_client, list_active
+from backend.queries.switch.discovery_clients import ClientRow
+from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
+from backend.queries.switch.switches import SwitchRow, list_phases
 from backend.settings import Settings
 from workers.switches.left import Left, measured_last
 from workers.switches.outcome import NAMED

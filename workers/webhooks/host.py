@@ -10,7 +10,7 @@ import time
 
 from sqlalchemy import Connection, Engine
 
-from backend.queries import webhook_deliveries
+from backend.queries.webhooks import webhook_deliveries
 from backend.settings import Settings
 from workers.run_host import RunHost
 from workers.webhooks.sending import Sender

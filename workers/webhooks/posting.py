@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 
-from backend.domain.addresses import Network, Receiver, receiver_at, refusal
-from backend.domain.errors import ValueInvalid
+from backend.domain.base.errors import ValueInvalid
+from backend.domain.webhooks.addresses import Network, Receiver, receiver_at, refusal
 
 
 class NotTaken(Exception):

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.addresses import networks_of
-from backend.domain.errors import DomainError
+from backend.domain.base.errors import DomainError
+from backend.domain.webhooks.addresses import networks_of
 from backend.eventlog.recorded import StoredEvent
-from backend.queries import events, sealing, webhook_deliveries, webhook_secrets
-from backend.queries.webhook_deliveries import Begun
+from backend.queries.access import sealing
+from backend.queries.base import events
+from backend.queries.webhooks import webhook_deliveries, webhook_secrets
+from backend.queries.webhooks.webhook_deliveries import Begun
 from backend.settings import Settings
 from workers.run_host import IsMine
 from workers.webhooks import message

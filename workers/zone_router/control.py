@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import structlog
 
-from backend.kafka.references import resolve
+from backend.kafka.base.references import resolve
 
 _EVERY_SECONDS = 2.0
 _ANSWER_SECONDS = 5.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from backend.domain.zone_map import proxies_of_mains
-from backend.kafka.brokers import BrokerSeen, brokers_of
+from backend.domain.zones.zone_map import proxies_of_mains
+from backend.kafka.base.brokers import BrokerSeen, brokers_of
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.document import RouterFile
 

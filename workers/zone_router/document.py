@@ -27,8 +27,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from backend.domain.client_properties import is_reference
-from backend.domain.zone_map import Zones
+from backend.domain.clusters.client_properties import is_reference
+from backend.domain.zones.zone_map import Zones
 from backend.kafka.wire.endpoints import Address
 from backend.yaml_files import YamlInvalid, load_yaml
 from workers.zone_router.formats.bulk import Main

@@ -195,7 +195,7 @@ class RouterNode:
         return Control(control.url, control.token, self._report, self._heard)
 
     def _report(self) -> dict[str, Any]:
-        """What the control plane is told; `backend.api.route_epochs` says what each of it means."""
+        """What the control plane is told; `backend.api.zones.route_epochs` says what each of it means."""
         main = self._described.main if self._main else None
         serves = {"proxy": self._described.listeners, "main": main}
         standing = {cluster: each.stood_for(self._name) for cluster, each in self._directories.items()}

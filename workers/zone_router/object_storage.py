@@ -12,8 +12,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from backend.domain.errors import ClusterUnreachable
-from backend.kafka.references import resolve
+from backend.domain.base.errors import ClusterUnreachable
+from backend.kafka.base.references import resolve
 
 _OF_CONNECTIONS = frozenset({
     "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_keep_alive_interval",

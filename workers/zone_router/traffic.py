@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from backend.domain.zone_traffic import UNKNOWN_ZONE
+from backend.domain.zones.zone_traffic import UNKNOWN_ZONE
 from backend.kafka.wire.apis import Api
 
 UNKNOWN = UNKNOWN_ZONE

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from backend.changes.undoing import of_estate, of_tenants
 from backend.changes.undoing.undo import Asked, CannotBeUndone, ConfirmationNeeded, Undo
-from backend.domain.access import Caller, refusal
-from backend.domain.errors import FieldError
+from backend.domain.access.access import Caller, refusal
+from backend.domain.base.errors import FieldError
 from backend.eventlog.recorded import StoredEvent
 
 FINDERS = {**of_estate.FINDERS, **of_tenants.FINDERS}

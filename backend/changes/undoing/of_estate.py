@@ -8,14 +8,14 @@ from typing import Any
 
 from backend.changes import clusters, placement_policies, trees
 from backend.changes.undoing.undo import Asked, CannotBeUndone, Find, Undo, differing, still_the_same, unchanged
-from backend.domain import tree_shape
-from backend.domain.access import Action
-from backend.domain.distributor_settings import DEFAULTS
-from backend.domain.errors import StateConflict
-from backend.domain.replica_defaults import ReplicaDefaults
-from backend.queries.clusters import ClusterRow, get_cluster
-from backend.queries.placement_policies import PolicyRow, find_policy
-from backend.queries.trees import TreeRow, get_tree
+from backend.domain.access.access import Action
+from backend.domain.base.errors import StateConflict
+from backend.domain.topics.replica_defaults import ReplicaDefaults
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DEFAULTS
+from backend.queries.clusters.clusters import ClusterRow, get_cluster
+from backend.queries.placement.placement_policies import PolicyRow, find_policy
+from backend.queries.tree.trees import TreeRow, get_tree
 
 _DESCRIBED = ("zone", "topic_format", "group_format", "subject_format")
 _REACHED_BY = ("bootstrap_servers", "properties")

@@ -15,15 +15,15 @@ from backend.changes.undoing.undo import (
     still_the_same,
     unchanged,
 )
-from backend.domain.access import Action
-from backend.domain.application_commands import GRANT, WITHDRAW
-from backend.domain.errors import NotFound
-from backend.domain.names import ApplicationName, StreamName
-from backend.domain.stream_settings import CLUSTER_DEFAULT
-from backend.queries.applications import ApplicationRow, get_application, list_grants
-from backend.queries.streams import StreamRow, get_stream
-from backend.queries.tenants import EnvironmentRow, get_environment
-from backend.queries.users import get_user
+from backend.domain.access.access import Action
+from backend.domain.base.errors import NotFound
+from backend.domain.names.names import ApplicationName, StreamName
+from backend.domain.tenants.application_commands import GRANT, WITHDRAW
+from backend.domain.topics.stream_settings import CLUSTER_DEFAULT
+from backend.queries.access.users import get_user
+from backend.queries.tenants.applications import ApplicationRow, get_application, list_grants
+from backend.queries.tenants.streams import StreamRow, get_stream
+from backend.queries.tenants.tenants import EnvironmentRow, get_environment
 
 _STREAM_ENDS = (["StreamDeleted"], "instance", "environment", "stream")
 _ENVIRONMENT = ("margin_seconds", "offset_mode", "record_name_subjects")

@@ -14,10 +14,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
-from backend.domain.access import Action, Caller
-from backend.domain.errors import DomainError, Kind, StateConflict
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import DomainError, Kind, StateConflict
 from backend.eventlog.recorded import StoredEvent
-from backend.queries.events import happened_since
+from backend.queries.base.events import happened_since
 
 
 class CannotBeUndone(DomainError):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from backend.domain import offset_map
+from backend.domain.offsets import offset_map
 from tests.eventually import eventually
 from tests.kafka import read_all
 from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream, path_of

@@ -12,14 +12,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from backend.eventlog.engine import create_engine
-from backend.kafka.knowledge import Knowledge
+from backend.kafka.copy.knowledge import Knowledge
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.runs import Run, passed
 from tests.integration.test_copy_session import LIMITS
 from tests.kafka import DEADLINE_SECONDS
-from workers import desired
-from workers.distributor import DistributorThread
+from workers.distribution import desired
+from workers.distribution.distributor import DistributorThread
 
 
 @pytest.mark.nightly  # whatever the others find then, they would fail

@@ -18,8 +18,8 @@ from psycopg.errors import InsufficientPrivilege
 
 from backend.estate import faults
 from backend.estate.children import marked
-from backend.estate.database_login import LOGIN
 from backend.estate.home import Home
+from backend.estate.programs.database_login import LOGIN
 from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot
 from tests.eventually import eventually
 from tests.faults.runs import Place

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from backend.domain.names import StreamName
-from backend.domain.schema_conflicts import (
+from backend.domain.names.names import StreamName
+from backend.domain.schemas.schema_conflicts import (
     ID_TAKEN,
     NAME_TAKEN,
     ONLY_THERE,
@@ -16,7 +16,7 @@ from backend.domain.schema_conflicts import (
     TOO_LARGE,
     VERSION_TAKEN,
 )
-from backend.domain.subjects import Translation
+from backend.domain.schemas.subjects import Translation
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare
 from backend.registry.records import ConfigSet, Content, ModeSet, Noop, Reference, SchemaVersion, VersionGone

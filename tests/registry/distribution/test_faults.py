@@ -13,7 +13,7 @@ import psutil
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryError
 
-from backend.domain.primary_move import SKIPPED_IDS
+from backend.domain.tree.primary_move import SKIPPED_IDS
 from backend.registry.records import Content, SchemaVersion
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually

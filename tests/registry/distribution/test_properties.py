@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backend.domain.schema_conflicts import REFERS_TO_CONFLICT
+from backend.domain.schemas.schema_conflicts import REFERS_TO_CONFLICT
 from backend.registry.catalog import Catalog
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare

@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from backend.dispatch import Dispatcher
-from backend.domain.edges import Endpoint
+from backend.domain.distribution.edges import Endpoint
 from backend.eventlog.held_lock import HeldLock
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
-from backend.queries.schemas import SchemaLeaf, WantedSchemas, wanted_schemas
-from backend.queries.trees import primary_for
+from backend.queries.schemas.schemas import SchemaLeaf, WantedSchemas, wanted_schemas
+from backend.queries.tree.trees import primary_for
 from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror
 from backend.registry.records import Noop, Record, Reference

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from backend.domain.names import StreamName
-from backend.domain.schema_conflicts import Conflict
-from backend.domain.subjects import Translation
+from backend.domain.names.names import StreamName
+from backend.domain.schemas.schema_conflicts import Conflict
+from backend.domain.schemas.subjects import Translation
 from backend.registry.catalog import Catalog
 from backend.registry.distribution import compare
 from backend.registry.records import COPIED_HEADER, Content, Record, SchemaVersion, decode, encode

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from backend.registry import schema_types
-from backend.registry.avro_types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
-from backend.registry.schema_model import Parsed, SchemaInvalid
+from backend.registry.formats import schema_types
+from backend.registry.formats.avro_types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from backend.registry.formats.schema_model import Parsed, SchemaInvalid
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 WIDER = {"int": "long", "long": "double", "float": "double", "string": "bytes", "bytes": "string"}

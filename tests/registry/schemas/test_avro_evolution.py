@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend.registry import compatibility
-from backend.registry.schema_model import Parsed
+from backend.registry.formats.schema_model import Parsed
 from tests.registry.schemas.avro_generation import (
     DEFAULTS,
     PRIMITIVES,

@@ -11,7 +11,7 @@ import pytest
 from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 from hypothesis import given, settings
 
-from backend.registry.schema_types import Referenced, SchemaInvalid, normalized, parse
+from backend.registry.formats.schema_types import Referenced, SchemaInvalid, normalized, parse
 from tests.registry.schemas.avro_generation import schemas
 
 

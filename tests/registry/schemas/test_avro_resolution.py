@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from backend.registry import compatibility, schema_types
+from backend.registry import compatibility
+from backend.registry.formats import schema_types
 
 
 def record(*fields, name="R", **more):

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from backend.registry.compatibility import LevelNotSupported, levels_of, problems
+from backend.registry.formats.schema_types import Referenced, parse
 from backend.registry.known_settings import LEVELS
-from backend.registry.schema_types import Referenced, parse
 
 
 def avro(*names, required=()):

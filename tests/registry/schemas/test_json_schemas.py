@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from backend.registry.schema_types import Referenced, SchemaInvalid, normalized, parse
+from backend.registry.formats.schema_types import Referenced, SchemaInvalid, normalized, parse
 
 
 def stored(schema, *references):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend.registry import compatibility
-from backend.registry.schema_types import Parsed, Referenced, parse
+from backend.registry.formats.schema_types import Parsed, Referenced, parse
 
 
 def schema(body, *, syntax="proto3", package="p", references=()):

@@ -14,8 +14,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.registry.protobuf_schemas import serialized
-from backend.registry.schema_types import Referenced, SchemaInvalid, normalized, parse
+from backend.registry.formats.protobuf_schemas import serialized
+from backend.registry.formats.schema_types import Referenced, SchemaInvalid, normalized, parse
 
 
 def reference(name, text):

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backend.registry import compatibility
-from backend.registry.schema_types import KINDS, SchemaInvalid, normalized, parse
+from backend.registry.formats.schema_types import KINDS, SchemaInvalid, normalized, parse
 
 MEGABYTE = 1_000_000
 WORDS = st.sampled_from(

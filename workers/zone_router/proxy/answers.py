@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backend.domain.zone_map import Zones
+from backend.domain.zones.zone_map import Zones
 from backend.kafka.wire import api_versions, endpoints
 from backend.kafka.wire.apis import Api
 from backend.kafka.wire.encoding import Buffer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from backend.domain.zone_map import Zones
+from backend.domain.zones.zone_map import Zones
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Node
 from workers.zone_router.proxy.answers import Place

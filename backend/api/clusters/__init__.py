@@ -1,0 +1,4 @@
+"""Clusters and adoption.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,4 @@
+"""Losses and traces.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,4 @@
+"""Events, operations and undo.
+
+Of this layer's rooms it imports frame.
+"""

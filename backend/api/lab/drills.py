@@ -1,0 +1,96 @@
+"""`/drills/replication`: the replication lab's scenarios, played. A run is simulated: no cluster is asked, and
+nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from backend.api.frame.access import needs
+from backend.api.frame.problems import problem
+from backend.api.frame.requests import Body
+from backend.domain.access.access import Action
+from backend.domain.base.errors import NotFound
+from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, listed
+from backend.replication_lab.history import IN_WORDS
+from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
+from backend.replication_lab.scenarios import SCENARIOS
+from backend.replication_lab.schedules import MOST_FAULTS
+
+router = APIRouter(prefix="/drills/replication", tags=["drills"])
+
+# What would not do is refused by the lab, whose sentence names the value and what would; the schema says it too.
+Mode = Annotated[
+    str,
+    Query(
+        max_length=100,
+        description="By which rules: the documents' own, or those that Kafka has since.",
+        json_schema_extra={"enum": list(MODES)},
+    ),
+]
+Seed = Annotated[
+    int,
+    Query(
+        description="What the simulated clock decides by; the same seed gives the same run.",
+        json_schema_extra={"minimum": 0, "maximum": LARGEST_SEED},
+    ),
+]
+Frames = Annotated[bool, Query(description="With the state of brokers, store and network after each step.")]
+
+
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
+def list_drills() -> dict[str, Any]:
+    """The scenarios with what each mode is expected to give, the modes, and the invariants in words."""
+    return {
+        "scenarios": [listed(each) for each in SCENARIOS.values()],
+        "modes": list(MODES),
+        "invariants": {invariant.value: words for invariant, words in IN_WORDS.items()},
+    }
+
+
+class AskedSchedule(Body):
+    """A configuration and the faults that come to it; the lab says what of it cannot be."""
+
+    brokers: int = 3
+    replication_factor: int = 3
+    min_isr: int = 2
+    producers: int = 1
+    acks_all: bool = True
+    gives_way: bool = True
+    unclean_election: bool = False
+    faults: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=MOST_FAULTS,
+        description="Each with `at_ms`, `fault`, `broker`, `for_ms`, and `other` if it cuts a connection.",
+    )
+
+
+@router.post("", openapi_extra=needs(Action.READ_ESTATE))
+def play_schedule(
+    body: AskedSchedule, mode: Mode = FIXED.mode, seed: Seed = 1, frames: Frames = False
+) -> Response:
+    """Play faults of one's own, while producers send; at most a simulated minute."""
+    try:
+        played = drill_schedule(body.model_dump(), mode, seed, with_frames=frames)
+    except ImpossibleDrill as why:
+        return problem(422, "invalid", "There is no such drill", str(why))
+    return JSONResponse(played.told())
+
+
+@router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))
+def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames: Frames = False) -> Response:
+    """Play a scenario: the invariant that is violated, if one is, and the run as a story in the fewest steps."""
+    if scenario not in SCENARIOS:
+        raise NotFound(f"there is no scenario {scenario[:60]!r}; GET /api/v1/drills/replication lists them")
+    try:
+        played = drill(scenario, mode, seed, with_frames=frames)
+    except ImpossibleDrill as why:
+        wrong = "seed" if mode in MODES else "mode"
+        errors = [{"pointer": "", "parameter": wrong, "detail": str(why)}]
+        return problem(422, "invalid", "There is no such drill", f"{wrong}: {why}", errors)
+    return JSONResponse(played.told())

@@ -1,0 +1,4 @@
+"""Offsets.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,117 @@
+"""`/offsets`: what groups have committed, where they go on elsewhere, and setting a group's offsets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.frame.access import Asking, check, needs
+from backend.api.frame.requests import Body, Page, Paging, Reading, Writing, listed, respond
+from backend.changes import offsets as changes
+from backend.dispatch import Answer, Outcome
+from backend.domain.access.access import Action, may
+from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.names.names import check_group_name
+from backend.queries.clusters import clusters
+from backend.queries.offsets import offset_translation, offsets
+from backend.queries.offsets.offsets import NotFollowedRow, OffsetRow, Place, Wanted, place_in_words, place_of
+from backend.tracing.resetting import refuse_members, reset, wished_offsets
+
+router = APIRouter(tags=["offsets"])
+
+
+class Reset(Body):
+    """Where a group is to go on."""
+
+    cluster: str = Field(max_length=300, description="Where it is set; the other clusters follow.")
+    stream: str = Field(max_length=1200, description="tenant/instance/environment/stream")
+    group: str = Field(max_length=300, description="Its logical name.")
+    partition: int | None = Field(None, ge=0, le=2**31 - 1, description="Every partition if left out.")
+    to: str = Field(max_length=60, description="earliest, latest, an offset, or a time (ISO 8601).")
+
+
+@router.get("/offsets", openapi_extra=needs(Action.READ_TENANT))
+def list_offsets(
+    connection: Reading,
+    caller: Asking,
+    page: Paging,
+    cluster: Annotated[str | None, Query(max_length=300, description="Where it was committed.")] = None,
+    group: Annotated[str | None, Query(max_length=300, description="Its logical or technical name.")] = None,
+    stream: Annotated[str | None, Query(max_length=1200, description="STREAM in full.")] = None,
+) -> dict[str, Any]:
+    """List what groups have committed by themselves, and where they go on on the other clusters.
+
+    `translation` says what the worker does that translates commits, since when, and how many wait for it.
+    """
+    if group is not None:
+        # The group's own name is a part of the technical one, so one rule serves both.
+        check_group_name(group, "/group")
+    if cluster is not None and clusters.get_cluster(connection, cluster) is None:
+        raise NotFound(f"there is no cluster {cluster[:300]!r}")
+    after = None if page.after is None else _place(page.after)
+    tenants = caller.tenants_for(Action.READ_TENANT)
+    wanted = Wanted(
+        cluster=cluster, group=group, stream=stream, tenants=tenants, after=after, limit=page.limit + 1
+    )
+    found = listed(offsets.list_offsets(connection, wanted), Page(page.limit, None), _key, _shown)
+    whole = may(caller, Action.READ_ESTATE)
+    return {**found, "translation": offset_translation.read(connection).document(whole=whole)}
+
+
+@router.get("/offsets/not-followed", openapi_extra=needs(Action.READ_ESTATE))
+def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
+    """Groups whose offsets are not distributed, with the reasons."""
+    # In the order of the key here, not of the database's collation.
+    rows = sorted(offsets.list_not_followed(connection), key=_not_followed_key)
+    return listed(rows, page, _not_followed_key, asdict)
+
+
+@router.post("/offsets/reset", openapi_extra=needs(Action.MANAGE_TENANT))
+def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
+    """Set a group's offsets on a cluster, also further back; the other clusters follow."""
+    check(caller, Action.MANAGE_TENANT, body.stream, changes.no_stream(body.stream))
+    with write.services.reading() as connection:
+        wish = changes.wish(connection, body.cluster, body.stream, body.group, body.partition, body.to)
+    wanted = wished_offsets(wish)
+    named = {str(partition): offset for partition, offset in wanted.items()}
+    shown = {"cluster": body.cluster, "stream": body.stream, "group": body.group, "offsets": named}
+    shown["technical_group"] = wish.technical_group
+    change = changes.record_reset(wish, wanted)
+    first = write.rehearse_change(change)
+    if first is not None:
+        return first
+    if write.dry_run:
+        refuse_members(wish)
+        return respond(Answer(200, shown))
+    reset(write.services.engine, wish, wanted)
+
+    def answer(_: Connection, outcome: Outcome) -> Answer:
+        return Answer(200, shown)
+
+    return write.carry_out(change, answer)
+
+
+def _key(row: OffsetRow) -> str:
+    return place_in_words(row.place)
+
+
+def _place(cursor: str | int) -> Place:
+    found = place_of(str(cursor))
+    if found is None:
+        raise ValueInvalid("this cursor is of another list")
+    return found
+
+
+def _not_followed_key(row: NotFollowedRow) -> str:
+    return "\n".join((row.cluster, row.technical_group, row.topic))
+
+
+def _shown(row: OffsetRow) -> dict[str, Any]:
+    tenant, instance, environment, stream = row.stream.split("/")
+    place = {"tenant": tenant, "instance": instance, "environment": environment, "stream": stream}
+    return {**asdict(row), **place}

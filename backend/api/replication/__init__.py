@@ -1,0 +1,4 @@
+"""Replication of clusters.
+
+Of this layer's rooms it imports frame.
+"""

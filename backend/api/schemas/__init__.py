@@ -1,0 +1,4 @@
+"""Schemas and their distributor.
+
+Of this layer's rooms it imports frame.
+"""

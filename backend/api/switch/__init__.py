@@ -1,0 +1,4 @@
+"""Switches, their plans, and discovery.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,314 @@
+"""`/discovery`: where clients are sent, told at once when it changes, and what clients tell of themselves.
+
+Clients that know where they are sent go on without us; nothing of a record's way leads through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from backend.api.frame.access import Asking, needs
+from backend.api.frame.requests import DryRun, Paging, Reading, SharedServices, listed
+from backend.api.frame.services import Services
+from backend.domain.access.access import Action, Caller, refusal
+from backend.domain.base.errors import NotFound
+from backend.domain.switch import discovery as rule
+from backend.domain.switch.switch_facts import Place
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.queries.base import events
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.switch import discovery as queries
+from backend.queries.switch import discovery_clients as clients
+from backend.queries.switch.active_clusters import ActiveRow
+from backend.queries.switch.discovery import Sent, Snapshot
+from backend.queries.switch.discovery_clients import ClientRow, Report, Word
+from backend.queries.switch.switch_clients import margin_ms
+from backend.queries.tenants.tenants import find_environment
+from backend.queries.zones.zone_router import zone_servers
+from backend.settings import Settings
+
+router = APIRouter(prefix="/discovery", tags=["discovery"])
+
+LONGEST_WAIT_MS = 60_000
+_TIDY_SECONDS = 600.0
+# Also how late a waiting client notices that the process is to end.
+_LOOK_SECONDS = 1.0
+_NODES_SECONDS = 2.0
+"""As often as they report."""
+_MOST = 2**31 - 1
+Name = Annotated[str, Query(max_length=300)]
+_TEXT = r"^[^\x00-\x1f\x7f]+$"
+ClientId = Annotated[str | None, Query(max_length=300, pattern=_TEXT)]
+Zone = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Availability zone of the client.")]
+Generation = Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")]
+StillIn = Annotated[
+    int | None, Query(ge=0, le=_MOST, description="An earlier one where it works still, on its way.")
+]
+Phase = Annotated[Literal["active", "held", "closed"], Query(description="What the client does now.")]
+
+
+class Discovery:
+    """What one API process knows for all its clients: read once for each change, whoever waits for it."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._reading = asyncio.Lock()
+        self._last: Snapshot | None = None
+        self._tidied_at = time.monotonic()
+        self._zone_servers: Mapping[tuple[str, str], str] = {}
+        self._zone_servers_until = -math.inf
+        self._reading_nodes = asyncio.Lock()
+
+    async def at_least(self, position: int) -> Snapshot:
+        """The state at this position of the event log, or later."""
+        if self._last is None or self._last.position < position:
+            async with self._reading:
+                if self._last is None or self._last.position < position:
+                    self._last = await run_in_threadpool(self._read)
+        return self._last
+
+    async def zone_servers(self, zone: str | None) -> Mapping[str, str]:
+        """Where the zone router has clients of a zone begin, by cluster. What its nodes report is no event: it is
+        read again after a while."""
+        if zone is not None and time.monotonic() > self._zone_servers_until:
+            async with self._reading_nodes:  # who asks meanwhile gets what is read, and nothing older
+                if time.monotonic() > self._zone_servers_until:
+                    with contextlib.suppress(DatabaseUnavailable):
+                        self._zone_servers = await run_in_threadpool(self._read_nodes)
+                    self._zone_servers_until = time.monotonic() + _NODES_SECONDS
+        return {cluster: found for (cluster, at), found in self._zone_servers.items() if at == zone}
+
+    def _read_nodes(self) -> Mapping[tuple[str, str], str]:
+        with self._services.reading() as connection:
+            return zone_servers(connection)
+
+    def _read(self) -> Snapshot:
+        with self._services.reading() as connection:
+            return queries.read(connection, self._last)
+
+    def note(self, report: Report | None, received: float) -> tuple[int, Word | None]:
+        """Write down what a client told of itself: the position of the event log behind everything before, and
+        what is known of its word to hold. `received`: when, by this process's clock.
+
+        Raises DatabaseUnavailable where the database took so long that the client may have let go of its word.
+        """
+        word: Word | None = None
+        with self._services.engine.begin() as connection:
+            if report is not None:
+                word = clients.write(connection, report, self._services.config.discovery_hold_ms)
+                if 1000 * (time.monotonic() - received) > margin_ms(self._services.config):
+                    raise DatabaseUnavailable("the database took too long to note what the client said; ask again")
+            if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
+                self._tidied_at = time.monotonic()
+                clients.forget_silent(connection)
+            return events.head(connection).position, word
+
+    def end_word(self, report: Report, word: Word) -> None:
+        """A client may go on. Raises DatabaseUnavailable; then it is not told so."""
+        with self._services.engine.begin() as connection:
+            clients.end_word(connection, report, word)
+
+
+@router.get("", openapi_extra=needs(Action.READ_TENANT))
+async def discover(
+    request: Request,
+    services: SharedServices,
+    caller: Asking,
+    tenant: Name,
+    instance: Name,
+    environment: Name,
+    client_id: ClientId = None,
+    role: Annotated[Literal["producer", "consumer"] | None, Query(description="What the client does.")] = None,
+    zone: Zone = None,
+    generation: Generation = None,
+    still_in: StillIn = None,
+    phase: Phase = "active",
+    wait_ms: Annotated[
+        int, Query(ge=0, le=LONGEST_WAIT_MS, description="Wait for news as long; the client tells what it knows.")
+    ] = 0,
+    user_agent: Annotated[str | None, Header(include_in_schema=False)] = None,
+    if_none_match: Annotated[str | None, Header(description="ETag of the answer at hand.")] = None,
+) -> Response:
+    """Where clients of an environment are sent. With `wait_ms` it answers when that is another generation, or
+    another phase, than those sent; with `client_id` the client counts as seen, and what it tells is believed."""
+    # Who may only look does not count as a client: a switch waits for clients, and believes what they tell.
+    action = Action.READ_TENANT if client_id is None else Action.DECLARE_STREAMS
+    place = _place(caller, action, tenant, instance, environment)
+    report = None
+    if client_id is not None:
+        report = Report(
+            tenant=tenant,
+            instance=instance,
+            environment=environment,
+            client_id=client_id,
+            role=role or rule.ANY,
+            zone=zone,
+            generation=generation or 0,
+            still_in=still_in,
+            phase=phase,
+            software=None if user_agent is None else user_agent[:200],
+        )
+    shared: Discovery = request.app.state.discovery
+    received = time.monotonic()
+    # Whether there is such an environment comes before anything is written about it.
+    if (await shared.at_least(0)).sent(place, zone) is None:
+        position, _ = await run_in_threadpool(shared.note, None, received)
+        if (await shared.at_least(position)).sent(place, zone) is None:
+            raise _unknown(place)
+    if report is not None and await request.is_disconnected():
+        # Read late, by a process that had hung: the client has given up waiting, and may have let go of its hold.
+        return Response(status_code=408)
+    position, word = await run_in_threadpool(shared.note, report, received)
+    snapshot = await shared.at_least(position)
+    while True:
+        sent = snapshot.sent(place, zone)
+        if sent is None:
+            raise _unknown(place)
+        told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
+        left = received + wait_ms / 1000 - time.monotonic()
+        if left <= 0 or services.closing.is_set():
+            break
+        if rule.is_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
+            break
+        position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
+        snapshot = await shared.at_least(position)
+    if report is not None and word is not None and _ends_hold(told, sent.active, report):
+        # Before it hears that it may go on: from then on nobody may count on it.
+        await run_in_threadpool(shared.end_word, report, word)
+    base = str(services.config.url or request.base_url).rstrip("/")
+    shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
+    body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
+    return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
+
+
+def _place(caller: Caller, action: Action, tenant: str, instance: str, environment: str) -> Place:
+    refused = refusal(caller, action, tenant)
+    if refused is not None:
+        raise refused
+    return tenant, instance, environment
+
+
+def _unknown(place: Place) -> NotFound:
+    tenant, instance, environment = place
+    return NotFound(f"there is no environment {environment[:60]!r} of {instance[:60]!r} of tenant {tenant[:60]!r}")
+
+
+def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
+    return rule.ends_hold(told, active.generation, report.generation, report.phase)
+
+
+def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) -> bool:
+    """Whether a client that holds finds all that it has sent on the cluster that it is sent to."""
+    if report is None or word is None:
+        return False
+    return word.arrived_in == active.generation or rule.is_drained(
+        phase=report.phase,
+        generation=report.generation,
+        given_at=word.given_at,
+        left_generation=active.left_generation,
+        marked_at=active.marked_at,
+    )
+
+
+def _shown(sent: Sent, told: str, config: Settings, base: str, zone_servers: Mapping[str, str]) -> dict[str, Any]:
+    row, cluster = sent.active, sent.cluster
+    holds = told == rule.HOLD
+    return {
+        "tenant": row.tenant,
+        "instance": row.instance,
+        "environment": row.environment,
+        **_reached(cluster, zone_servers),
+        "registry": f"{base}/registries/{cluster.name}",
+        "generation": row.generation,
+        "phase": told,
+        "ttl_ms": config.discovery_ttl_ms,
+        "hold_ms": config.discovery_hold_ms,
+        "distributor_timeout_ms": config.distributor_timeout_ms,
+        "distributor_distance": sent.distance,
+        "mode": row.mode,
+        "switch": sent.switch.id if sent.switch and holds else row.switch,
+        "next": _reached(sent.next, zone_servers) if sent.next and holds else None,
+    }
+
+
+def _reached(cluster: ClusterRow, zone_servers: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "cluster": cluster.name,
+        "bootstrap_servers": cluster.bootstrap_servers
+        if _speaks_tls(cluster)
+        else zone_servers.get(cluster.name, cluster.bootstrap_servers),
+        "formats": {
+            "topic": cluster.topic_format,
+            "group": cluster.group_format,
+            "subject": cluster.subject_format,
+        },
+    }
+
+
+def _speaks_tls(cluster: ClusterRow) -> bool:
+    """Nodes of the zone router do not."""
+    return "SSL" in cluster.properties.get("security.protocol", "").upper()
+
+
+def _answer(body: dict[str, Any], if_none_match: str | None, *, may_be_kept: bool) -> Response:
+    """A client that reports with each question must ask: its answer may be kept, but not used unasked."""
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
+    fresh_seconds = body["ttl_ms"] // 1000
+    headers = {
+        "ETag": f'"{digest}"',
+        "Cache-Control": f"private, max-age={fresh_seconds}" if may_be_kept else "private, no-cache",
+        "Vary": "Authorization",
+    }
+    tags = [tag.strip() for tag in (if_none_match or "").split(",")]
+    if headers["ETag"] in tags or "*" in tags:
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(body, headers=headers)
+
+
+@router.get("/clients", openapi_extra=needs(Action.READ_TENANT))
+def list_clients(
+    connection: Reading, caller: Asking, page: Paging, tenant: Name, instance: Name, environment: Name
+) -> dict[str, Any]:
+    """Clients of an environment that were heard of within a day, with what they told last."""
+    place = _place(caller, Action.READ_TENANT, tenant, instance, environment)
+    find_environment(connection, *place)
+    rows = clients.list_clients(connection, [place])
+    return listed(rows, page, lambda row: row.client_id, _client)
+
+
+def _client(row: ClientRow) -> dict[str, Any]:
+    hidden = ("still_since", "given_at", "arrived_in")
+    told = {name: value for name, value in asdict(row).items() if name not in hidden}
+    return {**told, "arrived": row.arrived_in is not None, "role": row.role or None}
+
+
+@router.delete("/clients/{client_id:path}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
+def say_goodbye(
+    client_id: str,
+    services: SharedServices,
+    caller: Asking,
+    tenant: Name,
+    instance: Name,
+    environment: Name,
+    dry_run: DryRun = False,
+) -> Response:
+    """The client ends: no switch waits for it any more."""
+    place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)
+    with services.engine.connect() as connection:
+        if not clients.forget(connection, place, client_id):
+            raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!r}")
+        if not dry_run:
+            connection.commit()
+    return Response(status_code=204)

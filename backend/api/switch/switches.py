@@ -1,0 +1,228 @@
+"""`/switches`: starting a switch as its plan says, watching it, forcing it, taking it back, and reversing it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import Field
+from sqlalchemy import Connection
+
+from backend.api.frame.access import needs
+from backend.api.frame.requests import (
+    At,
+    Body,
+    Paging,
+    Reading,
+    SharedServices,
+    Write,
+    Writing,
+    listed,
+    respond,
+    shown_at,
+)
+from backend.api.frame.services import Services
+from backend.api.switch.switch_plans import SwitchWish
+from backend.changes import switch_start
+from backend.changes import switches as changes
+from backend.deciders import SWITCH
+from backend.dispatch import Answer, Directed, Outcome
+from backend.domain.access.access import Action
+from backend.domain.base.errors import FieldError, StateConflict, ValueInvalid
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, PLANNED
+from backend.domain.switch.switch_commands import OPERATOR, Abort, Force
+from backend.domain.switch.switch_facts import Wish, Without
+from backend.domain.switch.switch_report import PhaseTimes
+from backend.queries.switch import switch_progress
+from backend.queries.switch import switches as queries
+from backend.queries.switch.switch_clients import clients_of, heard_ms, missing
+from backend.queries.switch.switches import SwitchRow, find_switch
+from backend.switching import planning
+
+router = APIRouter(prefix="/switches", tags=["switches"])
+
+_LONGEST_DIGEST = 200
+
+
+class NewSwitch(SwitchWish):
+    """A switch, as it was planned."""
+
+    plan_digest: str | None = Field(
+        None, max_length=_LONGEST_DIGEST, description="Of POST /switches/plan; an emergency may leave it out."
+    )
+
+
+class Clients(Body):
+    """Clients that are not waited for."""
+
+    clients: list[str] | None = Field(
+        None, max_length=10_000, description="All that the switch waits for now, if left out."
+    )
+
+
+class Reason(Body):
+    """Why."""
+
+    reason: str | None = Field(None, max_length=1000)
+
+
+class Reversal(Body):
+    """The way back."""
+
+    plan_digest: str | None = Field(None, max_length=_LONGEST_DIGEST, description="Of a plan of the way back.")
+
+
+@router.get("", openapi_extra=needs(Action.READ_ESTATE))
+def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
+    """Every switch, the newest first."""
+    before = -page.after if isinstance(page.after, int) else None
+    rows = queries.list_switches(connection, at, before=before, most=page.limit + 1)
+    phases = queries.list_phases(connection, [row.id for row in rows], at)
+    return listed(rows, page, lambda row: -row.started, lambda row: shown(row, phases[row.id]))
+
+
+@router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def start_switch(body: NewSwitch, write: Writing) -> Response:
+    """Begin what was planned; the digest tells that it still is what would be done."""
+    return _start(write, body.wish(Without()), body.plan_digest, None)
+
+
+@router.get("/{switch}", openapi_extra=needs(Action.READ_ESTATE))
+def get_switch(switch: str, connection: Reading, services: SharedServices, at: At) -> Response:
+    """One switch, with what it waits for at the moment."""
+    row = find_switch(connection, switch, at)
+    phases = queries.list_phases(connection, [row.id], at)[row.id]
+    live = None if at is not None else _live(connection, services, row)
+    return shown_at(row.version, {**shown(row, phases), "now": live})
+
+
+@router.post("/{switch}/abort", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Response:
+    """Take a switch back before the move: clients go on where they were."""
+    abort = Abort(by=OPERATOR, reason=None if body is None else body.reason)
+
+    def build(connection: Connection) -> list[Directed]:
+        write.match(find_switch(connection, switch).version)
+        # Its targets go back in the same transaction.
+        return changes.taking_back(connection, switch, abort, write.metadata)
+
+    return write.run_together(build, lambda connection: _accepted(connection, switch))
+
+
+@router.post("/{switch}/force", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Response:
+    """Do not wait for clients that do not answer. They are named in the report: what they still do on the cluster
+    that is left is the operator's risk."""
+
+    def build(connection: Connection) -> Force:
+        row = find_switch(connection, switch)
+        write.match(row.version)
+        clients = clients_of(connection, row, write.services.config)
+        if body is None or body.clients is None:
+            return Force(clients=tuple(missing(row, clients, write.services.config)))
+        if row.is_moving:
+            _check_known(body.clients, {each.client_id for each in clients})
+        return Force(clients=tuple(body.clients))
+
+    return write.run(SWITCH, changes.event_stream(switch), build, _answer(switch))
+
+
+def _check_known(named: Sequence[str], known: Collection[str]) -> None:
+    """A name with a slip would be forced, and whoever was meant be waited for."""
+    errors = [
+        FieldError(f"/clients/{number}", f"discovery knows no client {name[:60]!r} that this switch moves")
+        for number, name in enumerate(named)
+        if name not in known
+    ]
+    if errors:
+        detail = f"{errors[0].detail}; nobody was forced: now.waiting_for of GET /switches names who is waited for"
+        raise ValueInvalid(detail, tuple(errors[:100]))
+
+
+@router.post("/{switch}/reverse", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
+def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) -> Response:
+    """Lead the clients of a switch back, as another switch; nothing has to be rebuilt for it."""
+    with write.services.reading() as connection:
+        row = find_switch(connection, switch)
+    write.match(row.version)
+    if row.state in BEFORE_MOVE:
+        raise StateConflict(
+            f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back"
+        )
+    return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
+
+
+def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | None) -> Response:
+    if write.idempotency is not None:
+        first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
+        if first is not None:
+            return respond(first)
+    if digest is None and wish.mode == PLANNED and reverses is None:
+        why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
+        raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
+    # In an emergency nobody waits for a cluster that may not answer.
+    asks = wish.mode == PLANNED
+    plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
+    switch_start.check(plan, digest)
+    switch = uuid.uuid4().hex[:12]
+    return write.carry_out(switch_start.starting(plan, switch, heard_ms(write.services.config)), _answer(switch))
+
+
+def _answer(switch: str) -> Callable[[Connection, Outcome], Answer]:
+    return lambda connection, _: _accepted(connection, switch)
+
+
+def _accepted(connection: Connection, switch: str) -> Answer:
+    row = find_switch(connection, switch)
+    phases = queries.list_phases(connection, [switch])[switch]
+    return Answer(202, shown(row, phases), {"Location": f"/api/v1/switches/{switch}"})
+
+
+def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
+    """A switch as answers show it."""
+    return {
+        "id": row.id,
+        "from": row.source,
+        "to": row.target,
+        "mode": row.mode,
+        "state": str(row.state),
+        "generation": row.generation,
+        "drain": row.drain,
+        "environments": [asdict(moving) for moving in row.moves],
+        "retargets": [asdict(each) for each in row.retargets],
+        "phases": [phase.told() for phase in phases],
+        "plan_digest": row.plan_digest,
+        "reverses": row.reverses,
+        "forced": list(row.forced),
+        "reason": row.reason,
+        "report": row.report,
+        "stranded_arrived": row.arrived,
+    }
+
+
+def _live(connection: Connection, services: Services, row: SwitchRow) -> dict[str, Any] | None:
+    """What is so at this moment: clients that are waited for, and what the runner has told last."""
+    if not row.is_moving:
+        return switch_progress.read(connection, row.id) if row.report is None else None
+    clients = clients_of(connection, row, services.config)
+    waiting = set(missing(row, clients, services.config))
+    told = switch_progress.read(connection, row.id) or {}
+    return {
+        **told,
+        "clients": len(clients),
+        "waiting_for": [
+            {
+                "client_id": each.client_id,
+                "environment": "/".join(each.place),
+                "role": each.role or None,
+                "phase": each.phase,
+                "silent_ms": each.silent_ms,
+            }
+            for each in clients
+            if each.client_id in waiting
+        ],
+    }

@@ -1,0 +1,4 @@
+"""Tenants, streams and applications.
+
+Of this layer's rooms it imports frame.
+"""

@@ -1,0 +1,4 @@
+"""The tree and its distributors.
+
+Of this layer's rooms it imports frame.
+"""

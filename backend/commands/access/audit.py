@@ -1,0 +1,88 @@
+"""`treeline audit`: who did what, when, from where and by what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from backend.commands.shell.output import Form, FormOption, JsonOption, show
+from backend.commands.shell.rest import answer, rest_client
+
+COLUMNS = ("time", "kind", "actor", "tenant", "means", "address", "position", "stream", "reason")
+PAGE = 500
+
+Actor = Annotated[str | None, typer.Option(help="Only what this user did.")]
+Kind = Annotated[
+    str | None, typer.Option(help="Only events of this name, or LoginRefused …; Logins for all logins.")
+]
+Tenant = Annotated[str | None, typer.Option(help="Only what was done in this tenant.")]
+Since = Annotated[str | None, typer.Option(help="From this time on (ISO 8601, UTC without a zone).")]
+Until = Annotated[str | None, typer.Option(help="Before this time.")]
+Workers = Annotated[bool, typer.Option("--workers", help="Also what workers did by themselves.")]
+
+audit_app = typer.Typer(help="Who did what, when, from where and by what.", invoke_without_command=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Mount the commands on the program."""
+    app.add_typer(audit_app, name="audit")
+
+
+@audit_app.callback()
+def audit(
+    context: typer.Context,
+    actor: Actor = None,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    since: Since = None,
+    until: Until = None,
+    workers: Workers = False,
+    limit: Annotated[int, typer.Option(min=1, help="Most items to list.")] = 100,
+    output: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """List changes, logins and refused logins, the newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    asked = _asked(actor, kind, tenant, since, until, workers)
+    items: list[dict[str, Any]] = []
+    with rest_client() as client:
+        cursor: dict[str, str] = {}
+        while len(items) < limit:
+            params = {**asked, **cursor, "limit": str(min(limit - len(items), PAGE))}
+            page = answer(client.get("/audit", params=params))
+            items += page["items"]
+            if page["next_cursor"] is None:
+                break
+            cursor = {"cursor": page["next_cursor"]}
+    rows = [{**item, "time": item["time"][:19]} for item in items]
+    show(items, Form.JSON if as_json else output, COLUMNS, rows)
+
+
+@audit_app.command()
+def export(
+    actor: Actor = None,
+    kind: Kind = None,
+    tenant: Tenant = None,
+    since: Since = None,
+    until: Until = None,
+    workers: Workers = False,
+    form: Annotated[str, typer.Option(help="csv, or jsonl: a JSON object a line.")] = "jsonl",
+) -> None:
+    """Write all of it to standard output."""
+    params = {**_asked(actor, kind, tenant, since, until, workers), "form": form}
+    with rest_client() as client, client.stream("GET", "/audit/export", params=params) as response:
+        if not response.is_success:
+            response.read()
+            answer(response)
+        for piece in response.iter_text():
+            typer.echo(piece, nl=False)
+
+
+def _asked(
+    actor: str | None, kind: str | None, tenant: str | None, since: str | None, until: str | None, workers: bool
+) -> dict[str, str]:
+    given = {"actor": actor, "kind": kind, "tenant": tenant, "since": since, "until": until}
+    found = {name: value for name, value in given.items() if value is not None}
+    return {**found, **({"workers": "true"} if workers else {})}

@@ -1,0 +1,206 @@
+"""`treeline user`, `token`, `member` and `whoami`: who may do what. Users are made by `treeline apply`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.shell.completion import tenants_beginning, users_beginning
+from backend.commands.shell.dry_run import DryRun, preview, say, say_if_dry
+from backend.commands.shell.exit_codes import Code
+from backend.commands.shell.output import Form, FormOption, JsonOption, Shown, listed, show
+from backend.commands.shell.rest import answer, done, fail, pages, rest_client
+from backend.commands.shell.watch import WatchCommand, WatchOption, present, present_list
+from backend.domain.access.access import ADMIN_NAME
+
+if TYPE_CHECKING:
+    import httpx2
+
+TOKEN_COLUMNS = ("name", "issued_at", "expires_at")
+MEMBER_COLUMNS = ("user", "membership", "disabled")
+
+user = typer.Typer(no_args_is_help=True, help="What `get`, `apply` and `diff` do not do with users.")
+token = typer.Typer(no_args_is_help=True, help="Tokens of users, for programs.")
+member = typer.Typer(no_args_is_help=True, help="Who belongs to a tenant.")
+
+User = Annotated[str, typer.Argument(help="Its name.", autocompletion=users_beginning)]
+Whose = Annotated[str, typer.Option("--user", help="Whose; left out: one's own.", autocompletion=users_beginning)]
+TokenName = Annotated[str, typer.Argument(help="The token's name.")]
+Tenant = Annotated[str, typer.Argument(help="The tenant.", autocompletion=tenants_beginning)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(user, name="user")
+    app.add_typer(token, name="token")
+    app.add_typer(member, name="member")
+    app.command()(whoami)
+
+
+def whoami(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """Show who one is to the control plane, and what one may do."""
+    with rest_client() as client:
+        me = answer(client.get("/me"))
+    show(me, Form.JSON if as_json else form, ("name", "role", "tenants", "token"), [me])
+
+
+@user.command()
+def disable(name: User, dry_run: DryRun = False) -> None:
+    """Let a user do nothing any more, by no token and no password."""
+    _set_disabled(name, True, dry_run)
+
+
+@user.command()
+def enable(name: User, dry_run: DryRun = False) -> None:
+    """Let a disabled user do again what it may."""
+    _set_disabled(name, False, dry_run)
+
+
+@user.command()
+def password(name: User, dry_run: DryRun = False) -> None:
+    """Set a user's password for the console; its sessions are over.
+
+    It is asked for, or taken from stdin, or from TREELINE_NEW_PASSWORD: as an option others could see it in the
+    list of processes, and it would stand in the shell's history.
+    """
+    new = _new_password()
+    with rest_client() as client:
+        done(client.put(f"{_user(name)}/password", json={"password": new}, params=preview(dry_run)))
+    say(f"{name} has a new password.", dry_run)
+
+
+@user.command()
+def link(
+    name: User,
+    subject: Annotated[str, typer.Argument(help="What the provider calls it for good (`sub`).")],
+    dry_run: DryRun = False,
+) -> None:
+    """Let who the OpenID provider knows by a subject log in as a user."""
+    with rest_client() as client:
+        done(client.put(_identity(name), json={"subject": subject}, params=preview(dry_run)))
+    say(f"{name} logs in by the provider.", dry_run)
+
+
+@user.command()
+def unlink(name: User, dry_run: DryRun = False) -> None:
+    """Let nobody log in as a user by the OpenID provider any more; who did so is logged out."""
+    with rest_client() as client:
+        done(client.delete(_identity(name), params=preview(dry_run)))
+    say(f"{name} no longer logs in by the provider.", dry_run)
+
+
+@token.command("list", cls=WatchCommand)
+def list_tokens(
+    whose: Whose = "", every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
+    """List a user's tokens."""
+
+    def look(client: httpx2.Client) -> Shown:
+        items = pages(client, _tokens(client, whose), {})
+        return Shown(answer=listed(items), columns=TOKEN_COLUMNS, rows=items)
+
+    present(look, Form.JSON if as_json else form, every)
+
+
+@token.command()
+def issue(
+    name: TokenName,
+    whose: Whose = "",
+    days: Annotated[int | None, typer.Option(min=1, help="How long it lasts; left out: until revoked.")] = None,
+    dry_run: DryRun = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a user a token and print it, this once. For oneself: on the console's Account page."""
+    with rest_client() as client:
+        body = {"name": name, "expires_in_days": days}
+        issued = answer(client.post(_tokens(client, whose), json=body, params=preview(dry_run)))
+    form = Form.JSON if as_json else form
+    if dry_run:
+        show(issued, form, TOKEN_COLUMNS, [issued])
+        say_if_dry(dry_run)
+    elif form is Form.TABLE:
+        typer.echo(issued["secret"])
+        typer.echo("This is the token; it is not shown again.", err=True)
+    else:
+        show(issued, form, (), [])
+
+
+@token.command()
+def revoke(name: TokenName, whose: Whose = "", dry_run: DryRun = False) -> None:
+    """Take a token away; it opens nothing from then on."""
+    with rest_client() as client:
+        done(client.delete(f"{_tokens(client, whose)}/{quote(name, safe='')}", params=preview(dry_run)))
+    say(f"Token {name} revoked.", dry_run)
+
+
+@member.command("list", cls=WatchCommand)
+def list_members(
+    tenant: Tenant, every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
+    """List who belongs to a tenant."""
+    present_list(_members(tenant), MEMBER_COLUMNS, Form.JSON if as_json else form, every)
+
+
+@member.command("set")
+def set_member(
+    tenant: Tenant,
+    name: User,
+    membership: Annotated[str, typer.Argument(help="member or owner.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Let a user belong to a tenant, or belong otherwise than before."""
+    with rest_client() as client:
+        path = f"{_members(tenant)}/{quote(name, safe='')}"
+        done(client.put(path, json={"membership": membership}, params=preview(dry_run)))
+    say(f"{name} is {membership} of {tenant}.", dry_run)
+
+
+@member.command()
+def remove(tenant: Tenant, name: User, dry_run: DryRun = False) -> None:
+    """Take a user out of a tenant."""
+    with rest_client() as client:
+        done(client.delete(f"{_members(tenant)}/{quote(name, safe='')}", params=preview(dry_run)))
+    say(f"{name} no longer belongs to {tenant}.", dry_run)
+
+
+def _new_password() -> str:
+    new = os.environ.get("TREELINE_NEW_PASSWORD", "")
+    if not new and sys.stdin.isatty():
+        new = typer.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
+    elif not new:
+        new = sys.stdin.readline().rstrip("\r\n")
+    if not new:
+        fail("There is no password on stdin, and none in TREELINE_NEW_PASSWORD.", Code.BAD_INPUT)
+    return new
+
+
+def _set_disabled(name: str, disabled: bool, dry_run: bool) -> None:
+    with rest_client() as client:
+        done(client.patch(_user(name), json={"disabled": disabled}, params=preview(dry_run)))
+    say(f"{name} is {'disabled' if disabled else 'enabled'}.", dry_run)
+
+
+def _identity(name: str) -> str:
+    return f"{_user(name)}/identity"
+
+
+def _user(name: str) -> str:
+    return f"/users/{quote(name, safe='')}"
+
+
+def _tokens(client: httpx2.Client, whose: str) -> str:
+    whose = whose or answer(client.get("/me"))["name"]
+    if whose == ADMIN_NAME:
+        fail(
+            f"{ADMIN_NAME} is who comes with the token of the settings, and has no other: name a user with --user."
+        )
+    return f"{_user(whose)}/tokens"
+
+
+def _members(tenant: str) -> str:
+    return f"/tenants/{quote(tenant, safe='')}/members"

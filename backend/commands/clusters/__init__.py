@@ -1,0 +1,4 @@
+"""`treeline adopt`.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,4 @@
+"""`treeline events` and `undo`.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,42 @@
+"""`treeline undo`: take back what one event changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from backend.commands.history.events import DIFFERENCE_COLUMNS, difference_rows
+from backend.commands.shell.dry_run import preview
+from backend.commands.shell.output import Form, FormOption, JsonOption, show
+from backend.commands.shell.rest import answer, rest_client
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(undo)
+
+
+def undo(
+    position: Annotated[int, typer.Argument(min=1, help="The event's position.")],
+    confirm: Annotated[
+        str | None, typer.Option(help="The name in full, where what is undone removes records or access.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be different, change nothing.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Take back what one event changed, by a command of its own: nothing is taken out of the event log.
+
+    Exit 1: there is no such event. Exit 2: no command takes such an event back. Exit 3: what it changed was
+    changed since, or a confirmation is missing.
+    """
+    body = {} if confirm is None else {"confirm": confirm}
+    with rest_client() as client:
+        found: dict[str, Any] = answer(client.post(f"/events/{position}/undo", json=body, params=preview(dry_run)))
+    rows = [row for item in found["changes"] for row in difference_rows(item)]
+    show(found, Form.JSON if as_json else form, DIFFERENCE_COLUMNS, rows)
+    for note in found["notes"]:
+        typer.echo(note, err=True)

@@ -1,0 +1,4 @@
+"""`treeline drill`.
+
+Of this layer's rooms it imports shell.
+"""

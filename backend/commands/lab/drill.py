@@ -1,0 +1,151 @@
+"""`treeline drill replication`: the replication lab on this machine, or a live cluster's replicas as its
+beginning.
+
+Exit codes: 0 played, whatever it came to; 2 bad input.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from backend.commands.lab.drill_search import search
+from backend.commands.shell.completion import clusters_beginning
+from backend.commands.shell.output import Form, FormOption, JsonOption, show
+from backend.commands.shell.rest import answer, fail, rest_client
+
+if TYPE_CHECKING:
+    from backend.replication_lab.drills import Drill
+
+_SCENARIOS = ("name", "faithful", "fixed", "document")
+_WHAT_IF = ("what", "count", "examples", "meaning")
+
+drill = typer.Typer(no_args_is_help=True, help="See failures before they happen.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `treeline drill`."""
+    drill.command("replication")(replication)
+    drill.command("broker")(broker_dies)
+    drill.command("search")(search)
+    app.add_typer(drill, name="drill")
+
+
+def replication(
+    list_: Annotated[bool, typer.Option("--list", help="Name the scenarios, and what each mode gives.")] = False,
+    scenario: Annotated[str | None, typer.Option(help="Play this one.")] = None,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(help="Play faults of your own: YAML or JSON; - is stdin (docs/replication-lab.md)."),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="faithful (the documents), fixed (all mends), kip-101 or kip-279 (some of them). If it is not "
+            "given: faithful for a scenario, fixed for a schedule.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    frames: Annotated[
+        bool, typer.Option("--frames", help="With all brokers after each step, in JSON or YAML.")
+    ] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a failure of the replication protocol step by step, and say which invariant it violates."""
+    from backend.replication_lab.configuration import ImpossibleDrill
+    from backend.replication_lab.drills import drill as play
+    from backend.replication_lab.drills import drill_schedule
+    from backend.replication_lab.rules import FAITHFUL, FIXED
+
+    wanted = Form.JSON if as_json else form
+    if sum((list_, scenario is not None, schedule is not None)) != 1:
+        fail("Give one of --list, --scenario NAME and --schedule FILE.", 2)
+    if list_:
+        _list(wanted)
+        return
+    try:
+        if scenario is not None:
+            played = play(scenario, FAITHFUL.mode if mode is None else mode, seed, with_frames=frames)
+        else:
+            played = drill_schedule(
+                _read(schedule), FIXED.mode if mode is None else mode, seed, with_frames=frames
+            )
+    except ImpossibleDrill as impossible:
+        fail(str(impossible), 2)
+    if wanted is Form.TABLE:
+        _tell(played)
+    else:
+        show(played.told(), wanted, (), ())
+
+
+def _list(form: Form) -> None:
+    from backend.replication_lab.drills import listed
+    from backend.replication_lab.scenarios import SCENARIOS
+
+    found = [listed(each) for each in SCENARIOS.values()]
+    show(found, form, _SCENARIOS, [{**each, **each["expected"]} for each in found])
+
+
+def _read(path: Path | None) -> Any:
+    from backend.yaml_files import YamlInvalid, load_yaml
+
+    try:
+        text = sys.stdin.read() if str(path) == "-" else Path(str(path)).read_text(encoding="utf-8")
+        return load_yaml(text)
+    except (OSError, UnicodeDecodeError) as unreadable:
+        fail(f"{path} cannot be read: {unreadable}", 2)
+    except YamlInvalid as wrong:
+        fail(f"{path}: {wrong}", 2)
+
+
+def _tell(played: Drill) -> None:
+    """A run as sentences."""
+    from backend.replication_lab.drills import UNEXPLAINED_WAIT
+
+    typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
+    if played.begins_after:
+        typer.echo(f"The story begins after {played.begins_after:,} of them, when nothing was wrong.")
+    for moment in played.moments:
+        typer.echo(f"{moment.step:>6}  {moment.text}")
+    if played.violated is None:
+        typer.echo(f"{played.verdict}.")
+    else:
+        typer.echo(f"Violated at step {played.moments[-1].step}: {played.verdict}.")
+        typer.echo(f"{played.what[:1].upper()}{played.what[1:]}.")
+        if not played.is_fewest:
+            typer.echo("The story is not shrunk to its fewest steps: that would take too long.")
+        if not played.waits_have_reasons:
+            typer.echo(f"{UNEXPLAINED_WAIT}.")
+    if played.expected_losses:
+        lost = ", ".join(played.expected_losses)
+        typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")
+    if played.acknowledged_losses:
+        gone = ", ".join(played.acknowledged_losses)
+        typer.echo(f"Acknowledged, and gone in the end: {gone}.")
+    if played.longest_gap_ms is not None:
+        typer.echo(f"Longest time without an acknowledgement: {played.longest_gap_ms:,} ms (simulated)")
+
+
+def broker_dies(
+    cluster: Annotated[
+        str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
+    ],
+    broker: Annotated[int, typer.Argument(help="The id of one of its brokers.")],
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would be lost if a broker of a cluster died now, from its leaders and replicas in sync at this
+    moment.
+    """
+    path = f"/clusters/{quote(cluster, safe='')}/replication/what-if"
+    with rest_client() as client:
+        found = answer(client.get(path, params={"broker": broker}))
+    for sentence in (found["sentence"], *found["assumed"]):
+        typer.echo(sentence, err=True)
+    show(found, Form.JSON if as_json else form, _WHAT_IF, found["outcomes"])

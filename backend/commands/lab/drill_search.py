@@ -1,0 +1,90 @@
+"""`treeline drill search`: every order of steps of a small configuration, to the shortest story that violates
+anything.
+
+Exit codes: 0 searched, whatever was found; 2 bad input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from backend.commands.shell.output import Form, FormOption, JsonOption, show
+from backend.commands.shell.rest import fail
+
+DEEPEST = 60
+MOST_REPLICAS = 4
+
+
+def search(
+    mode: Annotated[str, typer.Option(help="fixed, faithful, kip-101 or kip-279.")] = "fixed",
+    replicas: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="Brokers, each with a replica.")] = 2,
+    min_isr: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="acks=all is refused below it.")] = 1,
+    depth: Annotated[int, typer.Option(min=1, max=DEEPEST, help="Steps of the longest stories.")] = 8,
+    records: Annotated[int, typer.Option(min=0, max=3, help="That a producer sends; two are there already.")] = 1,
+    attempts: Annotated[int, typer.Option(min=1, max=3, help="At sending each of them.")] = 2,
+    crashes: Annotated[int, typer.Option(min=0, max=3, help="In one story.")] = 1,
+    power_losses: Annotated[int, typer.Option(min=0, max=3, help="Crashes that lose what was not flushed.")] = 0,
+    expiries: Annotated[
+        int, typer.Option(min=0, max=3, help="Sessions that end although their brokers live.")
+    ] = 1,
+    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Flushes are steps of their own.")] = False,
+    form: FormOption = Form.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Try every order in which steps and faults can come, breadth first; the states of each depth are told on
+    the way.
+
+    Three replicas to depth 10 take some minutes and gigabytes.
+    """
+    from backend.replication_lab.beginnings import established
+    from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+    from backend.replication_lab.rules import MODES
+    from backend.replication_lab.search import Bounds
+    from backend.replication_lab.search import search as look_everywhere
+    from backend.replication_lab.story import moments
+
+    if mode not in MODES:
+        fail(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.", 2)
+    try:
+        configuration = Configuration(
+            brokers=replicas,
+            replication_factor=replicas,
+            min_isr=min_isr,
+            producers=min(records, 1),
+            records=records,
+        )
+        start = established(configuration, MODES[mode], records=2, direct=True, prompt=True)
+    except ImpossibleDrill as impossible:
+        fail(str(impossible), 2)
+    bounds = Bounds(
+        crashes=crashes, power_losses=power_losses, expiries=expiries, attempts=attempts, checkpoints=checkpoints
+    )
+    found = look_everywhere(start, bounds, depth, told=_progress)
+    story = [each.text for each in moments(start, found.story)] if found.story else []
+    told: dict[str, Any] = {
+        "mode": mode,
+        "bounds": asdict(bounds),
+        "depth": found.depth,
+        "states": found.states,
+        "steps": found.steps,
+        "states_by_depth": list(found.by_depth),
+        "is_whole": found.is_whole,
+        "violated": found.violated and found.violated.value,
+        "what": found.what or None,
+        "story": story,
+    }
+    rows = [{"depth": at, "new_states": number} for at, number in enumerate(found.by_depth)]
+    show(told, Form.JSON if as_json else form, ("depth", "new_states"), rows)
+    if not as_json and form is Form.TABLE:
+        for number, text in enumerate(story):
+            typer.echo(f"{number:>4}  {text}")
+        whole = "; there are no longer stories" if found.is_whole else ""
+        verdict = f"{found.violated} violated: {found.what}" if found.violated else f"every invariant holds{whole}"
+        typer.echo(f"{found.states:,} states, {found.steps:,} steps, to depth {found.depth}: {verdict}.")
+
+
+def _progress(depth: int, states: int, steps: int) -> None:
+    typer.echo(f"depth {depth}: {states:,} states, {steps:,} steps", err=True)

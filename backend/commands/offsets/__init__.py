@@ -1,0 +1,4 @@
+"""`treeline offsets`.
+
+Of this layer's rooms it imports shell.
+"""

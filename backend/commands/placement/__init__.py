@@ -1,0 +1,4 @@
+"""`treeline placement`.
+
+Of this layer's rooms it imports distribution and shell.
+"""

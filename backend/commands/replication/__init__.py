@@ -1,0 +1,4 @@
+"""`treeline replication`.
+
+Of this layer's rooms it imports shell.
+"""

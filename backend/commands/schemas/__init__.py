@@ -1,0 +1,4 @@
+"""`treeline schemas`.
+
+Of this layer's rooms it imports shell.
+"""

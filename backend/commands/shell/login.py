@@ -1,0 +1,24 @@
+"""`treeline login-link`: a way into the console."""
+
+from __future__ import annotations
+
+import typer
+
+from backend.commands.shell.output import Form, FormOption, JsonOption, show
+from backend.commands.shell.rest import answer, rest_client
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("login-link")(login_link)
+
+
+def login_link(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+    """Print a link to the console that works once."""
+    with rest_client() as client:
+        found = answer(client.post("/login-links"))
+    form = Form.JSON if as_json else form
+    if form is Form.TABLE:
+        typer.echo(found["url"])  # alone, as it is copied
+    else:
+        show(found, form, (), [])

@@ -1,0 +1,4 @@
+"""`treeline switch` and `discovery`.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,4 @@
+"""Commands for applications.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,4 @@
+"""`treeline webhooks`.
+
+Of this layer's rooms it imports shell.
+"""

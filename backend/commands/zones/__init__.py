@@ -1,0 +1,4 @@
+"""`treeline zones`.
+
+Of this layer's rooms it imports shell.
+"""

@@ -1,0 +1,216 @@
+"""From the desired state to the plan of each unit: which endpoints, which rule, which streams and partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from backend.domain.distribution import assignment, leaf_routes
+from backend.domain.distribution.assignment import Unit
+from backend.domain.records.births import Births, births_of
+from backend.domain.records.log_prefix import Hole
+from backend.domain.records.partition_edge import EdgeRule
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DEFAULTS, DistributorSettings
+from backend.domain.tree.tree_shape import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A cluster as a distributor reaches it; properties hold references, never secrets."""
+
+    name: str
+    number: int
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(hash=False)
+    kafka_cluster_id: str | None = None
+    """Id that the cluster must answer with; None while it has never answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOnEdge:
+    """One stream on one unit: where it is read and written, and the partitions of the unit's bucket."""
+
+    stream: str
+    source_topic: str
+    target_topic: str
+    partitions: tuple[int, ...]
+    births: Mapping[int, Births]
+    """Of the source's topic, per partition."""
+    target_incarnation: int
+    source_topic_id: str | None
+    target_topic_id: str | None
+    """What Kafka must call the topics; None: not known, and not checked."""
+    rerooted: Mapping[int, Mapping[int, int]]
+    """Partition -> (origin that left the tree -> flags on its copies), where this edge carries such records."""
+    holes: Mapping[int, frozenset[Hole]]
+    """Partition -> records that were set aside on some leaf."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgePlan:
+    """All that one unit needs to run."""
+
+    unit: Unit
+    source: Endpoint
+    target: Endpoint
+    rule: EdgeRule
+    routes: Mapping[int, int]
+    """Origin's cluster number -> flags on the copy, for the origins whose route has this edge."""
+    routes_version: int
+    """Version of the routes into the target; a session may only be opened while the target has entered it."""
+    buckets: int
+    """Units that each distributor is cut into; a session may only be opened while the target has entered it with
+    so many."""
+    inbound_groups: tuple[str, ...]
+    """Position groups of every unit that may copy this bucket to the target, now or before."""
+    streams: tuple[StreamOnEdge, ...]
+    paused: bool = False
+    bytes_per_second: float | None = None
+    """This unit's share of the distributor's limit; None is no limit."""
+    compression: str = "none"
+
+    def same_session(self, other: EdgePlan) -> bool:
+        """Whether a running session can go on under the other plan, at most with other streams, paused or not, and
+        with another limit."""
+        changeable: dict[str, Any] = {"streams": (), "paused": False, "bytes_per_second": None}
+        return replace(self, **changeable) == replace(other, **changeable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicLife:
+    """What became of one stream's topic on one cluster."""
+
+    incarnation: int
+    topic_id: str | None = None
+    tails: Mapping[int, Births] = field(default_factory=dict)
+    """Births of the partitions that lost a tail."""
+
+    def births(self, partition: int) -> Births:
+        """Incarnations of the records born in a partition."""
+        return births_of(self.tails, partition, self.incarnation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedStream:
+    """A stream as far as distribution needs it; `topics` only has clusters where the topic exists."""
+
+    stream: str
+    partitions: int
+    technical_names: Mapping[str, str]
+    topics: Mapping[str, TopicLife]
+    roots: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    """Partition -> (number of an origin that left the tree -> leaf that its records go on from)."""
+    holes: Mapping[int, frozenset[Hole]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafInbound:
+    """What may copy to a leaf."""
+
+    version: int
+    """Of the routes into it."""
+    ever: frozenset[tuple[str, int]]
+    """Every (cluster, level) that was ever allowed to copy to it."""
+    buckets_ever: frozenset[int] = frozenset()
+    """Numbers of units that distributors were ever cut into there."""
+
+    def groups(self, bucket: int, buckets: int) -> tuple[str, ...]:
+        """Position groups of all units that may ever have copied a bucket's partitions to the leaf."""
+        copied_by = (bucket,) if self.buckets_ever <= {buckets} else range(max(buckets, *self.buckets_ever))
+        return tuple(
+            Unit(cluster, level, each).kafka_name for cluster, level in sorted(self.ever) for each in copied_by
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderNames:
+    """Names of our headers, and whether origins are written."""
+
+    flags: str
+    origin: str
+    write_origin: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desired:
+    """What the log says of distribution, as far as plans depend on it."""
+
+    root: Node
+    targets: Mapping[tuple[str, int], str]
+    endpoints: Mapping[str, Endpoint]
+    leaves: Mapping[str, LeafInbound]
+    known_origins: frozenset[int]
+    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    streams: Sequence[DistributedStream]
+    buckets: int
+    headers: HeaderNames
+    settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
+    """Of the distributors whose settings were ever changed."""
+
+
+def plans(desired: Desired) -> dict[Unit, EdgePlan]:
+    """The plan of every unit of the tree."""
+    entering = leaf_routes.inbound(desired.root, desired.targets)
+    found: dict[Unit, EdgePlan] = {}
+    for unit in assignment.units(desired.targets, desired.buckets):
+        key = (unit.cluster, unit.level)
+        source, target = desired.endpoints[unit.cluster], desired.endpoints[desired.targets[key]]
+        leaf = desired.leaves[target.name]
+        chosen = desired.settings.get(key, DEFAULTS)
+        carried = {desired.endpoints[name].number: flags for name, flags in entering[target.name][key].items()}
+        found[unit] = EdgePlan(
+            unit=unit,
+            source=source,
+            target=target,
+            rule=EdgeRule(
+                source_number=source.number,
+                level=unit.level,
+                known_origins=desired.known_origins,
+                flags_header=desired.headers.flags,
+                origin_header=desired.headers.origin,
+                write_origin=desired.headers.write_origin,
+            ),
+            routes=carried,
+            routes_version=leaf.version,
+            buckets=desired.buckets,
+            inbound_groups=leaf.groups(unit.bucket, desired.buckets),
+            streams=tuple(_on_edge(desired, unit, target.name, carried)),
+            paused=chosen.paused,
+            bytes_per_second=chosen.bytes_per_second and chosen.bytes_per_second / desired.buckets,
+            compression=chosen.compression,
+        )
+    return found
+
+
+def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, int]) -> Iterable[StreamOnEdge]:
+    source = unit.cluster
+    present = {desired.endpoints[name].number for name in tree_shape.leaves(desired.root)}
+    for row in desired.streams:
+        if source not in row.topics or target not in row.topics:
+            continue
+        partitions = tuple(
+            p for p in range(row.partitions) if assignment.bucket(row.stream, p, desired.buckets) == unit.bucket
+        )
+        if not partitions:
+            continue
+        rerooted: dict[int, dict[int, int]] = {}
+        for partition, placed in row.roots.items():
+            for number, leaf in placed.items():
+                flags = carried.get(desired.endpoints[leaf].number)
+                # One that is a leaf again takes its own route.
+                if flags is not None and number not in present:
+                    rerooted.setdefault(partition, {})[number] = flags
+        yield StreamOnEdge(
+            stream=row.stream,
+            source_topic=row.technical_names[source],
+            target_topic=row.technical_names[target],
+            partitions=partitions,
+            births={partition: row.topics[source].births(partition) for partition in partitions},
+            target_incarnation=row.topics[target].incarnation,
+            source_topic_id=row.topics[source].topic_id,
+            target_topic_id=row.topics[target].topic_id,
+            rerooted={partition: rerooted[partition] for partition in partitions if partition in rerooted},
+            holes={partition: row.holes[partition] for partition in partitions if partition in row.holes},
+        )

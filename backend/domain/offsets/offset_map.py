@@ -1,0 +1,225 @@
+"""The map that carries progress of groups through the tree: records of `_treeline.offset-timestamps`.
+
+Key: whose progress, and on which cluster it was made. Value: where that is in time, and of which records (the
+origin vector), with what orders two commits of a group. The topic is compacted; its records are distributed like
+all others, with copy flags. Source: contract, "Kafka"; design, "Offsets", 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from backend.domain.names.names import group_name_problem, is_name
+from backend.domain.records import origin
+from backend.domain.records.origin import Vector
+
+NO_TIMESTAMP = -1
+"""Kafka's word for a record that has none."""
+
+
+class MapInvalid(ValueError):
+    """Bytes in the topic that are no record of the map; the message says what is wrong."""
+
+
+@dataclass(frozen=True, order=True, kw_only=True)
+class Follower:
+    """A group on one partition of a stream, by logical names."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+    partition: int
+    group: str
+
+    @property
+    def stream_name(self) -> str:
+        """STREAM in full."""
+        return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """When something became of a group on a cluster."""
+
+    committed_at_ms: int
+    """By the clock of the broker that took the commit."""
+    generation: int
+    """Of the environment: rises with each switch."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two commits of one group and partition, the one with the higher order is the later progress."""
+        return self.generation, self.committed_at_ms
+
+
+@dataclass(frozen=True, kw_only=True)
+class End(Moment):
+    """The offset of that time was deleted, or expired: what the group had made elsewhere before counts no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(Moment):
+    """How far a group had come on the cluster where it committed."""
+
+    timestamp_ms: int | None
+    """Of the last record before the offset, less the margin; of the first at or behind it if that is smaller. None
+    if there was no record to tell."""
+    vector: Vector | None
+    """Of the records before the offset; None where origins are not written."""
+    offset: int
+    """On the cluster of origin: shown, never applied elsewhere."""
+    passed: Vector = field(default_factory=dict)
+    """Beyond the vector: what was born before the offset, though its last records are in the log no more. A log
+    that was compacted on the cluster of origin may have them elsewhere."""
+    whole: bool = True
+    """Whether vector and passed say all that the group has read there; not if part of the log was gone before
+    anybody had looked."""
+    topic_incarnation: int | None = None
+    """Of the topic on the cluster of origin: in one made anew, the offset says nothing. None: not known."""
+
+    @property
+    def read(self) -> Vector:
+        """What the group has read, or cannot read any more where it committed."""
+        return origin.merge([self.vector or {}, self.passed])
+
+    @property
+    def digest(self) -> str:
+        """Tells it from what becomes known of the same commit later."""
+        return hashlib.sha256(encode_value(self)).hexdigest()[:16]
+
+
+def encode_key(follower: Follower, origin_cluster: str) -> bytes:
+    """Key of the record."""
+    return _json({**asdict(follower), "origin_cluster": origin_cluster})
+
+
+def encode_value(progress: Progress | End) -> bytes:
+    """Value of the record."""
+    if isinstance(progress, End):
+        return _json({**asdict(progress), "ended": True})
+    vector = progress.vector
+    plain = {
+        **asdict(progress),
+        "vector": None if vector is None else origin.plain(vector),
+        "passed": origin.plain(progress.passed),
+    }
+    return _json(plain)
+
+
+def decode_key(data: bytes | None) -> tuple[Follower, str]:
+    """(whose progress, cluster where it was made). Raises MapInvalid."""
+    plain = _object(data, "key")
+    try:
+        cluster, group = _name(plain["origin_cluster"]), plain["group"]
+        if not isinstance(group, str) or group_name_problem(group):
+            raise MapInvalid(f"{_shown(group)} is no name of a group")
+        partition = _integer(plain["partition"])
+        if not 0 <= partition < 2**31:
+            raise MapInvalid(f"{partition} is no partition")
+        names = {name: _name(plain[name]) for name in _NAMES}
+        return Follower(partition=partition, group=group, **names), cluster
+    except KeyError as error:
+        raise MapInvalid(f"its key has no {error.args[0]!r}") from error
+
+
+def decode_value(data: bytes | None) -> Progress | End | None:
+    """The progress, or its end; None for a tombstone: the group has none on that cluster. Raises MapInvalid."""
+    if data is None:
+        return None
+    plain = _object(data, "value")
+    try:
+        if plain.get("ended") is True:
+            return End(**_moment(plain))
+        timestamp, incarnation = plain["timestamp_ms"], plain.get("topic_incarnation")
+        return Progress(
+            timestamp_ms=None if timestamp is None else _integer(timestamp),
+            **_moment(plain),
+            vector=_vector(plain["vector"]),
+            offset=_counted(plain["offset"]),
+            passed=_vector(plain.get("passed")) or {},
+            whole=plain.get("whole") is not False,
+            topic_incarnation=None if incarnation is None else _counted(incarnation),
+        )
+    except KeyError as error:
+        raise MapInvalid(f"its value has no {error.args[0]!r}") from error
+
+
+def newest(found: Iterable[tuple[str, Progress | End]]) -> tuple[str, Progress] | None:
+    """Of one group's progress on several clusters the latest, with its cluster; the same on all clusters. None if
+    there is none, or if it has ended."""
+    ranked = max(found, key=lambda each: (*each[1].order, isinstance(each[1], End), each[0]), default=None)
+    if ranked is None or isinstance(ranked[1], End):
+        return None
+    return ranked[0], ranked[1]
+
+
+_NAMES = ("tenant", "instance", "environment", "stream")
+LATEST_MS = 2**62
+"""Of a commit, whoever wrote it: nothing is later."""
+_MOST_GENERATION = 2**31 - 1
+_MOST_DIGITS = 5
+"""Of a cluster's number, which has 16 bits."""
+
+
+def _json(plain: dict[str, Any]) -> bytes:
+    return json.dumps(plain, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _object(data: bytes | None, what: str) -> dict[str, Any]:
+    try:
+        plain = json.loads(data or b"")
+    except (ValueError, RecursionError) as error:
+        raise MapInvalid(f"its {what} is no JSON") from error
+    if not isinstance(plain, dict):
+        raise MapInvalid(f"its {what} is no JSON object")
+    return plain
+
+
+def _name(value: object) -> str:
+    # Whoever wrote it, it ends up in names of topics and groups, and in the database.
+    if not isinstance(value, str) or not is_name(value):
+        raise MapInvalid(f"{_shown(value)} is no name")
+    return value
+
+
+def _shown(value: object) -> str:
+    return ascii(value)[:60]
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise MapInvalid(f"{_shown(value)} is no 64-bit integer")
+    return value
+
+
+def _counted(value: object, most: int = 2**63 - 1) -> int:
+    found = _integer(value)
+    if not 0 <= found <= most:
+        raise MapInvalid(f"{found} is not between 0 and {most}")
+    return found
+
+
+def _moment(plain: dict[str, Any]) -> dict[str, int]:
+    return {
+        "committed_at_ms": _counted(plain["committed_at_ms"], LATEST_MS),
+        "generation": _counted(plain["generation"], _MOST_GENERATION),
+    }
+
+
+def _vector(plain: object) -> Vector | None:
+    if plain is None:
+        return None
+    if not isinstance(plain, dict):
+        raise MapInvalid(f"the vector {_shown(plain)} is no JSON object")
+    vector: Vector = {}
+    for number, reached in plain.items():
+        is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+        if not is_number or not isinstance(reached, list) or len(reached) != 2:
+            raise MapInvalid(f"{_shown(number)}: {_shown(reached)} is no part of a vector")
+        vector[int(number)] = (_counted(reached[0]), _counted(reached[1]))
+    return vector

@@ -1,0 +1,142 @@
+"""What an edge does with each record of a partition: leave it alone, or copy it, and with which headers.
+
+A record is copied iff the edge lies on the current route of its origin and the target does not have it yet
+(design, "Routes by origin"). Flags alone lose and double records when targets change. While nothing changes this
+is the document's rule, flag for flag.
+
+This is the reference: the native record loop decides the same, held to it by tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.births import Births, incarnation_at
+from backend.domain.records.log_prefix import Hole, LogPrefix, never_foreign
+from backend.domain.records.marks import Mark, encode_metadata
+from backend.domain.records.origin import Origin, Vector
+
+Header = tuple[str, bytes | None]
+_NOTHING = (-1, -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeRule:
+    """What one edge does, the same for all partitions of all streams."""
+
+    source_number: int
+    level: int
+    known_origins: frozenset[int]
+    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    flags_header: str = "copy-flags"
+    origin_header: str = "copy-origin"
+    write_origin: bool = True
+
+
+class PartitionEdge(LogPrefix):
+    """One edge's decisions on one partition, in log order; holds the vectors that they need and make.
+
+    `seen` is the source's log prefix, `covered` what the target has from all edges. After an aborted transaction
+    the object is out of step and must be made anew from the target's position.
+    """
+
+    __slots__ = ("covered", "routes", "rule", "target_incarnation", "unreadable_flags")
+
+    def __init__(
+        self,
+        rule: EdgeRule,
+        *,
+        stream: bytes,
+        partition: int,
+        births: Births,
+        routes: Mapping[int, int],
+        seen: Vector,
+        covered: Vector,
+        target_incarnation: int = 0,
+        holes: frozenset[Hole] = frozenset(),
+        foreign: Callable[[int], bool] = never_foreign,
+    ) -> None:
+        """`routes`: origin's cluster number -> flags on the copy, for the origins whose route has this edge.
+
+        `foreign` is asked of the event log, not of a plan.
+        """
+        super().__init__(
+            rule.source_number,
+            stream=stream,
+            partition=partition,
+            births=births,
+            seen=seen,
+            known_origins=rule.known_origins,
+            holes=holes,
+            foreign=foreign,
+        )
+        self.rule = rule
+        self.routes = routes
+        self.covered = dict(covered)
+        self.target_incarnation = target_incarnation
+        self.unreadable_flags = 0
+
+    def copy(self, offset: int, headers: Sequence[Header] | None) -> list[Header] | None:
+        """Headers of the copy, or None if this edge leaves the record alone. Raises UnknownOrigin.
+
+        Other headers keep their order; ours come last, flags then origin.
+        """
+        rule = self.rule
+        others: list[Header] = []
+        flag_values: list[bytes | None] = []
+        origin_values: list[bytes | None] = []
+        for header in headers or ():
+            if header[0] == rule.flags_header:
+                flag_values.append(header[1])
+            elif header[0] == rule.origin_header:
+                origin_values.append(header[1])
+            else:
+                others.append(header)
+        flags, readable = copy_flags.decode(flag_values)
+        self.unreadable_flags += not readable
+        if not rule.write_origin:
+            if copy_flags.skips(flags, rule.level):
+                return None
+            others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
+            return others
+        found = origin.decode(origin_values)
+        if found is None and flags:
+            # Copied before origins were written: only its flags can tell.
+            if copy_flags.skips(flags, rule.level):
+                return None
+            others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
+            return others
+        born = self.born(offset, found)
+        new_flags = self._flags(born)
+        if new_flags is None:
+            return None
+        others.append((rule.flags_header, copy_flags.encode(new_flags)))
+        others.append((rule.origin_header, origin.encode(born)))
+        return others
+
+    def would_copy(self, offset: int, headers: Sequence[Header] | None) -> bool:
+        """Whether `copy` would make a copy, without deciding it. Raises UnknownOrigin."""
+        seen, covered, unreadable = dict(self.seen), dict(self.covered), self.unreadable_flags
+        try:
+            return self.copy(offset, headers) is not None
+        finally:
+            self.seen, self.covered, self.unreadable_flags = seen, covered, unreadable
+
+    def _flags(self, born: Origin) -> int | None:
+        """Flags of the copy; None if the edge is not on the record's route, or the target has it."""
+        flags = self.routes.get(born.cluster)
+        reached = (born.incarnation, born.offset)
+        if flags is None or reached <= self.covered.get(born.cluster, _NOTHING):
+            return None
+        self.covered[born.cluster] = reached
+        return flags
+
+    def mark(self, position: int) -> Mark:
+        """What `position` stands for, if it is that of the record after the last one decided."""
+        return Mark(incarnation_at(self.births, position), self.target_incarnation, self.seen, self.covered)
+
+    def metadata(self, position: int) -> str:
+        """`mark` as position metadata."""
+        return encode_metadata(self.mark(position))

@@ -1,0 +1,361 @@
+"""The plan of a switch: what it would move, what it would come to, and what stands against it.
+
+A dry run: nothing changes. The digest covers what decides the switch and nothing that differs with every look
+(lags, groups, clients), so that a plan which was looked at is the one that is started. (docs/decisions/0034.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from backend.domain.base.known import total
+from backend.domain.switch import switch_re_reads
+from backend.domain.switch.cluster_switch import ALL_LEAVES, NEAR_RECORDS, Moving, Retarget
+from backend.domain.switch.switch_checks import Finding, check
+from backend.domain.switch.switch_facts import (
+    ActiveFact,
+    ClientFact,
+    Facts,
+    OffsetFact,
+    PartitionOf,
+    Place,
+    StreamFact,
+    Wish,
+)
+from backend.domain.switch.switch_routes import Kept, restored, retargets
+from backend.domain.switch.switch_what_if import WhatIf, leave_out, told
+from backend.domain.tree import tree_shape
+
+_LEAST_RECORDS_PER_SECOND = 10_000.0
+"""An edge that keeps up shows the rate at which records come; it can do more than this."""
+_HEARD_MS, _COPY_MS, _CLOSE_MS, _MOVE_MS = 500, 100, 500, 200
+"""Of a switch under load, rounded up (docs/benchmarks.md); a hop's, apart from its records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupItem:
+    """A group that has committed on the source; `lag_records` behind the log's end, None: unknown."""
+
+    group: str
+    technical_group: str
+    re_read_bound: int | None
+    re_read_estimate: str | None
+    """Why more records than that may come again; None: the bound holds."""
+    lag_records: int | None
+    state: str | None
+    """Of its offset on the target; None: nothing was done there."""
+    members_on_source: int
+    members_on_target: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A partition of a stream that clients would find on the target; None: nobody could tell."""
+
+    tenant: str
+    instance: str
+    environment: str
+    stream: str
+    partition: int
+    lag_records: int | None
+    late_records: int | None
+    """Of `lag_records`, those that would come after clients have moved."""
+    groups: tuple[GroupItem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """How long a part of the switch takes, and why."""
+
+    phase: str
+    ms: int
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a switch would do."""
+
+    wish: Wish
+    position: int
+    taken_at: str
+    moves: tuple[Moving, ...]
+    generation: int
+    retargets: tuple[Retarget, ...]
+    kept: tuple[Kept, ...]
+    items: tuple[Item, ...]
+    blockers: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    orphaned_streams: tuple[str, ...]
+    clients: tuple[ClientFact, ...]
+    unreachable_clients: tuple[str, ...]
+    lag_records: int | None
+    late_records: int | None
+    late_from: str
+    """`clusters` if they were asked, `observations` if the source is silent: then it is of the last moment that
+    distributors saw of it."""
+    records_at_risk: int | None
+    """What no other leaf has of all that was born on the source, as distributors saw it last."""
+    expected: tuple[Expected, ...]
+    what_if: WhatIf | None
+    digest: str
+
+    @property
+    def expected_ms(self) -> int:
+        """For how long producers wait."""
+        return sum(part.ms for part in self.expected)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it, whole: what is shown, and what is kept as a file."""
+        wish = self.wish
+        return {
+            "digest": self.digest,
+            "from": wish.source,
+            "to": wish.target,
+            "mode": wish.mode,
+            "drain": wish.drain,
+            "tenant": wish.tenant,
+            "instance": wish.instance,
+            "environment": wish.environment,
+            "zone": wish.zone,
+            "position": self.position,
+            "taken_at": self.taken_at,
+            "generation": self.generation,
+            "moves": [asdict(each) for each in self.moves],
+            "retargets": [asdict(each) for each in self.retargets],
+            "kept": [asdict(each) for each in self.kept],
+            "items": [asdict(each) for each in self.items],
+            "blockers": [asdict(each) for each in self.blockers],
+            "warnings": [asdict(each) for each in self.warnings],
+            "orphaned_streams": list(self.orphaned_streams),
+            "clients": [_client(each) for each in self.clients],
+            "unreachable_clients": list(self.unreachable_clients),
+            "lag_records": self.lag_records,
+            "late_records": self.late_records,
+            "late_from": self.late_from,
+            "records_at_risk": self.records_at_risk,
+            "expected_ms": self.expected_ms,
+            "expected": [asdict(each) for each in self.expected],
+            "what_if": self.what_if and asdict(self.what_if),
+        }
+
+
+def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
+    """Whom a wish moves: those of the named that are active on the source, by name.
+
+    A zone that has no row of its own goes by that of its environment, and gets one by the move.
+    """
+    places: dict[Place, dict[str | None, ActiveFact]] = {}
+    for row in active:
+        places.setdefault(row.place, {})[row.zone] = row
+    found: list[Moving] = []
+    for place, rows in sorted(places.items()):
+        if not wish.names(place):
+            continue
+        if wish.zone is None:
+            zones = [zone for zone, row in rows.items() if row.cluster == wish.source]
+        else:
+            its = rows.get(wish.zone) or rows.get(None)
+            zones = [wish.zone] if its is not None and its.cluster == wish.source else []
+        tenant, instance, environment = place
+        found += [
+            Moving(tenant=tenant, instance=instance, environment=environment, zone=zone)
+            for zone in sorted(zones, key=lambda zone: zone or "")
+        ]
+    if wish.reverses is not None:
+        found = [moving for moving in found if moving in wish.reverses.moves]
+    return tuple(found)
+
+
+def generation_of(active: Iterable[ActiveFact], moves: Iterable[Moving]) -> int:
+    """That the moved get: above all that their environments have in any zone; generations only rise."""
+    places = {moving.place for moving in moves}
+    return 1 + max((row.generation for row in active if row.place in places), default=0)
+
+
+def make(given: Facts, wish: Wish) -> Plan:
+    """The plan; of a copy of the facts if something is supposed to be gone."""
+    facts = leave_out(given, wish.without)
+    moves = moves_of(facts.active, wish)
+    generation = generation_of(facts.active, moves)
+    blockers, warnings = check(facts, wish, moves)
+    moved: tuple[Retarget, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    if wish.reverses is not None:
+        moved = restored(facts.targets, wish.reverses.retargets)
+    elif wish.is_whole_cluster and facts.root is not None:
+        moved, kept = retargets(facts.root, facts.targets, wish.source, facts.is_online)
+    items = tuple(_items(facts, wish))
+    lag = total(item.lag_records for item in items)
+    silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
+    late, at_risk = lag, facts.at_risk.get(wish.source)
+    if silent:
+        # What no other leaf has, as observed, and what others have and still pass on, as they say.
+        late = total((at_risk, facts.asked.under_way or 0))
+    return Plan(
+        wish=wish,
+        position=facts.position,
+        taken_at=facts.taken_at,
+        moves=moves,
+        generation=generation,
+        retargets=moved,
+        kept=kept,
+        items=items,
+        blockers=blockers,
+        warnings=warnings,
+        orphaned_streams=tuple(each.stream for each in facts.streams if not each.distributed),
+        clients=facts.clients,
+        unreachable_clients=tuple(w.subject for w in warnings if w.slug == "client-silent"),
+        lag_records=lag,
+        late_records=late if wish.is_emergency else 0,
+        late_from="observations" if silent else "clusters",
+        records_at_risk=at_risk,
+        expected=_expected(facts, wish, lag, len(moved)),
+        what_if=told(given, facts, wish.without),
+        digest=_digest(facts, wish, moves, generation, moved, blockers),
+    )
+
+
+class _Members:
+    """How many members groups have, by what they are looked for."""
+
+    def __init__(self, facts: Facts, wish: Wish) -> None:
+        here, there = (facts.asked.groups.get(cluster, ()) for cluster in (wish.source, wish.target))
+        self.on_source = {each.technical_group: len(each.client_ids) for each in here}
+        self.on_target = {(each.place, each.group): len(each.client_ids) for each in there}
+
+
+def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
+    known = {(each.technical_group, (each.stream, each.partition)): each for each in facts.offsets}
+    members = _Members(facts, wish)
+    groups: dict[tuple[str, int], list[str]] = {}
+    for technical, place in sorted(known.keys() | facts.asked.commits.keys()):
+        groups.setdefault(place, []).append(technical)
+    for stream in facts.streams:
+        if not stream.distributed:
+            continue
+        tenant, instance, environment = stream.place
+        for partition in range(stream.partitions):
+            place = (stream.stream, partition)
+            lag = facts.asked.lacking.get(place)
+            yield Item(
+                tenant=tenant,
+                instance=instance,
+                environment=environment,
+                stream=stream.name,
+                partition=partition,
+                lag_records=lag,
+                late_records=lag if wish.is_emergency else 0,
+                groups=tuple(
+                    _group(facts, wish, members, stream, place, technical, known.get((technical, place)))
+                    for technical in groups.get(place, ())
+                ),
+            )
+
+
+def _group(
+    facts: Facts,
+    wish: Wish,
+    members: _Members,
+    stream: StreamFact,
+    place: PartitionOf,
+    technical: str,
+    known: OffsetFact | None,
+) -> GroupItem:
+    group = facts.asked.names.get(technical, technical) if known is None else known.group
+    end = facts.asked.ends.get(place)
+    committed = facts.asked.commits.get((technical, place), None if known is None else known.committed)
+    on_source = members.on_source.get(technical, 0)
+    again = switch_re_reads.planned(known)
+    if wish.is_emergency:
+        again = switch_re_reads.in_emergency(
+            known,
+            committed=committed,
+            has_members=on_source > 0,
+            source_end=end,
+            target_end=facts.asked.target_ends.get(place),
+            lacking=facts.asked.lacking.get(place),
+        )
+    return GroupItem(
+        group=group,
+        technical_group=technical,
+        re_read_bound=again.bound,
+        re_read_estimate=again.estimate,
+        lag_records=None if end is None or committed is None else max(0, end - committed),
+        state=None if known is None else known.state,
+        members_on_source=on_source,
+        members_on_target=members.on_target.get((stream.place, group), 0),
+    )
+
+
+def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
+    """For how long producers wait, phase by phase."""
+    if wish.is_emergency:
+        return (Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="nothing is waited for"),)
+    hops = facts.way(wish.source, wish.target)
+    if wish.drain == ALL_LEAVES:
+        hops = max((facts.way(wish.source, leaf) for leaf in facts.leaves), key=len, default=hops)
+    rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
+    rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
+    # Nobody is held before the target has come near.
+    left = NEAR_RECORDS if lag is None else min(lag, NEAR_RECORDS)
+    copying = round(1000 * left / rate) + _COPY_MS * len(hops)
+    because = f"records: at most {left}, hops: {len(hops)}"
+    parts = [
+        Expected(phase="holding", ms=_HEARD_MS, because="clients that wait for news hear of the hold at once"),
+        Expected(
+            phase="draining",
+            ms=copying,
+            because=because,
+        ),
+        Expected(phase="closing", ms=_CLOSE_MS, because="consumers commit and close"),
+    ]
+    if retargeted:
+        barrier = 2 * facts.timing.reconcile_ms
+        because = f"a barrier for the new targets of {retargeted} distributors"
+        parts.append(Expected(phase="retargeting", ms=barrier, because=because))
+    return (*parts, Expected(phase="moving", ms=_MOVE_MS, because="discovery tells clients that wait for news"))
+
+
+def _seen(facts: Facts, edge: Any) -> bool:
+    return (edge.source, edge.level) in facts.edges
+
+
+def _client(client: ClientFact) -> dict[str, Any]:
+    tenant, instance, environment = client.place
+    shown = {name: value for name, value in asdict(client).items() if name != "place"}
+    return {**shown, "tenant": tenant, "instance": instance, "environment": environment}
+
+
+def _digest(
+    facts: Facts,
+    wish: Wish,
+    moves: Sequence[Moving],
+    generation: int,
+    moved: Sequence[Retarget],
+    blockers: Sequence[Finding],
+) -> str:
+    decides = {
+        "wish": {
+            **{name: value for name, value in vars(wish).items() if name != "reverses"},
+            "reverses": wish.reverses and wish.reverses.switch,
+            "without": {
+                "clusters": sorted(wish.without.clusters),
+                "zones": sorted(wish.without.zones),
+                "brokers": sorted(wish.without.brokers),
+            },
+        },
+        "moves": [asdict(each) for each in moves],
+        "generation": generation,
+        "retargets": [asdict(each) for each in moved],
+        "root": None if facts.root is None else tree_shape.document(facts.root),
+        "targets": sorted([cluster, level, target] for (cluster, level), target in facts.targets.items()),
+        "streams": sorted([each.stream, each.partitions] for each in facts.streams),
+        "blockers": sorted([each.slug, each.subject] for each in blockers),
+    }
+    text = json.dumps(decides, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,147 @@
+"""What would be if clusters were gone: the same facts without them, and what that means for everybody. Of a broker
+that is gone, what the cluster was asked for: the facts stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from backend.domain.switch.switch_facts import APPLIED, OFFLINE, BrokerGone, ClusterFact, Facts, Without
+
+GONE = "supposed to be gone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeGone:
+    """A distributor that would copy nothing: which of its ends is gone."""
+
+    cluster: str
+    level: int
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MustMove:
+    """Clients that would have to go elsewhere, and where they could."""
+
+    tenant: str
+    instance: str
+    environment: str
+    zone: str | None
+    cluster: str
+    could_go_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutRoute:
+    """An origin whose records would not come to these clusters, as targets are now."""
+
+    origin: str
+    unreached: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """What it would mean."""
+
+    gone: tuple[str, ...]
+    edges: tuple[EdgeGone, ...]
+    must_move: tuple[MustMove, ...]
+    cut_routes: tuple[CutRoute, ...]
+    records_at_risk: Mapping[str, int | None]
+    """Of each that would be gone: records that no other leaf has yet; None: not known."""
+    brokers: tuple[BrokerGone, ...]
+    """Of each broker that would be gone: what becomes of the partitions of the streams that would move."""
+
+
+def gone_of(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
+    """The clusters that are meant."""
+    return frozenset(
+        name for name, row in clusters.items() if name in without.clusters or row.zone in without.zones
+    )
+
+
+def leave_out(facts: Facts, without: Without) -> Facts:
+    """A copy of the facts in which these clusters are offline, and what copies from or to them is blocked."""
+    gone = gone_of(facts.clusters, without)
+    if not gone:
+        return facts
+    return replace(
+        facts,
+        clusters={
+            name: replace(row, state=OFFLINE, reason=GONE) if name in gone else row
+            for name, row in facts.clusters.items()
+        },
+        edges={
+            (cluster, level): replace(row, state="blocked", reason=f"{ends[0]} is {GONE}") if ends else row
+            for (cluster, level), row in facts.edges.items()
+            for ends in [[end for end in (cluster, facts.targets.get((cluster, level), "")) if end in gone]]
+        },
+    )
+
+
+def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
+    """What it would mean; None if nothing is left out. `given`: as it is, `facts`: without them."""
+    gone = gone_of(given.clusters, without)
+    if without.is_nothing:
+        return None
+    return WhatIf(
+        gone=tuple(sorted(gone)),
+        edges=tuple(
+            EdgeGone(
+                cluster=cluster,
+                level=level,
+                target=target,
+                reason="its source is gone" if cluster in gone else "its target is gone",
+            )
+            for (cluster, level), target in sorted(facts.targets.items())
+            if cluster in gone or target in gone
+        ),
+        must_move=tuple(_must_move(facts, gone)),
+        cut_routes=tuple(_cut(facts, gone)),
+        records_at_risk={name: given.at_risk.get(name) for name in sorted(gone)},
+        brokers=given.asked.brokers_gone,
+    )
+
+
+def _must_move(facts: Facts, gone: frozenset[str]) -> list[MustMove]:
+    streams = (*facts.streams, *facts.other_streams)
+    found = []
+    for row in facts.active:
+        if row.cluster not in gone or row.cluster is None:
+            continue
+        needs = [each for each in streams if each.place == row.place and each.distributed]
+        could = tuple(
+            leaf
+            for leaf in facts.leaves
+            if facts.is_online(leaf) and all(each.applied.get(leaf) == APPLIED for each in needs)
+        )
+        found.append(
+            MustMove(
+                tenant=row.tenant,
+                instance=row.instance,
+                environment=row.environment,
+                zone=row.zone,
+                cluster=row.cluster,
+                could_go_to=could,
+            )
+        )
+    return found
+
+
+def _cut(facts: Facts, gone: frozenset[str]) -> list[CutRoute]:
+    """Origins that go on, and clusters that go on, between which the way leads over one that is gone."""
+    found = []
+    for origin, edges in facts.routes.items():
+        if origin in gone:
+            continue
+        reached = {origin}
+        for edge in edges:  # in the order in which they are reached
+            if edge.source in reached and edge.target not in gone:
+                reached.add(edge.target)
+        unreached = tuple(leaf for leaf in facts.leaves if leaf not in reached | gone)
+        if unreached:
+            found.append(CutRoute(origin=origin, unreached=unreached))
+    return found

@@ -1,0 +1,79 @@
+"""Configuration of topics and brokers, some entries of many: seeing them, and changing single ones (KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+
+from backend.kafka.base.asking import NOT_ALLOWED, UNKNOWN_TOPIC, Ask, AskEach, accepted, explained, in_portions
+from backend.kafka.base.errors import KafkaCallFailed
+
+TOPIC, BROKER = 2, 4
+"""Kinds of things that have a configuration."""
+OF_THE_TOPIC, OF_THE_BROKER = 1, 2
+"""`config_source` of entries that were set for just this one; the others are defaults, of the cluster too."""
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_ASKED_AT_ONCE = 500
+_CHANGED_AT_ONCE = 200
+
+Change = tuple[str, int, str | None]
+"""Key, what to do, value. A list gets and loses single entries, so that nobody's are overwritten."""
+
+
+def topic_configs(ask: Ask, names: Sequence[str], keys: Iterable[str]) -> dict[str, list[Any]]:
+    """These entries of topics, as Kafka answers them; without topics that are gone or may not be seen. Raises
+    KafkaCallFailed."""
+    found: dict[str, list[Any]] = {}
+    for some in in_portions(names, _ASKED_AT_ONCE):
+        answer = ask(DescribeConfigsRequest(resources=[(TOPIC, name, list(keys)) for name in some]))
+        for result in answer.results:
+            if result.error_code not in (UNKNOWN_TOPIC, *NOT_ALLOWED):
+                found[result.resource_name] = list(accepted(result).configs)
+    return found
+
+
+def broker_configs(
+    ask_each: AskEach, brokers: Iterable[int], keys: Iterable[str]
+) -> dict[int, list[Any] | KafkaCallFailed]:
+    """These entries of brokers; each tells its own only."""
+    requests = {
+        broker: DescribeConfigsRequest(resources=[(BROKER, str(broker), list(keys))]) for broker in brokers
+    }
+    found: dict[int, list[Any] | KafkaCallFailed] = {}
+    for broker, answer in ask_each(requests).items():
+        try:
+            found[broker] = (
+                answer if isinstance(answer, KafkaCallFailed) else list(accepted(answer.results[0]).configs)
+            )
+        except KafkaCallFailed as error:
+            found[broker] = error
+    return found
+
+
+def change_topics(ask: Ask, changes: Mapping[str, Sequence[Change]]) -> dict[str, str]:
+    """Change topics that are there; those that were refused, as `topic NAME`, and why. Raises KafkaCallFailed."""
+    refused: dict[str, str] = {}
+    for some in in_portions(sorted(topic for topic, each in changes.items() if each), _CHANGED_AT_ONCE):
+        resources = [(TOPIC, topic, list(changes[topic])) for topic in some]
+        answer = ask(IncrementalAlterConfigsRequest(resources=resources, validate_only=False))
+        for result in answer.responses:
+            if result.error_code not in (0, UNKNOWN_TOPIC):
+                refused[f"topic {result.resource_name}"] = explained(result)
+    return refused
+
+
+def change_brokers(ask_each: AskEach, changes: Mapping[int, Sequence[Change]]) -> dict[str, str]:
+    """Change brokers, each asked for itself; those that were refused, as `broker ID`, and why."""
+    requests = {
+        broker: IncrementalAlterConfigsRequest(resources=[(BROKER, str(broker), list(each))], validate_only=False)
+        for broker, each in changes.items()
+    }
+    refused: dict[str, str] = {}
+    for broker, answer in ask_each(requests).items():
+        if isinstance(answer, KafkaCallFailed):
+            refused[f"broker {broker}"] = answer.reason
+        elif answer.responses[0].error_code:
+            refused[f"broker {broker}"] = explained(answer.responses[0])
+    return refused

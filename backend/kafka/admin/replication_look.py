@@ -1,0 +1,119 @@
+"""Looking after a cluster's replication: brokers, leaders and replicas in sync, in three requests, two of them
+small; and the settings that they are judged by, which change rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeTopicPartitionsRequest
+
+from backend.domain.replication.replication_health import (
+    ClusterSeen,
+    PartitionDescribed,
+    PartitionSeen,
+    TopicSettings,
+)
+from backend.kafka.admin.cluster_replicas import brokers_of
+from backend.kafka.admin.configs import broker_configs, topic_configs
+from backend.kafka.admin.reassignments import Moving
+from backend.kafka.base.asking import UNSUPPORTED, Ask, AskEach, Place, in_portions
+from backend.kafka.base.errors import KafkaCallFailed
+
+_MIN_INSYNC = "min.insync.replicas"
+_UNCLEAN = "unclean.leader.election.enable"
+_LAG_TIME = "replica.lag.time.max.ms"
+_SESSION = "broker.session.timeout.ms"
+_TOPICS_AT_ONCE = 500
+_PARTITIONS_AT_ONCE = 2_000
+"""In an answer; brokers have a limit of their own (`max.request.partition.size.limit`)."""
+
+
+def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
+    """What the answer to `cluster_replicas.everything` tells. `moving`: reassignments, asked for before it, since
+    what has ended since is harmless, and what nobody told of would look like replicas that are missing.
+
+    Raises KafkaCallFailed.
+    """
+    partitions = {}
+    for topic in metadata.topics:
+        for each in topic.partitions:
+            place = topic.name, each.partition_index
+            _, adding, removing = moving.get(place, ((), (), ()))
+            if each.replica_nodes:
+                partitions[place] = PartitionSeen(
+                    tuple(each.replica_nodes), tuple(each.isr_nodes), each.leader_id, adding, removing
+                )
+    return ClusterSeen(
+        cluster_id=str(metadata.cluster_id),
+        brokers=brokers_of(ask, metadata),
+        partitions=partitions,
+    )
+
+
+def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
+    """What these topics are judged by; without those that are gone or may not be seen. Raises KafkaCallFailed."""
+    found = {}
+    for topic, entries in topic_configs(ask, topics, [_MIN_INSYNC, _UNCLEAN]).items():
+        values = {entry.name: entry.value for entry in entries}
+        if values.get(_MIN_INSYNC):
+            found[topic] = TopicSettings(int(values[_MIN_INSYNC]), values.get(_UNCLEAN) == "true")
+    return found
+
+
+def describe(
+    ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
+) -> dict[Place, PartitionDescribed] | None:
+    """All partitions of these topics with who leads, who is in sync and who is eligible to lead beside them
+    (KIP-966), each of one moment. None: the cluster does not tell (before Kafka 3.7).
+
+    Raises KafkaCallFailed.
+    """
+    found: dict[Place, PartitionDescribed] = {}
+    try:
+        for some in in_portions(topics, _TOPICS_AT_ONCE):
+            cursor = None
+            while True:  # brokers answer with so many partitions, and where to go on
+                asked = DescribeTopicPartitionsRequest(
+                    topics=[(name,) for name in some], response_partition_limit=most_at_once, cursor=cursor
+                )
+                answer = ask(asked)
+                for topic in answer.topics:
+                    for each in topic.partitions:
+                        found[topic.name, each.partition_index] = PartitionDescribed(
+                            each.leader_id, tuple(each.isr_nodes), tuple(each.eligible_leader_replicas or ())
+                        )
+                if answer.next_cursor is None:
+                    break
+                cursor = DescribeTopicPartitionsRequest.Cursor(
+                    topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+                )
+    except KafkaCallFailed as error:
+        if error.code != UNSUPPORTED:
+            raise
+        return None
+    return found
+
+
+def lag_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+    """`replica.lag.time.max.ms` of brokers; without those that do not tell. Raises KafkaCallFailed if none
+    answers."""
+    return _numbers(ask_each, brokers, _LAG_TIME)
+
+
+def session_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+    """`broker.session.timeout.ms` as brokers have it: after so long without a heartbeat the controller takes one
+    for dead. The controller's own counts; where it is no broker as well, its file may say something else.
+
+    Without those that do not tell. Raises KafkaCallFailed if none answers.
+    """
+    return _numbers(ask_each, brokers, _SESSION)
+
+
+def _numbers(ask_each: AskEach, brokers: Iterable[int], key: str) -> dict[int, int]:
+    found = {}
+    for broker, entries in broker_configs(ask_each, brokers, [key]).items():
+        for entry in () if isinstance(entries, KafkaCallFailed) else entries:
+            if entry.value:
+                found[broker] = int(entry.value)
+    return found

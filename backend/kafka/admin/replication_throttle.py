@@ -1,0 +1,282 @@
+"""Throttling the replication of what is moved (KIP-73), beside throttles that others have set.
+
+Kafka keeps a throttle in two places: a rate at each broker, and at each topic the list of replicas that it is
+for. Both may be an operator's. So what stands there is read first, and the caller keeps it, in a `Throttle`,
+before anything is set: whoever comes after a crash takes away just what was ours.
+
+A broker's own rate that is lower stays, a higher one gives way to ours and comes back afterwards. A list that
+names all replicas (`*`) stays; to any other ours are added, and taken away again entry by entry. Whatever has
+another value by then than the one that we gave it is somebody else's, and stays. Not told apart: an entry that
+somebody adds while ours, the same one, stands there already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from backend.kafka.admin.configs import (
+    APPEND,
+    DELETE,
+    OF_THE_BROKER,
+    OF_THE_TOPIC,
+    SET,
+    SUBTRACT,
+    Change,
+    broker_configs,
+    change_brokers,
+    change_topics,
+    topic_configs,
+)
+from backend.kafka.base.asking import Ask, AskEach, Place
+from backend.kafka.base.errors import KafkaCallFailed
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+"""Bytes a second that a broker sends, and receives, for listed replicas that are not in sync."""
+LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+"""Of a topic: `partition:broker`, or `*` for all."""
+ALL = "*"
+_AGAIN_SECONDS = 0.05
+_NOT_YET = "it does not show what was set"
+_STILL = "it still shows what was set"
+
+Sides = tuple[Iterable[int], Iterable[int]]
+"""Brokers that a partition may be copied from, and those that it is copied to."""
+Standing = tuple[int | None, int | None]
+"""A broker's own rates, in the order of `RATES`."""
+Listed = tuple[frozenset[str], frozenset[str]]
+"""A topic's entries, in the order of `LISTS`."""
+_NOTHING: Listed = (frozenset(), frozenset())
+OwnLists = tuple[frozenset[str] | None, frozenset[str] | None]
+"""The same; None where the topic has no such list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Throttle:
+    """What Treeline sets of throttles on one cluster, and what it found there; to be kept until it is taken
+    away."""
+
+    rates: tuple[int, ...]
+    """Bytes a second; the last one holds, the others held before: a broker that was away may still have one."""
+    brokers: Mapping[int, Standing]
+    """That get the rate, with the rates of their own that they had."""
+    topics: Mapping[str, Listed]
+    """Entries that are ours: without those that were there."""
+    unknown: Mapping[int, str] = field(default_factory=dict)
+    """Brokers that did not tell what they have, and why; nothing is set there."""
+
+    def at(self, rate_bytes_per_second: int) -> Throttle:
+        """The same with another rate."""
+        others = (each for each in self.rates if each != rate_bytes_per_second)
+        return replace(self, rates=(*others, rate_bytes_per_second))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it; `Throttle.read` takes it."""
+        return {
+            "rates": list(self.rates),
+            "brokers": {str(broker): list(rates) for broker, rates in sorted(self.brokers.items())},
+            "topics": {
+                topic: [_text(entries) for entries in lists] for topic, lists in sorted(self.topics.items())
+            },
+            "unknown": {str(broker): why for broker, why in sorted(self.unknown.items())},
+        }
+
+    @staticmethod
+    def read(document: Mapping[str, Any]) -> Throttle:
+        """What `document` wrote."""
+        return Throttle(
+            rates=tuple(document["rates"]),
+            brokers={int(broker): (rates[0], rates[1]) for broker, rates in document["brokers"].items()},
+            topics={
+                topic: (_entries(lists[0]), _entries(lists[1])) for topic, lists in document["topics"].items()
+            },
+            unknown={int(broker): why for broker, why in document["unknown"].items()},
+        )
+
+    def rates_of(self, broker: int, rate: int) -> Standing:
+        """What a broker is given: never more than what it had of its own."""
+        had = self.brokers[broker]
+        leads, follows = (rate if each is None else min(rate, each) for each in had)
+        return leads, follows
+
+
+def intended(
+    ask: Ask, ask_each: AskEach, rate: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
+) -> Throttle:
+    """What to set for these partitions, in addition to an earlier throttle; nothing is set yet.
+
+    Raises KafkaCallFailed; single brokers that do not answer are in `unknown`.
+    """
+    brokers = {broker for sides in replicas.values() for side in sides for broker in side}
+    known = dict(earlier.brokers) if earlier else {}
+    unknown: dict[int, str] = {}
+    for broker, found in _rates(ask_each, brokers - known.keys()).items():
+        if isinstance(found, KafkaCallFailed):
+            unknown[broker] = found.reason
+        else:
+            known[broker] = found
+    ours = dict(earlier.topics) if earlier else {}
+    wanted: dict[str, tuple[set[str], set[str]]] = {}
+    for (topic, number), sides in replicas.items():
+        for listed, side in zip(wanted.setdefault(topic, (set(), set())), sides, strict=True):
+            listed.update(f"{number}:{broker}" for broker in side)
+    seen = _lists(ask, sorted(wanted))
+    for topic, both in wanted.items():
+        # Of one that may not be seen too: that it may not be changed either is then told when it is tried.
+        ours[topic] = _added(both, ours.get(topic, _NOTHING), seen.get(topic, _NOTHING))
+    throttle = Throttle(rates=earlier.rates if earlier else (), brokers=known, topics=ours, unknown=unknown)
+    return throttle.at(rate)
+
+
+def _added(wanted: tuple[set[str], set[str]], ours: Listed, there: Listed) -> Listed:
+    """What is ours once the wanted entries are there: not those that are there by somebody else."""
+    leads, follows = (
+        owned if ALL in listed else (entries - listed) | owned
+        for entries, owned, listed in zip(wanted, ours, there, strict=True)
+    )
+    return frozenset(leads), frozenset(follows)
+
+
+def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+    """Set it, and wait until it is seen; what was refused (`broker 3`, `topic orders`), and why. Raises
+    KafkaCallFailed."""
+    rate = throttle.rates[-1]
+    given = {broker: throttle.rates_of(broker, rate) for broker in throttle.brokers}
+    refused = {f"broker {broker}": why for broker, why in throttle.unknown.items()}
+    refused |= change_brokers(
+        ask_each,
+        {
+            broker: [(key, SET, str(each)) for key, each in zip(RATES, rates, strict=True)]
+            for broker, rates in given.items()
+        },
+    )
+    refused |= change_topics(
+        ask,
+        {
+            topic: [(key, APPEND, _text(entries)) for key, entries in zip(LISTS, both, strict=True) if entries]
+            for topic, both in throttle.topics.items()
+        },
+    )
+
+    def unseen() -> dict[str, str]:
+        rates = _rates(ask_each, [broker for broker in given if f"broker {broker}" not in refused])
+        refused.update(_silent(rates))
+        lists = _lists(ask, [topic for topic in throttle.topics if f"topic {topic}" not in refused])
+        return {
+            f"broker {broker}": _NOT_YET
+            for broker, found in rates.items()
+            if not isinstance(found, KafkaCallFailed) and found != given[broker]
+        } | {
+            f"topic {topic}": _NOT_YET
+            for topic, there in lists.items()
+            if not all(ours <= listed for ours, listed in zip(throttle.topics[topic], there, strict=True))
+        }
+
+    return refused | _until_none(unseen, seconds)
+
+
+def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+    """Take away what is still as it was set, until it is seen to be gone; what could not be (`broker 3`), and why:
+    to be tried again. The same may be taken away twice. Raises KafkaCallFailed."""
+    refused: dict[str, str] = {}
+
+    def left() -> dict[str, str]:
+        # Lists first: a rate without a list holds nothing back.
+        lists = list_changes(throttle, _own_lists(ask, sorted(throttle.topics)))
+        refused.update(change_topics(ask, lists))
+        found = _rates(ask_each, throttle.brokers)
+        refused.update(_silent(found))
+        changes = _rate_changes(throttle, found)
+        refused.update(change_brokers(ask_each, changes))
+        changed = [f"topic {topic}" for topic in lists] + [f"broker {broker}" for broker in changes]
+        return {each: _STILL for each in changed if each not in refused}
+
+    return _until_none(left, seconds) | refused
+
+
+def _silent(seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[str, str]:
+    return {f"broker {broker}": each.reason for broker, each in seen.items() if isinstance(each, KafkaCallFailed)}
+
+
+def list_changes(throttle: Throttle, seen: Mapping[str, OwnLists]) -> dict[str, list[Change]]:
+    """What takes our entries out of lists as they were seen, by topic.
+
+    A list is deleted only once it is seen to be empty. Whoever deleted one that shows our entries alone would
+    delete, too, what somebody added to it of which the broker that was asked has not heard yet.
+    """
+    found: dict[str, list[Change]] = {}
+    for topic, there in seen.items():
+        for key, ours, listed in zip(LISTS, throttle.topics[topic], there, strict=True):
+            if not ours or listed is None:
+                continue
+            if ours & listed:
+                found.setdefault(topic, []).append((key, SUBTRACT, _text(ours & listed)))
+            elif not listed:
+                # It would stay in the topic's configuration.
+                found.setdefault(topic, []).append((key, DELETE, None))
+    return found
+
+
+def _rate_changes(throttle: Throttle, seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[int, list[Change]]:
+    found: dict[int, list[Change]] = {}
+    for broker, has in seen.items():
+        if isinstance(has, KafkaCallFailed):
+            continue
+        given, had = [throttle.rates_of(broker, rate) for rate in throttle.rates], throttle.brokers[broker]
+        for at, key in enumerate(RATES):
+            if has[at] != had[at] and has[at] in {rates[at] for rates in given}:
+                back: Change = (key, DELETE, None) if had[at] is None else (key, SET, str(had[at]))
+                found.setdefault(broker, []).append(back)
+    return found
+
+
+def _until_none(look: Callable[[], dict[str, str]], seconds: float) -> dict[str, str]:
+    """What is there to the end of the time that it has.
+
+    A broker that is asked tells what it has heard of, a moment after the controller has done it. Who went by the
+    first answer would find nothing to take away of what was set just before.
+    """
+    deadline = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < deadline:
+        time.sleep(_AGAIN_SECONDS)
+    return found
+
+
+def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | KafkaCallFailed]:
+    found: dict[int, Standing | KafkaCallFailed] = {}
+    for broker, entries in broker_configs(ask_each, brokers, RATES).items():
+        if isinstance(entries, KafkaCallFailed):
+            found[broker] = entries
+            continue
+        own = {
+            each.name: int(each.value) for each in entries if each.config_source == OF_THE_BROKER and each.value
+        }
+        found[broker] = (own.get(RATES[0]), own.get(RATES[1]))
+    return found
+
+
+def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
+    """Of topics that are there."""
+    return {
+        topic: (leads or frozenset(), follows or frozenset())
+        for topic, (leads, follows) in _own_lists(ask, topics).items()
+    }
+
+
+def _own_lists(ask: Ask, topics: list[str]) -> dict[str, OwnLists]:
+    """Of topics that are there."""
+    found: dict[str, OwnLists] = {}
+    for topic, entries in topic_configs(ask, topics, LISTS).items():
+        own = {each.name: _entries(each.value or "") for each in entries if each.config_source == OF_THE_TOPIC}
+        found[topic] = (own.get(LISTS[0]), own.get(LISTS[1]))
+    return found
+
+
+def _text(entries: Iterable[str]) -> str:
+    return ",".join(sorted(entries))
+
+
+def _entries(text: str) -> frozenset[str]:
+    return frozenset(entry.strip() for entry in text.split(",") if entry.strip())

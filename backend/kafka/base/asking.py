@@ -1,0 +1,70 @@
+"""What the requests about a cluster's replicas have in common: how they are asked, and refusals in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kafka.errors import for_code
+from kafka.protocol.api_message import ApiMessage
+
+from backend.kafka.base.errors import KafkaCallFailed
+
+T = TypeVar("T")
+
+Place = tuple[str, int]
+"""A partition: topic and number."""
+Ask = Callable[[ApiMessage], Any]
+"""Asks any broker; those of a KRaft cluster pass on to the controller what is its business. Raises
+KafkaCallFailed."""
+AskEach = Callable[[Mapping[int, ApiMessage]], Mapping[int, Any]]
+"""Asks these brokers, each its own; of each its answer, or a KafkaCallFailed. Raises KafkaCallFailed if none
+answers."""
+
+UNKNOWN_TOPIC = 3
+NOT_ALLOWED = (29, 31)
+UNSUPPORTED = 35
+_NEEDS = (
+    "the cluster does not let the control plane do this; it needs Alter, Describe, AlterConfigs and "
+    "DescribeConfigs on the cluster, and AlterConfigs and DescribeConfigs on topics"
+)
+_WORDS = {
+    UNKNOWN_TOPIC: "there is no such partition; its topic is gone, or never had it",
+    7: "the controller did not get to it in time",
+    17: "no topic can have this name",
+    29: _NEEDS,
+    31: _NEEDS,
+    37: "there is no such partition",
+    38: "it cannot have so many replicas",
+    39: "it cannot have its replicas there",
+    44: "a policy of the cluster forbids it",
+    56: "a disk of the broker has failed",
+    60: "it is being reassigned",
+    80: "the preferred broker has no replica that is in sync",
+    83: "no broker that could lead it has a replica that is in sync",
+    85: "it is not being reassigned, so there is nothing to cancel",
+}
+"""By Kafka's codes: UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT, INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED,
+CLUSTER_AUTHORIZATION_FAILED, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+POLICY_VIOLATION, KAFKA_STORAGE_ERROR, REASSIGNMENT_IN_PROGRESS, PREFERRED_LEADER_NOT_AVAILABLE,
+ELIGIBLE_LEADERS_NOT_AVAILABLE, NO_REASSIGNMENT_IN_PROGRESS."""
+
+
+def explained(result: Any) -> str:
+    """Why one thing of a request was refused, with the broker's own words behind ours."""
+    words = _WORDS.get(result.error_code) or for_code(result.error_code).__name__
+    said = getattr(result, "error_message", None)
+    return f"{words} ({said})" if said else words
+
+
+def accepted(answer: Any) -> Any:
+    """An answer, or a result in it, that is no refusal. Raises KafkaCallFailed for one that is."""
+    if answer.error_code:
+        raise KafkaCallFailed(explained(answer), answer.error_code)
+    return answer
+
+
+def in_portions(everything: Sequence[T], at_once: int) -> Iterator[Sequence[T]]:
+    """One after the other, so many at a time."""
+    for first in range(0, len(everything), at_once):
+        yield everything[first : first + at_once]

@@ -1,0 +1,29 @@
+"""Who a cluster's brokers are, as it tells clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafka.protocol.metadata import MetadataRequest
+
+from backend.kafka.base.protocol_client import ProtocolClient
+
+
+class BrokerSeen(NamedTuple):
+    """A broker with the address that clients are told, and its rack if it has one."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def brokers_of(bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> list[BrokerSeen]:
+    """The brokers that are there. Raises KafkaCallFailed, LoginUnsupported."""
+    client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
+    try:
+        answer = client.ask(MetadataRequest(topics=[]))
+    finally:
+        client.close()
+    return [BrokerSeen(each.node_id, each.host, each.port, each.rack) for each in answer.brokers]

@@ -1,0 +1,142 @@
+"""The clients of a copy session: how each is configured, and why."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
+from backend.kafka.base import identity
+from backend.kafka.base.alive import Alive
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import CopyFailed, copy_failed
+from backend.kafka.copy import quarantine
+from backend.kafka.copy.source import Place, Source
+
+_PRODUCER_QUEUE_KBYTES = 65536
+_LARGEST_REQUEST_BYTES = 950_000
+"""Below librdkafka's `batch.size`, so that it sends what it is given in one request."""
+_REQUEST_SHARE = 0.95
+"""Of what a topic takes: the sizes of records in a batch are only known at most, its own size is not counted."""
+_REQUEST_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyLimits:
+    """Bounds of one session; see backend/settings.py."""
+
+    batch_records: int
+    transaction_timeout_ms: int
+    fetch_wait_max_ms: int
+    fetch_buffer_kbytes: int
+    quarantine_topic: str = "_treeline.quarantine"
+    record_loop: str = "auto"
+    """auto, native or python."""
+
+
+def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
+    """The unit's transactional producer on the target. Raises KafkaException, ValueError."""
+    return Producer(
+        client_config(
+            plan.target.bootstrap_servers,
+            plan.target.properties,
+            transactional_id=plan.unit.kafka_name,
+            transaction_timeout_ms=limits.transaction_timeout_ms,
+            # A backlog fills a request in less; short, since records travel while positions are sent.
+            linger_ms=5,
+            compression_type=plan.compression,
+            message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
+            queue_buffering_max_messages=limits.batch_records * 2,
+            queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
+            batch_num_messages=100_000,
+        )
+    )
+
+
+def open_group_member(plan: EdgePlan) -> Consumer:
+    """A consumer of the target that never subscribes: positions are read and written in its group."""
+    return Consumer(
+        client_config(
+            plan.target.bootstrap_servers,
+            plan.target.properties,
+            group_id=plan.unit.kafka_name,
+            enable_auto_commit=False,
+        )
+    )
+
+
+def open_admin(endpoint: Endpoint) -> AdminClient:
+    """An admin client of one end."""
+    return AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
+
+
+def open_source(
+    plan: EdgePlan,
+    limits: CopyLimits,
+    lost: Callable[[Place, int, int, str], None],
+    cut_off: Callable[[Place, int, int], None],
+) -> Source:
+    """The reader of the source; `lost` and `cut_off` as for `Source`."""
+    return Source(
+        plan.source.name,
+        client_config(
+            plan.source.bootstrap_servers,
+            plan.source.properties,
+            group_id=plan.unit.kafka_name,
+            fetch_wait_max_ms=limits.fetch_wait_max_ms,
+            queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
+            fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
+            # Of a full buffer; librdkafka's 1 s is an idle second for each buffer that was emptied sooner.
+            fetch_queue_backoff_ms=20,
+            check_crcs=True,
+        ),
+        lost,
+        cut_off,
+    )
+
+
+def check_identity(where: str, endpoint: Endpoint) -> None:
+    """Another Kafka cluster may answer at a known address: it must neither be read nor written to.
+
+    Raises CopyFailed.
+    """
+    try:
+        other = identity.stranger(
+            endpoint.bootstrap_servers, endpoint.properties, endpoint.kafka_cluster_id, _REQUEST_SECONDS
+        )
+    except (KafkaException, ValueError) as error:
+        raise copy_failed(f"{where}: asking {endpoint.name} who it is", error) from error
+    if other is not None:
+        raise CopyFailed(f"{where}: another Kafka cluster answers as {endpoint.name}: {other}")
+
+
+def learn_partitions(where: str, producer: Producer, streams: Iterable[StreamOnEdge], alive: Alive) -> None:
+    """Have the producer ask for the partitions of topics that it knew before they got more.
+
+    librdkafka would refuse records for partitions that it has not heard of, for up to five minutes. Raises
+    CopyFailed if the target does not have them yet, KafkaException.
+    """
+    for row in streams:
+        alive()
+        known = producer.list_topics(row.target_topic, _REQUEST_SECONDS).topics[row.target_topic].partitions
+        missing = [partition for partition in row.partitions if partition not in known]
+        if missing:
+            raise CopyFailed(f"{where}: {row.target_topic} has no partition {missing[0]} yet")
+
+
+def largest_requests(admin: AdminClient, topics: Collection[str]) -> dict[str, int]:
+    """Bytes of records that each topic takes at once: `max.message.bytes` bounds a request's batch, not a record.
+
+    Kafka's default where the topic's settings may not be read.
+    """
+    wanted = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in sorted(topics)]
+    found = dict.fromkeys(topics, _LARGEST_REQUEST_BYTES)
+    for resource, answer in admin.describe_configs(wanted, request_timeout=_REQUEST_SECONDS).items():
+        with contextlib.suppress(KafkaException):
+            taken = int(answer.result(_REQUEST_SECONDS + 1)["max.message.bytes"].value)
+            found[resource.name] = min(_LARGEST_REQUEST_BYTES, int(taken * _REQUEST_SHARE))
+    return found

@@ -1,0 +1,87 @@
+"""What a session tells of records that it cannot copy, before it goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import Message
+
+from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
+from backend.domain.distribution.former_topic import Unread
+from backend.domain.records import origin
+from backend.domain.records.partition_edge import Header
+from backend.kafka.base.alive import Alive
+from backend.kafka.copy.knowledge import CutOff, Gone, Knowledge, Refused, Replaced
+
+
+class Reports:
+    """One session's; each returns once the control plane has recorded it, and raises what kept it from that."""
+
+    def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
+        self._plan, self._knowledge, self._alive = plan, knowledge, alive
+
+    def lost(self, row: StreamOnEdge, partition: int, first: int, last: int, reason: str) -> None:
+        """Offsets of the source were gone before they could be copied."""
+        self._alive()
+        self._knowledge.lost(
+            Gone(
+                target=self._plan.target.name,
+                stream=row.stream,
+                partition=partition,
+                first_offset=first,
+                last_offset=last,
+                reason=reason,
+                incarnation=row.births[partition][-1][1],
+            )
+        )
+
+    def source_replaced(self, row: StreamOnEdge, unread: Mapping[int, Unread]) -> None:
+        """The source's topic was made anew: tell what may be lost with the former one, all partitions at once."""
+        self._alive()
+        self._knowledge.replaced(
+            Replaced(
+                target=self._plan.target.name,
+                stream=row.stream,
+                incarnation=max(row.births[partition][0][1] for partition in unread),
+                unread=unread,
+            )
+        )
+
+    def cut_off(self, row: StreamOnEdge, partition: int, first: int, last: int) -> None:
+        """Offsets of the source were gone after they had been read, and are given out anew.
+
+        Raises CopyFailed if it is because the topic was made anew, which the reconcile loop records.
+        """
+        self._alive()
+        self._knowledge.topic_ids.check(self._plan, [row])
+        source = self._plan.source.name
+        reason = (
+            f"the log was cut off at {first} on {source}; what had been copied from there to {last} is elsewhere"
+        )
+        self.lost(row, partition, first, last, reason)
+        self._alive()
+        self._knowledge.cut_off(
+            CutOff(
+                stream=row.stream,
+                partition=partition,
+                first_offset=first,
+                last_offset=last,
+                incarnation=row.births[partition][-1][1],
+            )
+        )
+
+    def set_aside(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
+        """The target refuses a record; the id that it gets in quarantine."""
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None and offset is not None
+        born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
+        refused = Refused(
+            target=self._plan.target.name,
+            stream=stream,
+            partition=partition,
+            offset=offset,
+            origin=(born.cluster, born.incarnation, born.offset) if born else None,
+            reason=reason,
+        )
+        self._alive()
+        return self._knowledge.set_aside(refused)

@@ -1,0 +1,399 @@
+"""One distributor unit's session: consume from the source, produce in transactions on the target.
+
+Exactly once, because the records and the position that says that they were copied are one transaction of the
+target, and because the unit's fixed transactional id lets only the last one who opened a session commit. The
+order of opening matters (design, "What a distributor guarantees"): the lease is checked again after
+`init_transactions`, since a late zombie would otherwise fence its successor for good; positions are read only
+after that, since the zombie's last commit would otherwise be copied twice.
+
+A session that fails in any step is closed and a new one opened: what it holds in memory may be ahead of what
+the target has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer
+
+from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
+from backend.domain.distribution.rescan import Checkpoint
+from backend.domain.records.log_prefix import UnknownOrigin
+from backend.domain.records.marks import MetadataInvalid
+from backend.domain.records.partition_edge import Header
+from backend.kafka.base.alive import Alive, nobody_asks
+from backend.kafka.base.errors import CopyFailed, copy_failed, refusal, sentence
+from backend.kafka.copy import quarantine
+from backend.kafka.copy.clients import (
+    CopyLimits,
+    check_identity,
+    learn_partitions,
+    open_admin,
+    open_group_member,
+    open_producer,
+    open_source,
+)
+from backend.kafka.copy.intake import Intake
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.native_loop import NativeRecordLoop, make_record_loop
+from backend.kafka.copy.pacing import MarkerPause
+from backend.kafka.copy.record_loop import CopyTotals, Progress, RecordLoop
+from backend.kafka.copy.refused_search import RefusedSearch, Suspects, suspects_of
+from backend.kafka.copy.reports import Reports
+from backend.kafka.copy.schema_wait import SchemaWait
+from backend.kafka.copy.seen_ends import AskedEnds, End
+from backend.kafka.copy.source import Place, Source
+from backend.kafka.copy.transactions import abort, cause_of, send_positions
+from backend.kafka.groups.commit_limit import largest_commit
+
+_REQUEST_SECONDS = 10.0
+_INIT_SECONDS = 10.0
+_ABORT_SECONDS = 2.0
+_SKIPPED_COMMIT_SECONDS = 5.0
+_RENEW_POSITIONS_SECONDS = 900.0
+"""Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
+_CHECKPOINT_SECONDS = 10.0
+_STEP_RECORDS = 2000
+_BACKLOG_RECORDS = 100
+"""Read in one step tell that there is a backlog: filling the transaction is worth more than ending it at once."""
+_LONGEST_FILLING_SECONDS = 0.25
+_TRANSACTION_BYTES = 64 * 1024 * 1024
+
+_KNOWS_NOTHING = Knowledge()
+
+
+class CopySession:
+    """Open clients of one unit; used by one thread."""
+
+    def __init__(
+        self,
+        plan: EdgePlan,
+        limits: CopyLimits,
+        alive: Alive = nobody_asks,
+        knowledge: Knowledge = _KNOWS_NOTHING,
+        suspects: Suspects | None = None,
+    ) -> None:
+        """`suspects`: among them is a record that the target refuses; it is looked for before anything else."""
+        self.suspects = suspects
+        """What is still to be searched: the next session goes on with it, whatever ended this one."""
+        self._search: RefusedSearch | None = None
+        self._alive = alive
+        self._knowledge = knowledge
+        self._reports = Reports(plan, knowledge, alive)
+        self.totals = CopyTotals()
+        self._plan = plan
+        self._limits = limits
+        self._where = f"{plan.unit.name} to {plan.target.name}"
+        self._streams: dict[str, StreamOnEdge] = {}
+        self._taken_up: set[str] = set()
+        self._progress: dict[Place, Progress] = {}
+        self._producer: Producer | None = None
+        self._last_commit = self._renewed_at = time.monotonic()
+        self._pause = MarkerPause()
+        self._asked_ends = AskedEnds(plan, knowledge.topic_ids, knowledge.seen_ends)
+        self._checkpoints: list[tuple[str, int, Checkpoint]] = []
+        self._schemas: SchemaWait | None = None
+
+    def open(self, may_go_on: Callable[[], bool]) -> None:
+        """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed.
+
+        `may_go_on` is asked after the fencing: whether the lease is still held, and whether the target has
+        entered the routes of the plan. One that was too late then has done no harm.
+        """
+        plan, limits = self._plan, self._limits
+        self._alive()
+        try:
+            self._producer = open_producer(plan, limits)
+            self._producer.init_transactions(_INIT_SECONDS)
+        except (KafkaException, ValueError) as error:
+            raise copy_failed(f"{self._where}: opening transactions on {plan.target.name}", error) from error
+        if not may_go_on():
+            raise CopyFailed(f"{self._where}: the lease, or the routes, changed meanwhile", fenced=True)
+        try:
+            self._group_member = open_group_member(plan)
+            self._admin = open_admin(plan.target)
+            self._source = open_source(plan, limits, self._lost, self._cut_off)
+        except (KafkaException, ValueError) as error:
+            raise copy_failed(f"{self._where}: opening clients", error) from error
+        gate = self._knowledge.schema_gate(plan.target)
+        self._schemas = SchemaWait(gate, self._source, self.totals, plan.target.name) if gate else None
+        self._search = RefusedSearch(self.suspects, self._source) if self.suspects else None
+        self._alive()
+        self._commit_bytes = largest_commit(self._admin)
+        self._begin_loop()
+        for endpoint in (plan.target, plan.source):
+            self._alive()
+            check_identity(self._where, endpoint)
+        self.update(plan.streams)
+
+    def _lost(self, place: Place, first: int, last: int, reason: str) -> None:
+        self._reports.lost(self._streams[self._progress[place].stream], place[1], first, last, reason)
+
+    def _cut_off(self, place: Place, first: int, last: int) -> None:
+        self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
+
+    def update(self, streams: Iterable[StreamOnEdge]) -> None:
+        """Take up new streams and let go of removed ones, without a break for the others. Raises CopyFailed."""
+        wanted = {row.stream: row for row in streams}
+        gone = [row for name, row in self._streams.items() if wanted.get(name) != row]
+        new = [row for name, row in wanted.items() if self._streams.get(name) != row]
+        try:
+            if gone:
+                self._commit_skipped()
+                self._let_go([(row.source_topic, p) for row in gone for p in row.partitions])
+            self._streams = wanted
+            if new:
+                assert self._producer is not None
+                known_before = [row for row in new if row.target_topic in self._taken_up]
+                learn_partitions(self._where, self._producer, known_before, self._alive)
+                self._take_up(new)
+        except (KafkaException, MetadataInvalid) as error:
+            raise copy_failed(f"{self._where}: reading positions", error) from error
+
+    def _let_go(self, places: list[Place]) -> None:
+        for place in places:
+            del self._progress[place]
+            if self._search is not None:
+                self._search.forget(place)
+            if self._schemas is not None and self._schemas.is_held(place):
+                self._schemas.forget(place)
+            else:
+                self._loop.remove(place)
+        self._source.remove(places)
+
+    def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
+        intake = Intake(
+            self._plan,
+            self._knowledge,
+            self._reports,
+            self._alive,
+            self._group_member,
+            self._admin,
+            self._source,
+        )
+        taken = intake.take_up(streams)
+        for place, progress in taken.items():
+            self._progress[place] = progress
+            self._loop.add(place, progress)
+        if self._search is not None:
+            self._search.admit(taken)
+        self._taken_up.update(row.target_topic for row in streams)
+        self._source.add({place: progress.source for place, progress in taken.items()})
+        self._renew_positions()
+
+    def _renew_positions(self) -> None:
+        """Have all positions committed again, moved or not: brokers forget those that are not, and what other
+        units once copied is known from ours alone when theirs are forgotten."""
+        self._renewed_at = time.monotonic()
+        for progress in self._progress.values():
+            progress.saved = False
+
+    def _renew_positions_if_due(self) -> None:
+        # With every commit: those of idle partitions are not to wait until their neighbours are idle, too.
+        if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
+            self._renew_positions()
+
+    def copy_batch(self, wait_seconds: float, most: int | None = None) -> int:
+        """Wait for records, copy those there, at most so many, in one transaction; how many were read.
+
+        Raises CopyFailed.
+        """
+        most = min(most or self._limits.batch_records, self._limits.batch_records)
+        search = self._search
+        try:
+            self._alive()
+            self._pause.wait()
+            wait_seconds = self._schemas.shortened(wait_seconds) if self._schemas is not None else wait_seconds
+            read = self._copy_suspects(search, wait_seconds) if search else self._copy_backlog(most, wait_seconds)
+            for place in self._schemas.go_on() if self._schemas is not None else ():
+                self._loop.add(place, self._progress[place])
+            self._source.take_up_parked()
+            if self._loop.in_transaction:
+                self._commit()
+            else:
+                self._keep_positions()
+            if search is not None and search.is_over(self._progress):
+                self._search = self.suspects = None
+                self._loop.close()
+                self._begin_loop()
+        except (KafkaException, MetadataInvalid, UnknownOrigin) as error:
+            failed = copy_failed(f"{self._where}: copying", error)
+            if failed.refused:
+                step = search.step if search else most
+                self.suspects = suspects_of(self._progress, step, self.suspects)
+            raise failed from error
+        return read
+
+    def _copy_backlog(self, most: int, wait_seconds: float) -> int:
+        """One transaction's records: those there, and while much is there more, since each commit costs a wait."""
+        until = time.monotonic() + wait_seconds + _LONGEST_FILLING_SECONDS
+        before = self.totals.copied_bytes
+        read = step = self._loop.copy_batch(min(most, _STEP_RECORDS), wait_seconds)
+        while (
+            step >= _BACKLOG_RECORDS
+            and read < most
+            and self.totals.copied_bytes - before < _TRANSACTION_BYTES
+            and time.monotonic() < until
+        ):
+            step = self._loop.copy_batch(min(most - read, _STEP_RECORDS), 0)
+            read += step
+        return read
+
+    def _copy_suspects(self, search: RefusedSearch, wait_seconds: float) -> int:
+        """Copy a few suspects in one transaction, in the end one: if that is refused, it is the one looked for."""
+        if search.step > 1:
+            return self._loop.copy_batch(search.step, wait_seconds)
+        messages = self._source.read(1, wait_seconds)
+        assert isinstance(self._loop, RecordLoop)
+        for message in messages:
+            headers = self._loop.take(message)
+            if headers is None:
+                continue
+            try:
+                self._commit()
+            except KafkaException as error:
+                reason = refusal(error)
+                if reason is None:
+                    raise
+                self._abort_refused(error)
+                self._set_aside(message, headers, f"{reason} ({sentence(error)})")
+        return len(messages)
+
+    def _abort_refused(self, refused: KafkaException) -> None:
+        assert self._producer is not None
+        try:
+            self._producer.abort_transaction(_REQUEST_SECONDS)
+        except KafkaException as error:
+            # What the target refused counts, not that it was slow to abort: the next session goes on searching.
+            raise refused from error
+        self._loop.in_transaction = False
+
+    def _begin_loop(self) -> None:
+        """Take up the loop that fits; one by one records are looked at in Python."""
+        assert self._producer is not None
+        kind = "python" if self._search is not None and self._search.step == 1 else self._limits.record_loop
+        self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive, self._schemas)
+        for place, progress in self._progress.items():
+            if self._schemas is None or not self._schemas.is_held(place):
+                self._loop.add(place, progress)
+
+    def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
+        """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
+        topic, partition = message.topic(), message.partition()
+        assert topic is not None and partition is not None
+        self._progress[topic, partition].copies.clear()
+        name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
+        self._alive()
+        quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
+        self._alive()
+        assert isinstance(self._loop, RecordLoop)
+        self._loop.begin()
+        self._loop.produce(
+            self._limits.quarantine_topic,
+            0,
+            message.value(),
+            message.key(),
+            message.timestamp()[1],
+            [*headers, (quarantine.ID_HEADER, name.encode())],
+        )
+        self._commit()
+
+    def rest(self) -> None:
+        """In place of `copy_batch` while nothing may be copied: the lag and the positions are kept up to date.
+
+        Raises CopyFailed.
+        """
+        try:
+            self._alive()
+            self._keep_positions()
+            self._asked_ends.ask_if_due(self._source, lambda: self._ends(self._progress), self._alive)
+        except (KafkaException, MetadataInvalid) as error:
+            raise copy_failed(f"{self._where}: resting", error) from error
+
+    def _keep_positions(self) -> None:
+        self._knowledge.seen_ends.drop_reached(self._progress.items())
+        if time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
+            self._commit_skipped()
+
+    def _commit(self) -> None:
+        producer = self._producer
+        assert producer is not None
+        self._renew_positions_if_due()
+        moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
+        self._source.note_leader_epochs([place for place, _ in moved])
+        offsets = [each.committed(partition) for (_, partition), each in moved]
+        group, longest = self._plan.unit.kafka_name, self._limits.transaction_timeout_ms / 1000
+        try:
+            # The positions travel while the records do.
+            asked = (self._group_member, group, offsets, self._commit_bytes, self._alive)
+            self._pause.note(send_positions(producer, *asked))
+            self._alive()
+            # Once acknowledged, a copy is in the topic that the target has, or had before.
+            producer.flush(longest)
+            self._alive()
+            names = {progress.stream for _, progress in moved} & self._streams.keys()
+            ends = self._ends(place for place, _ in moved)
+            self._knowledge.topic_ids.check(self._plan, [self._streams[name] for name in names])
+            producer.commit_transaction(longest)
+        except KafkaException as error:
+            raise cause_of(producer, error) from error
+        self._knowledge.seen_ends.note(ends)
+        self._loop.in_transaction = False
+        self._pause.begin()
+        self._last_commit = time.monotonic()
+        for (_, partition), progress in moved:
+            progress.dirty, progress.saved = False, True
+            self._knowledge.measures.committed(progress.stream, progress.copies, progress.source.position)
+            if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS and self._plan.rule.write_origin:
+                progress.noted_at = self._last_commit
+                self._knowledge.measures.checkpoint_taken(progress.stream)
+                mark = progress.edge.mark(at := progress.source.position or 0)
+                checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
+                self._checkpoints.append((progress.stream, partition, checkpoint))
+
+    def _ends(self, places: Iterable[Place]) -> list[End]:
+        """Position and end of partitions, as far as the last fetch or question knew the end."""
+        rows = [
+            (place, self._progress[place]) for place in places if self._progress[place].stream in self._streams
+        ]
+        return [(self._streams[p.stream], at[1], p.source.position or 0, self._source.end(at)) for at, p in rows]
+
+    def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
+        """Checkpoints of the source's partitions (stream, partition, checkpoint) since the last call."""
+        taken, self._checkpoints = self._checkpoints, []
+        return taken
+
+    def _commit_skipped(self) -> None:
+        """Save how far records that need no copy were read, so that a restart does not read them again."""
+        self._last_commit = time.monotonic()
+        self._renew_positions_if_due()
+        if any(progress.to_commit for progress in self._progress.values()):
+            self._loop.begin()
+            self._commit()
+
+    def lag_records(self) -> int | None:
+        """Offsets between the positions and the source's ends; None while some are not known."""
+        lags = self._source.lags()
+        return self._knowledge.measures.lags((self._progress[at].stream, at, lag, end) for at, lag, end in lags)
+
+    def troubles(self) -> dict[Place, str]:
+        """What is wrong with single partitions, in words; the others go on."""
+        return dict(self._source.troubles)
+
+    def unreadable_flags(self) -> int:
+        """Records whose flags could not be read and were taken for 0."""
+        return sum(progress.edge.unreadable_flags for progress in self._progress.values())
+
+    def close(self) -> None:
+        """Give everything back; an open transaction is aborted, by the target if not by us."""
+        producer, self._producer = self._producer, None
+        loop: RecordLoop | NativeRecordLoop | None = self.__dict__.pop("_loop", None)
+        if producer is not None and loop is not None and loop.in_transaction:
+            abort(producer, _ABORT_SECONDS)
+        if loop is not None:
+            loop.close()
+        for name in ("_source", "_group_member"):
+            client: Source | Consumer | None = self.__dict__.pop(name, None)
+            if client is not None:
+                client.close()

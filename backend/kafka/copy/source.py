@@ -1,0 +1,334 @@
+"""The reading half of a copy session: partitions of the source's topics, each with its position and its troubles.
+
+A partition that cannot be read (its topic is not known to the cluster yet, its tail was lost) is parked and
+tried again, so that its neighbours go on. librdkafka would wait for minutes, without a word, for a topic that was
+unknown when it was assigned; so only what the cluster's metadata names is assigned.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from backend.kafka.copy.epochs import UNKNOWN_EPOCH, first_born_after
+from backend.kafka.logs.listed_offsets import listed_offsets
+
+Place = tuple[str, int]
+"""(topic on the source, partition)."""
+
+_REQUEST_SECONDS = 10.0
+_PARK_SECONDS = 1.0
+_ANSWER_SECONDS = 3.0
+_METADATA_SECONDS = 10
+_AGAIN_SECONDS = 0.002
+_OUTSIDE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
+_UNREADABLE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class SourcePartition:
+    """How far reading has come; `position` is the next offset, None before the first answer."""
+
+    __slots__ = ("leader_epoch", "parked_until", "position")
+
+    def __init__(self, position: int | None, leader_epoch: int | None = None) -> None:
+        self.position = position
+        self.leader_epoch = UNKNOWN_EPOCH if leader_epoch is None else leader_epoch
+        """Under which the record before the position was written."""
+        self.parked_until: float | None = 0.0
+
+
+class Source:
+    """A consumer that is assigned partitions one by one and never joins a group; used by one thread."""
+
+    def __init__(
+        self,
+        cluster: str,
+        config: Mapping[str, object],
+        lost: Callable[[Place, int, int, str], None],
+        cut_off: Callable[[Place, int, int], None],
+    ) -> None:
+        """`lost` is told of every range of offsets (place, first, last, in words) that was gone before it could be
+        read; reading goes on behind it once it returns. `cut_off` is told of ranges (place, first, last) that were
+        gone after they had been read, their offsets given out anew; the partition is read no more."""
+        self._lost, self._cut_off = lost, cut_off
+        self.troubles: dict[Place, str] = {}
+        """What is wrong with single partitions, in words."""
+        self._cluster = cluster
+        self._partitions: dict[Place, SourcePartition] = {}
+        # Assigned, but not fetched from yet: place -> when to try another way.
+        self._unanswered: dict[Place, float] = {}
+        # Asked for while nothing is read.
+        self._asked_ends: dict[Place, int] = {}
+        self._asked_starts: dict[Place, int] = {}
+        self._config = config
+        self.consumer = Consumer(
+            {
+                **config,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                # Tells when a partition's end is reached: behind it may be only control records.
+                "enable.partition.eof": True,
+                # librdkafka asks again only after 5 minutes for a leader that it did not get to know.
+                "topic.metadata.refresh.interval.ms": _METADATA_SECONDS * 1000,
+                # Never jump silently: a position outside the log is an error that we report.
+                "auto.offset.reset": "error",
+            }
+        )
+
+    def add(self, partitions: Mapping[Place, SourcePartition]) -> None:
+        """Begin to read partitions, from their beginning where the position is None."""
+        self._partitions.update(partitions)
+        self.take_up_parked()
+
+    def note_leader_epochs(self, places: Iterable[Place]) -> None:
+        """Learn under which leader epochs the last records of these partitions were written."""
+        for row in self.consumer.position([TopicPartition(*place) for place in places]):
+            if row.error is None and row.leader_epoch is not None:
+                self._partitions[row.topic, row.partition].leader_epoch = row.leader_epoch
+
+    def remove(self, places: Iterable[Place]) -> None:
+        """Read these partitions no more."""
+        dropped = {place: self._partitions.pop(place) for place in places}
+        assigned = [TopicPartition(*place) for place, one in dropped.items() if one.parked_until is None]
+        if assigned:
+            self.consumer.incremental_unassign(assigned)
+        for place in dropped:
+            self.troubles.pop(place, None)
+            self._unanswered.pop(place, None)
+
+    def read(self, most: int, wait_seconds: float) -> list[Message]:
+        """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
+        self.reading()
+        messages = self.consumer.consume(1, wait_seconds)
+        if messages:
+            messages += self.consumer.consume(most - 1, 0)
+        return messages
+
+    def reading(self) -> None:
+        """What was asked for while nothing was read is out of date from now on."""
+        self._asked_ends.clear()
+        self._asked_starts.clear()
+
+    def hold(self, place: Place, trouble: str | None = None) -> None:
+        """Read a partition no further until `release`; then what is behind its position comes again.
+
+        `trouble` is reported meanwhile, if there is any.
+        """
+        one = self._partitions[place]
+        if one.position is not None:
+            # Not known any more once it is not assigned; that of a later record does as well.
+            self.note_leader_epochs([place])
+        self.consumer.incremental_unassign([TopicPartition(*place)])
+        self._unanswered.pop(place, None)
+        if trouble is not None:
+            self._tell(place, trouble)
+        one.parked_until = math.inf
+
+    def release(self, place: Place) -> None:
+        """Read a partition that was held again, with the next that are taken up."""
+        self._partitions[place].parked_until = 0.0
+
+    def healed(self, place: Place) -> None:
+        """A record came: whatever was wrong is over."""
+        self.troubles.pop(place, None)
+
+    def failed(self, place: Place, offset: int, error: KafkaError) -> None:
+        """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._partitions[place].position = offset
+            self.healed(place)
+        elif error.code() in _OUTSIDE:
+            self._jump(place)
+        elif error.code() in _UNREADABLE:
+            self.consumer.incremental_unassign([TopicPartition(*place)])
+            self._unanswered.pop(place, None)
+            self._park(place, str(error.str()))
+        elif not error.retriable():
+            raise KafkaException(error)
+
+    def _jump(self, place: Place) -> None:
+        """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
+        one, partition = self._partitions[place], TopicPartition(*place)
+        position = one.position or 0
+        low, high = self.consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
+        # A partition in this state cannot be sought in: it must be assigned anew.
+        self.consumer.incremental_unassign([partition])
+        self._unanswered.pop(place, None)
+        if position < low:
+            self._lost(
+                place, position, low - 1, f"offsets {position} to {low - 1} were gone before they were read"
+            )
+            one.position = low
+            self._assign_anew(place, low)
+            return
+        cut = first_born_after(self._config, place, (low, min(high, position)), one.leader_epoch)
+        if cut == position:
+            # Nothing that was read is gone: the epoch was one that the broker has forgotten.
+            self._assign_anew(place, position)
+            return
+        self._tell(
+            place,
+            f"its log was cut off at {cut}, before the position {position}; it waits until that is recorded (an "
+            "internal topic until it is deleted: it is made anew)",
+        )
+        # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
+        one.parked_until = math.inf
+        self._cut_off(place, cut, position - 1)
+
+    def _assign_anew(self, place: Place, position: int) -> None:
+        self.consumer.incremental_assign([TopicPartition(*place, position)])
+        self._unanswered[place] = time.monotonic() + _ANSWER_SECONDS
+
+    def _park(self, place: Place, trouble: str) -> None:
+        self._tell(place, trouble)
+        self._partitions[place].parked_until = time.monotonic() + _PARK_SECONDS
+
+    def _tell(self, place: Place, trouble: str) -> None:
+        self.troubles[place] = f"{place[0]}/{place[1]} on {self._cluster}: {trouble}"
+
+    def take_up_parked(self) -> None:
+        """Try parked partitions again whose time has come. Raises KafkaException."""
+        now = time.monotonic()
+        if self._unanswered:
+            self._check_answers(now)
+        due = {
+            place: one
+            for place, one in self._partitions.items()
+            if one.parked_until is not None and one.parked_until <= now
+        }
+        if not due:
+            return
+        known = self._known_partitions({topic for topic, _ in due})
+        assigned: list[TopicPartition] = []
+        for place, one in due.items():
+            if place in known:
+                one.parked_until = None
+                first = OFFSET_BEGINNING if one.position is None else one.position
+                assigned.append(TopicPartition(*place, first, leader_epoch=one.leader_epoch))
+                self._unanswered[place] = now + _ANSWER_SECONDS
+            else:
+                self._park(place, "not there, or not known to the cluster yet")
+        if assigned:
+            self.consumer.incremental_assign(assigned)
+            deadline = time.monotonic() + _ANSWER_SECONDS
+            for where in assigned:
+                self._check_epoch(where, deadline)
+
+    def _check_epoch(self, where: TopicPartition, deadline: float) -> None:
+        """Have the broker tell if the log was cut off before a position and has grown since.
+
+        librdkafka (2.16) asks by itself only when it hears of a newer epoch while it fetches. If it knew that one
+        before, it says nothing and skips the records. A seek always asks. Where a fetch has already failed, at a
+        position outside the log, no seek is taken any more: then we look ourselves.
+        """
+        if where.offset <= 0 or where.leader_epoch is None:
+            return
+        while True:
+            try:
+                self.consumer.seek(where)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._STATE:
+                    raise
+                if time.monotonic() > deadline:
+                    self._jump((where.topic, where.partition))
+                    return
+                # Fetching begins a moment after the assignment.
+                time.sleep(_AGAIN_SECONDS)
+            else:
+                return
+
+    def _check_answers(self, now: float) -> None:
+        """Assign anew what was never fetched from: seen, without any error, after topics were made under load."""
+        for place, deadline in list(self._unanswered.items()):
+            if self._end(place) >= 0:
+                del self._unanswered[place]
+            elif deadline < now:
+                del self._unanswered[place]
+                self.consumer.incremental_unassign([TopicPartition(*place)])
+                self._park(place, f"no answer to fetches within {_ANSWER_SECONDS:g} s")
+
+    def end(self, place: Place) -> int:
+        """The end of a partition as it was fetched or asked for last, negative if it is not known."""
+        return max(self._end(place), self._asked_ends.get(place, -1))
+
+    def _end(self, place: Place) -> int:
+        """The end that the last fetch knew, negative before the first."""
+        _, high = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        return int(high)
+
+    def _known_partitions(self, topics: set[str]) -> set[Place]:
+        # One topic is asked for by name; for more, everything is one answer.
+        one = next(iter(topics)) if len(topics) == 1 else None
+        answer = (
+            self.consumer.list_topics(one, _REQUEST_SECONDS)
+            if one
+            else self.consumer.list_topics(timeout=_REQUEST_SECONDS)
+        )
+        return {
+            (name, partition)
+            for name in topics & answer.topics.keys()
+            for partition, found in answer.topics[name].partitions.items()
+            if found.error is None and found.leader >= 0
+        }
+
+    def ask_ends(self, admin: AdminClient, timeout_seconds: float) -> None:
+        """Learn the partitions' ends while nothing is read: what was fetched ahead knows only those of then."""
+        places = [place for place, one in self._partitions.items() if one.parked_until is None]
+        self._asked_ends.update(_ask(admin, places, OffsetSpec.latest(), timeout_seconds))  # type: ignore[no-untyped-call]
+        unread = [place for place in places if self._partitions[place].position is None]
+        self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
+
+    def lags(self) -> Iterator[tuple[Place, int | None, int]]:
+        """Offsets between each position and the end that the last fetch knew, and that end; no lag where one of
+        them is not known."""
+        for place, one in self._partitions.items():
+            position = self._asked_starts.get(place) if one.position is None else one.position
+            end = self.end(place)
+            unknown = one.parked_until is not None or position is None or end < 0
+            yield place, None if unknown else max(0, end - (position or 0)), end
+
+    def first_offset(self, place: Place) -> int | None:
+        """Where a partition's log begins now; None if the cluster does not know it. Raises KafkaException."""
+        try:
+            low, _ = self.consumer.get_watermark_offsets(TopicPartition(*place), _REQUEST_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() in _UNREADABLE:
+                return None
+            raise
+        return int(low)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.consumer.close()
+
+
+def _ask(
+    admin: AdminClient, places: Iterable[Place], which: OffsetSpec, timeout_seconds: float
+) -> Iterator[tuple[Place, int]]:
+    """An offset of each partition that answers."""
+    wanted = {TopicPartition(*place): which for place in places}
+    if not wanted:
+        return
+    (told,) = listed_offsets(admin, [wanted], timeout_seconds)
+    for place, offset in told.items():
+        # One that cannot be asked stays as it is known: nothing waits for it.
+        if isinstance(offset, int):
+            yield (place.topic, place.partition), offset

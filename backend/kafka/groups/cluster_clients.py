@@ -1,0 +1,109 @@
+"""Clients of one cluster that stay open, since opening one costs more than all that it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from backend.domain.distribution.assignment import OWN_GROUPS
+from backend.domain.records.marks import Position
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.groups import group_reader, positions
+from backend.kafka.groups.group_members import GroupAdmin, GroupMember
+from backend.kafka.groups.group_offsets import GroupOffsets
+from backend.kafka.logs import log_ends
+from backend.kafka.logs.log_ends import Place
+from backend.kafka.logs.log_ranges import RangeReader
+
+_REQUEST_SECONDS = 5.0
+
+
+class ClusterClients:
+    """One cluster's, each opened when it is first needed; used by one thread. All of it raises KafkaCallFailed."""
+
+    def __init__(self, name: str, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        """`name`: of the cluster, for messages."""
+        self._name = name
+        self._config = client_config(bootstrap_servers, properties)
+        self._admin: AdminClient | None = None
+        self._consumer: Consumer | None = None
+        self._reader: RangeReader | None = None
+        self._offsets: GroupOffsets | None = None
+
+    @property
+    def reader(self) -> RangeReader:
+        """Reads its logs."""
+        if self._reader is None:
+            self._reader = RangeReader(self._config)
+        return self._reader
+
+    @property
+    def admin(self) -> AdminClient:
+        """Asks for everything but offsets of groups."""
+        if self._admin is None:
+            try:
+                self._admin = AdminClient(self._config)
+            except (KafkaException, ValueError) as error:
+                raise KafkaCallFailed(sentence(error)) from error
+        return self._admin
+
+    def positions(self, wanted: Mapping[str, Collection[Place]]) -> dict[Place, dict[str, Position]]:
+        """Partition -> group -> the position of that unit here; `wanted`: partitions by group."""
+        if not wanted:
+            return {}
+        try:
+            if self._consumer is None:
+                self._consumer = group_reader.open_consumer(self._config)
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        try:
+            return positions.read_committed(self._consumer, wanted, _REQUEST_SECONDS)
+        except KafkaCallFailed as error:
+            raise KafkaCallFailed(f"{self._name}: {error.reason}", error.code) from error
+
+    def ends(self, places: Iterable[Place], *, undecided_too: bool = False) -> dict[Place, tuple[int, int]]:
+        """(first offset, end) of each partition; those that cannot be asked are left out."""
+        wanted = set(places)
+        found = log_ends.ends_by(self.admin, wanted, _REQUEST_SECONDS, undecided_too=undecided_too)
+        if wanted - found.keys():
+            # A client learns of a topic's new partitions within five minutes; a new one at once.
+            self._admin = None
+            left = wanted - found.keys()
+            found |= log_ends.ends_by(self.admin, left, _REQUEST_SECONDS, undecided_too=undecided_too)
+        return found
+
+    def missing(self, places: Iterable[Place]) -> set[Place]:
+        """Those of the partitions that the cluster does not have."""
+        found: set[Place] = set()
+        by_topic: dict[str, set[Place]] = {}
+        for place in places:
+            by_topic.setdefault(place[0], set()).add(place)
+        for topic, some in by_topic.items():
+            found |= some - set(log_ends.partitions(self._config, topic, _REQUEST_SECONDS))
+        return found
+
+    @property
+    def offsets(self) -> GroupOffsets:
+        """Of applications' groups."""
+        if self._offsets is None:
+            self._offsets = GroupOffsets(self._config)
+        return self._offsets
+
+    def groups(self) -> list[str]:
+        """Names of all groups, without ours."""
+        found = GroupAdmin(self.admin, _REQUEST_SECONDS).names()
+        return [name for name in found if not name.startswith(OWN_GROUPS)]
+
+    def members(self, groups: Sequence[str]) -> dict[str, tuple[GroupMember, ...]]:
+        """Who is in each of the groups."""
+        return GroupAdmin(self.admin, _REQUEST_SECONDS).members(groups)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._reader is not None:
+            self._reader.close()
+        if self._consumer is not None:
+            self._consumer.close()

@@ -1,0 +1,29 @@
+"""How much one offset commit may hold on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from backend.domain.offsets import commit_pieces
+
+_OFFSETS_TOPIC = "__consumer_offsets"
+_REQUEST_SECONDS = 10.0
+
+
+def largest_commit(admin: AdminClient) -> int:
+    """Return how many bytes of records one offset commit may have on a cluster, see `commit_pieces`.
+
+    Kafka's default counts where the settings of the coordinators' topic may not be read, or there is none yet.
+    """
+    topic = ConfigResource(ConfigResource.Type.TOPIC, _OFFSETS_TOPIC)
+    (answer,) = admin.describe_configs([topic], request_timeout=_REQUEST_SECONDS).values()
+    with contextlib.suppress(KafkaException, KeyError, TimeoutError):
+        found = answer.result(_REQUEST_SECONDS + 1)
+        # A segment must hold the whole batch, too.
+        return commit_pieces.piece_bytes(
+            min(int(found["max.message.bytes"].value), int(found["segment.bytes"].value))
+        )
+    return commit_pieces.piece_bytes()

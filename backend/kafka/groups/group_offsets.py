@@ -1,0 +1,198 @@
+"""Offsets of groups on one cluster: what stands, and setting them from outside.
+
+The broker itself guards a group with members: it refuses an offset that comes from outside, so nobody has to be
+asked before. Those who set offsets of a group without members see to it that they do so one after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from backend.domain.offsets import commit_pieces
+from backend.domain.offsets.committing import Standing
+from backend.kafka.base.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
+from backend.kafka.groups import group_reader
+from backend.kafka.groups.commit_limit import largest_commit
+from backend.kafka.groups.group_reader import Committed
+from backend.kafka.logs.listed_offsets import listed_offsets
+from backend.kafka.logs.log_ends import Place, ends_by
+
+_REQUEST_SECONDS = 10.0
+_MOST_CONNECTIONS, _GROUPS_EACH = 8, 3
+_ANY_COMMIT_BYTES = 32 * 1024
+"""Every cluster takes a commit of so many bytes; for larger ones it is asked what it takes."""
+_WITH_MEMBERS = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.NON_EMPTY_GROUP,
+        KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """An offset to set, with its metadata."""
+
+    offset: int
+    metadata: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """Why an offset was not set."""
+
+    reason: str
+    has_members: bool = False
+
+
+class GroupOffsets:
+    """One cluster's; used by one thread."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Raises KafkaCallFailed."""
+        self._config = dict(config)
+        self._reader: Consumer | None = None
+        self._admins: list[AdminClient] = []
+        self._commit_bytes: int | None = None
+        self.open_for(1)
+
+    def open_for(self, groups: int) -> None:
+        """Connect so often that offsets of as many groups are set side by side, for whoever has no time: a broker
+        takes some 7 ms for each, and the requests of a connection one after the other. Raises KafkaCallFailed."""
+        wanted = min(_MOST_CONNECTIONS, -(-groups // _GROUPS_EACH))
+        try:
+            more = [AdminClient(self._config) for _ in range(wanted - len(self._admins))]
+            if self._admins:  # the first connects when it is used
+                for answer in [admin.describe_cluster(request_timeout=_REQUEST_SECONDS) for admin in more]:
+                    answer.result(_REQUEST_SECONDS + 1)
+        except (KafkaException, ValueError, TimeoutError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        self._admins += more
+
+    def standing(
+        self, wanted: Mapping[str, Iterable[Place]], *, stable: bool = False
+    ) -> dict[tuple[str, Place], Standing]:
+        """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
+        none can.
+
+        `stable`: commits of transactions that are not ended yet are waited for: raises OffsetsPending as long as
+        there are any (KIP-447), and KafkaCallFailed if a single partition cannot be asked for.
+        """
+        found: dict[tuple[str, Place], Standing] = {}
+        failed: KafkaError | None = None
+        for group, rows in self._ask(wanted, stable).items():
+            if isinstance(rows, KafkaError):
+                failed = rows
+                continue
+            for row in rows:
+                if row.code == 0:
+                    offset = row.offset if row.offset >= 0 else None
+                    found[group, row.place] = Standing(offset=offset, metadata=row.metadata)
+                elif stable and row.code == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                    raise OffsetsPending(f"a transaction with commits of {group} has not ended yet")
+                elif stable:
+                    topic, partition = row.place
+                    why = KafkaError(row.code).str()
+                    raise KafkaCallFailed(f"where {group} is in {topic}/{partition} cannot be asked for: {why}")
+        if failed is not None and not found:
+            raise KafkaCallFailed(str(failed.str()))
+        return found
+
+    def _ask(
+        self, wanted: Mapping[str, Iterable[Place]], stable: bool
+    ) -> Mapping[str, Sequence[Committed] | KafkaError]:
+        try:
+            if self._reader is None:
+                self._reader = group_reader.open_consumer(self._config)
+            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        return found
+
+    def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
+        """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked.
+
+        Offsets of one group that do not fit into one request are set by several, of which some may be refused.
+        """
+        asked: list[tuple[str, list[TopicPartition], Future[ConsumerGroupTopicPartitions]]] = []
+        try:
+            for (group, settings), admin in zip(wanted.items(), itertools.cycle(self._admins)):
+                for parts in self._pieces(group, settings):
+                    (answer,) = admin.alter_consumer_group_offsets(
+                        [ConsumerGroupTopicPartitions(group, parts)], request_timeout=_REQUEST_SECONDS
+                    ).values()
+                    asked.append((group, parts, answer))
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        done: dict[tuple[str, Place], Refused | None] = {}
+        for group, parts, answer in asked:
+            try:
+                rows = answer.result(_REQUEST_SECONDS + 1).topic_partitions or ()
+            except (KafkaException, TimeoutError) as error:
+                why = _refused(kafka_error(error), sentence(error))
+                done |= {(group, (part.topic, part.partition)): why for part in parts}
+                continue
+            for row in rows:
+                refused = None if row.error is None else _refused(row.error, str(row.error.str()))
+                done[group, (row.topic, row.partition)] = refused
+        return done
+
+    def _pieces(self, group: str, settings: Mapping[Place, Setting]) -> Iterator[list[TopicPartition]]:
+        parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
+
+        def size(part: TopicPartition) -> int:
+            return commit_pieces.record_bytes(group, part.topic, part.metadata)
+
+        if self._commit_bytes is None and sum(map(size, parts)) > _ANY_COMMIT_BYTES:
+            self._commit_bytes = largest_commit(self._admins[0])
+        return commit_pieces.pieces(parts, size, self._commit_bytes or _ANY_COMMIT_BYTES)
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
+        """(first offset, end for readers of committed records) of each partition; those that cannot be asked are
+        left out. Raises KafkaCallFailed."""
+        return ends_by(self._admins[0], places, _REQUEST_SECONDS)
+
+    def at_timestamps(self, wanted: Mapping[Place, Sequence[int]]) -> dict[tuple[Place, int], int | None]:
+        """(partition, timestamp) -> the first offset whose record has that timestamp or a later one, None if there
+        is none; those that cannot be asked now are left out. Raises KafkaCallFailed."""
+        found: dict[tuple[Place, int], int | None] = {}
+        # One timestamp of each partition a request: that is what the request can hold.
+        rounds = [
+            {place: times[turn] for place, times in wanted.items() if turn < len(times)}
+            for turn in range(max((len(times) for times in wanted.values()), default=0))
+        ]
+        asked = [
+            {TopicPartition(*place): OffsetSpec.for_timestamp(at) for place, at in times.items()}
+            for times in rounds
+        ]
+        try:
+            answers = listed_offsets(self._admins[0], asked, _REQUEST_SECONDS)
+        except (KafkaException, ValueError) as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        for times, told in zip(rounds, answers, strict=True):
+            for part, offset in told.items():
+                place = part.topic, part.partition
+                if isinstance(offset, int):
+                    found[place, times[place]] = offset if offset >= 0 else None
+        return found
+
+
+def _refused(error: KafkaError | None, reason: str) -> Refused:
+    return Refused(reason=reason, has_members=error is not None and error.code() in _WITH_MEMBERS)

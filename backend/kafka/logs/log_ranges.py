@@ -1,0 +1,222 @@
+"""Reading ranges of logs: from an offset up to another one, ended by position and never by a timeout.
+
+The last offsets of a range may be transaction markers, holes of compaction or aborted records, which no reader is
+shown. So a partition's range has ended when a record at or behind its end came, or the broker told that the log
+has no more and where its end is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from backend.domain.records import copy_flags, origin
+from backend.domain.records.births import Births
+from backend.domain.records.log_prefix import Hole, LogPrefix
+from backend.domain.records.origin import Vector
+from backend.domain.records.partition_edge import Header
+from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.logs.following import committed_reader
+
+_CHUNK_RECORDS = 2_000
+_BUFFER_KBYTES = 16 * 1024
+_WAIT_SECONDS = 0.2
+_SILENT_SECONDS = 30.0
+
+OPEN_END = 2**63 - 1
+"""End of a range that goes on: for streams, which bound each of their readings themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogRange:
+    """Offsets `first` up to, not with, `end` of a topic's partition."""
+
+    log: int
+    """What the caller calls this log."""
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BornIn:
+    """What has to be known to tell where the records of a range were born."""
+
+    number: int
+    """Of the cluster."""
+    stream: str
+    births: Births
+    seen: Vector
+    """Vector of the records before the range."""
+    known_origins: frozenset[int]
+    """Numbers of all clusters that were ever leaves of the tree, asked for after the range's end was: a number
+    that is not among them is none of ours."""
+    holes: frozenset[Hole] = frozenset()
+    flags_header: str = "copy-flags"
+    origin_header: str = "copy-origin"
+
+
+def messages(config: Mapping[str, Any], ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
+    """Committed records of the ranges, in log order within each, in pieces; ranges of one partition one by one.
+
+    Raises KafkaCallFailed, also if a range's beginning is no longer in the log.
+    """
+    reader = RangeReader(config)
+    try:
+        yield from reader.messages(ranges)
+    finally:
+        reader.close()
+
+
+class RangeReader:
+    """Reads ranges again and again over the same connections; used by one thread. Raises KafkaCallFailed."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
+        self._consumer = committed_reader(
+            config, auto_offset_reset="error", fetch_wait_max_ms=20, queued_max_messages_kbytes=_BUFFER_KBYTES
+        )
+
+    def messages(self, ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
+        """As the function `messages`."""
+        reading = _Reading(self._consumer, ranges)
+        try:
+            while reading.open:
+                yield from reading.read()
+        except KafkaException as error:
+            raise KafkaCallFailed(sentence(error)) from error
+        finally:
+            reading.end()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._consumer.close()
+
+
+class _Reading:
+    def __init__(self, consumer: Consumer, ranges: Sequence[LogRange]) -> None:
+        self._consumer = consumer
+        self._waiting: dict[tuple[str, int], list[LogRange]] = {}
+        for one in sorted(ranges, key=lambda each: each.first, reverse=True):
+            if one.first < one.end:
+                self._waiting.setdefault((one.topic, one.partition), []).append(one)
+        self.open: dict[tuple[str, int], LogRange] = {}
+        self._heard = time.monotonic()
+        for place in list(self._waiting):
+            self._begin(place)
+
+    def _begin(self, place: tuple[str, int]) -> None:
+        one = self._waiting[place].pop()
+        self.open[place] = one
+        self._consumer.incremental_assign([TopicPartition(*place, one.first)])
+
+    def _end(self, place: tuple[str, int]) -> None:
+        del self.open[place]
+        self._consumer.incremental_unassign([TopicPartition(*place)])
+        if self._waiting[place]:
+            self._begin(place)
+
+    def read(self) -> Iterator[tuple[LogRange, list[Message]]]:
+        found: dict[tuple[str, int], list[Message]] = {}
+        ended: list[tuple[str, int]] = []
+        # Wait for one only: a call for many waits until it has as many.
+        first = self._consumer.consume(1, _WAIT_SECONDS)
+        for message in first + (self._consumer.consume(_CHUNK_RECORDS, 0) if first else []):
+            place, offset, error = (message.topic(), message.partition()), message.offset(), message.error()
+            one = self.open.get(place)  # type: ignore[arg-type]
+            if one is None or place in ended:
+                continue  # fetched before its range had ended
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                if error.fatal() or not error.retriable():
+                    raise KafkaException(error)
+                continue
+            if offset is not None and offset >= one.end:
+                ended.append(place)  # type: ignore[arg-type]
+            elif error is None:
+                found.setdefault(place, []).append(message)  # type: ignore[arg-type]
+        if first:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > _SILENT_SECONDS:
+            places = ", ".join(f"{topic}/{partition}" for topic, partition in self.open)
+            raise KafkaCallFailed(f"no record and no end came for {_SILENT_SECONDS:g} s from {places}")
+        yield from ((self.open[place], some) for place, some in found.items())
+        for place in ended:
+            self._end(place)
+
+    def end(self) -> None:
+        """Nothing more is wanted, also if not all was read."""
+        with contextlib.suppress(KafkaException):  # the failure that ended it is told already
+            for place in list(self.open):
+                self._consumer.incremental_unassign([TopicPartition(*place)])
+        self.open.clear()
+
+
+@dataclass(slots=True)
+class LogRows:
+    """Records as columns; those of a row have the same index. Origin, incarnation and reached are None for a
+    record that carries flags, but no origin: it was copied before origins were written."""
+
+    log: list[int] = field(default_factory=list)
+    offset: list[int] = field(default_factory=list)
+    timestamp_ms: list[int] = field(default_factory=list)
+    origin: list[int | None] = field(default_factory=list)
+    incarnation: list[int | None] = field(default_factory=list)
+    reached: list[int | None] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[list[Any], ...]:
+        """All, in the order above."""
+        return self.log, self.offset, self.timestamp_ms, self.origin, self.incarnation, self.reached
+
+    def clear(self) -> None:
+        """Forget the records."""
+        for column in self.columns:
+            column.clear()
+
+
+def prefix(one: LogRange, born: BornIn, foreign: Callable[[int], bool] = lambda number: True) -> LogPrefix:
+    """The judgement of where the range's records were born; `foreign` as `LogPrefix` asks it, for readers whose
+    `known_origins` may be older than the records."""
+    return LogPrefix(
+        born.number,
+        stream=origin.stream_id(born.stream),
+        partition=one.partition,
+        births=born.births,
+        seen=born.seen,
+        known_origins=born.known_origins,
+        holes=born.holes,
+        foreign=foreign,
+    )
+
+
+def row_adder(rows: LogRows, log: int, judge: LogPrefix, born: BornIn) -> Callable[[Message], None]:
+    """Adds the next record of a log to `rows`."""
+
+    def add(message: Message) -> None:
+        offset = message.offset()
+        assert offset is not None
+        headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
+        rows.log.append(log)
+        rows.offset.append(offset)
+        rows.timestamp_ms.append(message.timestamp()[1])
+        found = None
+        if headers:
+            found = origin.decode([value for name, value in headers if name == born.origin_header])
+            flags, _ = copy_flags.decode([value for name, value in headers if name == born.flags_header])
+            if found is None and flags:
+                rows.origin.append(None)
+                rows.incarnation.append(None)
+                rows.reached.append(None)
+                return
+        was_born = judge.born(offset, found)
+        rows.origin.append(was_born.cluster)
+        rows.incarnation.append(was_born.incarnation)
+        rows.reached.append(was_born.offset)
+
+    return add

@@ -1,0 +1,122 @@
+"""Reading a record back from quarantine, and writing it where it is missing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from backend.domain.records.partition_edge import Header
+from backend.kafka.base.client_config import client_config
+from backend.kafka.base.errors import KafkaCallFailed, refusal, sentence
+from backend.kafka.copy import quarantine
+from backend.kafka.copy.transactions import abort, cause_of
+from backend.kafka.search.record_search import Place
+
+_SECONDS = 15.0
+_CHUNK_RECORDS = 500
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A record as it lies in quarantine, without the header that names it."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: Sequence[Header]
+
+
+def read_kept(bootstrap_servers: str, properties: Mapping[str, str], topic: str, name: str) -> Kept | None:
+    """The record of this id, None if it is not there. Raises KafkaCallFailed."""
+    try:
+        reader = Consumer(
+            client_config(
+                bootstrap_servers,
+                properties,
+                group_id=f"_treeline.replay.{uuid.uuid4().hex[:8]}",
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+            )
+        )
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+    try:
+        reader.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        while messages := reader.consume(1, _SECONDS):
+            for message in messages + reader.consume(_CHUNK_RECORDS, 0):
+                failure = message.error()
+                if failure is not None:
+                    if failure.code() == KafkaError._PARTITION_EOF:
+                        return None
+                    raise KafkaException(failure)
+                kept = _kept(message, name.encode())
+                if kept is not None:
+                    return kept
+    except KafkaException as error:
+        raise KafkaCallFailed(f"topic {topic}: {sentence(error)}") from error
+    finally:
+        reader.close()
+    raise KafkaCallFailed(f"topic {topic} could not be read within {_SECONDS:g} s")
+
+
+def _kept(message: Message, name: bytes) -> Kept | None:
+    headers: list[Header] = message.headers() or []  # type: ignore[assignment]
+    if not headers or headers[-1] != (quarantine.ID_HEADER, name):
+        return None
+    return Kept(message.key(), message.value(), message.timestamp()[1], headers[:-1])
+
+
+def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -> str | None:
+    """Write the record in a transaction; why the cluster refuses it, None if it took it.
+
+    One transactional id per cluster: of two that replay at once, one fails. Raises KafkaCallFailed.
+    """
+    try:
+        producer = Producer(
+            client_config(
+                place.bootstrap_servers,
+                place.properties,
+                transactional_id=f"_treeline.replay.{cluster}",
+                transaction_timeout_ms=int(_SECONDS * 1000),
+                message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
+            )
+        )
+        producer.init_transactions(_SECONDS)
+        return _write(producer, place, record, headers)
+    except (KafkaException, ValueError) as error:
+        raise KafkaCallFailed(sentence(error)) from error
+
+
+def _write(producer: Producer, place: Place, record: Kept, headers: Sequence[Header]) -> str | None:
+    try:
+        producer.begin_transaction()
+        producer.produce(
+            place.topic,
+            record.value,
+            record.key,
+            place.partition,
+            timestamp=record.timestamp_ms,
+            headers=list(headers),
+        )
+        producer.commit_transaction(_SECONDS)
+    except KafkaException as error:
+        cause = cause_of(producer, error)
+        # Left open, the transaction would hold up the topic's readers until it times out.
+        abort(producer, _SECONDS)
+        reason = refusal(cause)
+        if reason is None:
+            raise cause from error
+        return reason
+    return None

@@ -1,0 +1,85 @@
+"""How far a placement has been carried out: moves, bytes, and how long the rest takes at the pace so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.placement.carrying_out.applying import Course, Place, Standing
+
+_MOST_WHILE_UNDER_WAY = 0.99
+"""Else a hundred small partitions behind a large one would all be to go at 100 %."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Replica moves and their bytes, of the partitions that are still ours: not of those that are gone or that
+    somebody else has changed."""
+
+    moves_done: int
+    moves_in_flight: int
+    moves_left: int
+    """Not begun."""
+    bytes_done: int
+    """With what has come of the moves in flight."""
+    bytes_left: int
+    fraction: float
+    """Of the bytes that are to be copied, 0 to 1; 1.0 only if nothing is left."""
+    partitions_left: int
+    """Also those whose order alone is to change."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.partitions_left == 0
+
+
+def progress(
+    course: Course, standing: Standing, sizes: Mapping[Place, int], copied: Mapping[Place, int] | None = None
+) -> Progress:
+    """How far a course has come.
+
+    `sizes` are bytes of one replica; `copied` bytes that the replicas in flight have by now. Sizes are to be those
+    of the plan all the way through: with others, what was done would grow and shrink by itself.
+    """
+    moves = {"done": 0, "flight": 0, "left": 0}
+    bytes_done = bytes_left = whole = done = 0
+    for place in (*standing.arrived, *standing.moving, *standing.pending):
+        flight = standing.moving.get(place)
+        here = flight.before if flight else standing.pending.get(place, course.targets[place])
+        target, original, size = course.targets[place], course.originals[place], sizes.get(place, 0)
+        total = sum(broker not in original for broker in target)
+        missing = sum(broker not in here for broker in target)
+        flying = sum(broker in target for broker in flight.adding) if flight else 0
+        come = min((copied or {}).get(place, 0), flying * size)
+        moves["done"] += total - missing
+        moves["flight"] += flying
+        moves["left"] += missing - flying
+        bytes_done += (total - missing) * size + come
+        bytes_left += missing * size - come
+        # An empty replica is a move too: without the 1 a plan of empty topics would be done before it began.
+        whole += total * (size + 1)
+        done += (total - missing) * (size + 1) + come
+    partitions_left = len(standing.moving) + len(standing.pending)
+    return Progress(
+        moves_done=moves["done"],
+        moves_in_flight=moves["flight"],
+        moves_left=moves["left"],
+        bytes_done=bytes_done,
+        bytes_left=bytes_left,
+        fraction=min(done / whole if whole else 1.0, _MOST_WHILE_UNDER_WAY if partitions_left else 1.0),
+        partitions_left=partitions_left,
+    )
+
+
+def seconds_left(samples: Sequence[tuple[float, int]], bytes_left: int, *, is_finished: bool) -> float | None:
+    """At the pace of these samples, (seconds of any clock, bytes done by then), oldest first; at least a second
+    as long as it is not finished. None if they show no pace: one sample alone, nothing copied between the first
+    and the last, or only empty replicas left."""
+    if is_finished:
+        return 0.0
+    if len(samples) < 2 or not bytes_left:
+        return None
+    (began, before), (ended, after) = samples[0], samples[-1]
+    if ended <= began or after <= before:
+        return None
+    return max(1.0, bytes_left * (ended - began) / (after - before))

@@ -1,0 +1,99 @@
+"""Finding whatever has a name: each word that is looked for is a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Table
+
+from backend.projections.applications import applications
+from backend.projections.clusters import clusters
+from backend.projections.placements import placements
+from backend.projections.streams import streams
+from backend.projections.switches import switches
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments, instances, tenants
+from backend.projections.users import users
+from backend.projections.webhooks import webhooks
+from backend.queries.offsets.offset_tables import group_commits
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something of this kind and name; names of what is in others have theirs before them."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Kind:
+    name: str
+    table: Table
+    parts: Sequence[str]
+    """Columns that make its name."""
+
+
+_OF_TENANTS = (
+    _Kind("tenant", tenants, ("name",)),
+    _Kind("instance", instances, ("tenant", "name")),
+    _Kind("environment", environments, ("tenant", "instance", "name")),
+    _Kind("stream", streams, ("tenant", "instance", "environment", "stream")),
+    _Kind("application", applications, ("tenant", "instance", "environment", "application")),
+)
+_OF_ESTATE = (
+    _Kind("cluster", clusters, ("name",)),
+    _Kind("switch", switches, ("id",)),
+    _Kind("placement", placements, ("id",)),
+    _Kind("user", users, ("name",)),
+    _Kind("webhook", webhooks, ("name",)),
+)
+
+
+def find(
+    connection: Connection, words: Sequence[str], most: int, *, estate: bool, tenants_seen: Collection[str] | None
+) -> list[Found]:
+    """The first of each kind, those whose names begin with the first word before others, short ones before long.
+
+    `estate`: also what belongs to no tenant; `tenants_seen`: only these; None for all.
+    """
+    if not words:
+        return []
+    found: list[Found] = []
+    for kind in (*(_OF_ESTATE if estate else ()), *_OF_TENANTS):
+        name = _name(kind)
+        query = sa.select(name.label("name")).where(as_of(kind.table, None))
+        query = query.where(*(name.icontains(word, autoescape=True) for word in words))
+        if "deleted" in kind.table.c:  # it is kept until all clusters are clean
+            query = query.where(~kind.table.c.deleted)
+        if kind in _OF_TENANTS and tenants_seen is not None:
+            query = query.where(kind.table.c[kind.parts[0]].in_(tenants_seen))
+        last = kind.table.c[kind.parts[-1]]
+        begins = sa.or_(last.istartswith(words[0], autoescape=True), name.istartswith(words[0], autoescape=True))
+        query = query.order_by(sa.not_(begins), sa.func.length(name), name).limit(most)
+        found += [Found(kind.name, row.name) for row in connection.execute(query)]
+    return [*found, *_groups(connection, words, most, tenants_seen)]
+
+
+def _groups(
+    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
+) -> list[Found]:
+    """Consumer groups by their logical or technical names, as workers have seen them commit."""
+    t = group_commits.c
+    said = sa.func.concat_ws(" ", t.group, t.technical_group)
+    query = sa.select(t.group).where(~t.is_ended, *(said.icontains(word, autoescape=True) for word in words))
+    if tenants_seen is not None:
+        query = query.where(sa.func.split_part(t.stream, "/", 1).in_(tenants_seen))
+    begins = t.group.istartswith(words[0], autoescape=True)
+    query = query.group_by(t.group).order_by(sa.not_(begins), sa.func.length(t.group), t.group).limit(most)
+    return [Found("group", name) for name in connection.execute(query).scalars()]
+
+
+def _name(kind: _Kind) -> ColumnElement[str]:
+    first, *others = (kind.table.c[part] for part in kind.parts)
+    whole: ColumnElement[str] = first
+    for each in others:
+        whole = whole.op("||")("/").op("||")(each)
+    return whole

@@ -1,0 +1,213 @@
+"""The distributors of the tree: what is desired of each, and how its units are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
+
+from backend.domain.distribution import assignment
+from backend.domain.records import copy_flags
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DEFAULTS, DistributorSettings
+from backend.projections.streams import stream_topics, streams
+from backend.projections.temporal import POSITIONS
+from backend.projections.trees import trees
+from backend.queries.base.observed import leases, unit_states
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.edge_losses import open_troubles
+from backend.queries.distribution.partition_buckets import partition_buckets
+from backend.queries.tenants.streams import troubles
+from backend.queries.tree.trees import TreeRow, get_tree
+from backend.settings import settings
+
+_REFUSALS_SHOWN = 3
+_HEARD_OF_SECONDS = 3.0
+# Worst first: a distributor is doing as well as the worst of its units.
+_WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
+_PAUSED, _PAUSING = "paused", "pausing"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the units of one distributor say together; None where nothing is known."""
+
+    state: str
+    reason: str | None
+    lag_records: int | None
+    wait_seconds: float | None
+    """How long records wait until they are passed (`backend.domain.distribution.waits`), on the slowest unit."""
+    in_time: bool | None
+    """Whether that is within the objective."""
+    records_per_second: float | None
+    copied_records: int
+    copied_bytes: int
+    unreadable_flags: int
+    schema_holds: int
+    schema_held_seconds: float
+    schema_waits_run_out: int
+    fencing_epoch: int | None
+    holder: str | None
+    position: int
+    """The desired state of the log that all its units carry out."""
+
+
+@dataclass(frozen=True)
+class DistributorRow:
+    """One distributor; `observed` None under `?at=`."""
+
+    cluster: str
+    level: int
+    target: str
+    allowed_targets: tuple[str, ...]
+    settings: DistributorSettings
+    observed: Observation | None
+
+    def document(self) -> dict[str, Any]:
+        """The contract's shape of a row of GET /trees/main/distributors."""
+        seen = self.observed
+        return {
+            "cluster": self.cluster,
+            "level": self.level,
+            "mask": copy_flags.text(copy_flags.mask(self.level)),
+            "flag": copy_flags.text(copy_flags.flag(self.level)),
+            "target": self.target,
+            "allowed_targets": list(self.allowed_targets),
+            "paused": self.settings.paused,
+            "bytes_per_second": self.settings.bytes_per_second,
+            "compression": self.settings.compression,
+            "state": seen and seen.state,
+            "reason": seen and seen.reason,
+            "lag_records": seen and seen.lag_records,
+            "wait_seconds": seen and seen.wait_seconds,
+            "records_per_second": seen and seen.records_per_second,
+            "copied_records": seen and seen.copied_records,
+            "copied_bytes": seen and seen.copied_bytes,
+            "unreadable_flags": seen and seen.unreadable_flags,
+            "schema_holds": seen and seen.schema_holds,
+            "schema_held_seconds": seen and seen.schema_held_seconds,
+            "schema_waits_run_out": seen and seen.schema_waits_run_out,
+            "fencing_epoch": seen and seen.fencing_epoch,
+            "holder": seen and seen.holder,
+        }
+
+
+def list_distributors(connection: Connection, at: int | None = None) -> list[dict[str, Any]]:
+    """`read_distributors` in the contract's shape."""
+    return [row.document() for row in read_distributors(connection, at)]
+
+
+def read_distributors(connection: Connection, at: int | None = None) -> list[DistributorRow]:
+    """Every distributor of the tree, clusters from left to right, lowest level first."""
+    tree = get_tree(connection, at)
+    return [] if tree is None else distributors_of(connection, tree, list_clusters(connection, at), at)
+
+
+def distributors_of(
+    connection: Connection, tree: TreeRow, known: Iterable[ClusterRow], at: int | None = None
+) -> list[DistributorRow]:
+    """`read_distributors` for who has read the tree and the clusters already."""
+    clusters = {row.name: row for row in known}
+    units = {} if at is not None else units_seen(connection)
+    refused = {} if at is not None else troubles(connection)
+    left_out = {} if at is not None else open_troubles(connection)
+    since = 0 if at is not None else asked_since(connection)
+    buckets = 0 if at is not None else partition_buckets(connection, settings())
+    found = []
+    for cluster, level, allowed in tree_shape.siblings(tree.shape):
+        target = tree.targets[cluster, level]
+        observed = None
+        chosen = tree.settings.get((cluster, level), DEFAULTS)
+        if at is None:
+            names = [unit.name for unit in assignment.units([(cluster, level)], buckets)]
+            rows = [units.get(name) for name in names]
+            observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
+            waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
+            if observed.position < since:
+                # A unit knows nothing of the lag on a stream that it has not taken up.
+                observed = replace(observed, lag_records=None, wait_seconds=None, in_time=None)
+            observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
+        found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
+    return found
+
+
+def _less(observed: Observation, refused: Sequence[str]) -> Observation:
+    """A distributor that runs, but without streams that are refused at one of its ends."""
+    if not refused or observed.state != "running":
+        return observed
+    more = f"; {len(refused) - _REFUSALS_SHOWN} more" if len(refused) > _REFUSALS_SHOWN else ""
+    return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
+
+
+def asked_since(connection: Connection) -> int:
+    """Position of the last event that changed what the units are to do."""
+    # Each end by its own index: there are as many rows as the log has of such events.
+    ends = (table.c[end] for table in (trees, streams, stream_topics) for end in POSITIONS)
+    newest = sa.select(sa.func.greatest(*(sa.select(sa.func.max(end)).scalar_subquery() for end in ends)))
+    return connection.scalar(newest) or 0
+
+
+def units_seen(connection: Connection) -> dict[str, Row[Any]]:
+    """States of the units whose lease holds, by unit; `silent` if their holder last wrote long ago.
+
+    After the database was away, what is read first is what was true before.
+    """
+    silent = unit_states.c.seen_at < sa.func.clock_timestamp() - timedelta(seconds=_HEARD_OF_SECONDS)
+    query = (
+        sa.select(unit_states, silent.label("silent"))
+        .join(leases, sa.and_(leases.c.unit == unit_states.c.unit, leases.c.epoch == unit_states.c.epoch))
+        .where(leases.c.holder.is_not(None), leases.c.expires_at > sa.func.clock_timestamp())
+    )
+    return {row.unit: row for row in connection.execute(query)}
+
+
+def _observe(
+    rows: Sequence[Row[Any] | None],
+    target: str,
+    ends: Sequence[ClusterRow | None],
+    chosen: DistributorSettings,
+) -> Observation:
+    present = [row for row in rows if row is not None and row.target == target]
+    missing = len(rows) - len(present)
+    states = [row.state for row in present] + ["starting"] * missing
+    state = next(name for name in _WORST_FIRST if name in states)
+    reason = next((row.reason for row in present if row.reason), None)
+    if missing and reason is None:
+        reason = f"{missing} of {len(rows)} units wait for a worker"
+    offline = [end for end in ends if end is not None and end.state == "offline"]
+    if offline:
+        state = "blocked"
+        reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
+    if chosen.paused:
+        # One that is told to wait is not held up by anything. A unit that has not said that it waits, or that
+        # nobody has heard of, may have a session that copies.
+        going_on = len(rows) - sum(row.state == _PAUSED for row in present)
+        state = _PAUSING if going_on else _PAUSED
+        if going_on and reason is None:
+            reason = f"{going_on} of {len(rows)} units have not stopped copying yet"
+    lags: list[int] = [row.lag_records for row in present if not row.silent and row.lag_records is not None]
+    waits = [row.wait_seconds for row in present if not row.silent and row.wait_seconds is not None]
+    lag = sum(lags) if len(lags) == len(rows) else None
+    longest = 0.0 if lag == 0 else max(waits) if lag is not None and len(waits) == len(rows) else None
+    holders = sorted({row.holder for row in present})
+    return Observation(
+        state=state,
+        reason=reason,
+        lag_records=lag,
+        wait_seconds=longest,
+        in_time=None if longest is None else longest <= settings().distributor_objective_seconds,
+        records_per_second=round(sum(row.records_per_second for row in present), 1) if present else None,
+        copied_records=sum(row.copied_records for row in present),
+        copied_bytes=sum(row.copied_bytes for row in present),
+        unreadable_flags=sum(row.unreadable_flags for row in present),
+        schema_holds=sum(row.schema_holds for row in present),
+        schema_held_seconds=round(sum(row.schema_held_seconds for row in present), 3),
+        schema_waits_run_out=sum(row.schema_waits_run_out for row in present),
+        fencing_epoch=max((row.epoch for row in present), default=None),
+        holder=", ".join(holders) or None,
+        position=0 if missing else min(row.position for row in present),
+    )

@@ -1,0 +1,116 @@
+"""How well clusters are replicated, as a worker last saw it or a look did, and keeping what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.domain.replication.topic_replication import TopicReplication
+from backend.queries.base.observed import cluster_replication
+from backend.queries.history.past import Look, seen
+from backend.queries.history.past_tables import REPLICATION
+
+# The statement's time: the look itself took a while.
+_NOW = sa.func.clock_timestamp()
+_AGE = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
+_TOPICS = "declared_topics"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationRow:
+    """The last look at a cluster that succeeded; None where there was none."""
+
+    health: dict[str, Any] | None
+    """As JSON: `domain.replication_health.Health`, which topics are unlike their declarations, and `alerts`. What
+    is kept has `declared_topics` besides, each as `domain.topic_replication.TopicReplication`."""
+    age_seconds: float | None
+    """By the database's clock."""
+    reason: str | None
+    """Why the looks since have failed."""
+
+
+def find_replication(connection: Connection, kafka_cluster_id: str | None) -> ReplicationRow:
+    """What was seen of the Kafka cluster of this id; nothing of one that has never answered."""
+    return list_replication(connection, [kafka_cluster_id])[0]
+
+
+def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | None]) -> list[ReplicationRow]:
+    """The same of several, in their order."""
+    kept = cluster_replication.c
+    # Single topics are many, and asked for by name.
+    health = kept.health.delete_path([_TOPICS]).label("health")
+    query = sa.select(kept.kafka_cluster_id, kept.reason, health, _AGE.label("age"))
+    known = [each for each in kafka_cluster_ids if each is not None]
+    rows = connection.execute(query.where(kept.kafka_cluster_id.in_(known)))
+    found = {
+        row.kafka_cluster_id: ReplicationRow(health=row.health, age_seconds=_seconds(row.age), reason=row.reason)
+        for row in rows
+    }
+    nothing = ReplicationRow(health=None, age_seconds=None, reason=None)
+    return [nothing if each is None else found.get(each, nothing) for each in kafka_cluster_ids]
+
+
+def find_replication_then(
+    connection: Connection, kafka_cluster_id: str | None, look: Look | None
+) -> ReplicationRow:
+    """What a look saw of the Kafka cluster of this id; its age is at the moment that the look is of."""
+    row = None
+    if look is not None:
+        found = seen(REPLICATION, look)
+        query = found.select(look).where(found.keys.c.kafka_cluster_id == kafka_cluster_id)
+        row = connection.execute(query).one_or_none()
+    if look is None or row is None:
+        return ReplicationRow(health=None, age_seconds=None, reason=None)
+    if row.health is None:
+        age = None
+    elif row.seen_at is not None and (row.is_stale or row.reason is not None):
+        age = (look.moment - row.seen_at).total_seconds()
+    else:
+        age = look.seconds_before
+    return ReplicationRow(health=row.health, age_seconds=age, reason=row.reason)
+
+
+def find_topics(
+    connection: Connection, topics: Mapping[str, tuple[str | None, str]]
+) -> dict[str, tuple[TopicReplication, float]]:
+    """What was seen of one topic on each cluster, and how many seconds ago: by whatever names are the keys, with
+    the id of the Kafka cluster and the topic's name there. Without those that were not seen."""
+    found = {}
+    for key, (kafka_cluster_id, topic) in topics.items():
+        one = cluster_replication.c.health[(_TOPICS, topic)]
+        query = sa.select(one.label("topic"), _AGE.label("age"))
+        query = query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)
+        row = connection.execute(query).one_or_none()
+        if row is not None and row.topic is not None:
+            found[key] = (TopicReplication(**row.topic), _seconds(row.age) or 0.0)
+    return found
+
+
+def keep_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:
+    """What was seen now, in the place of what was seen before."""
+    _keep(connection, kafka_cluster_id, seen_at=_NOW, health=health, reason=None)
+
+
+def keep_reason(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
+    """Why nothing could be seen now; what was seen before stays, and grows old."""
+    _keep(connection, kafka_cluster_id, reason=reason)
+
+
+def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
+    """Clusters that are no longer known."""
+    others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
+    connection.execute(sa.delete(cluster_replication).where(others))
+
+
+def _seconds(age: Any) -> float | None:
+    return None if age is None else max(0.0, float(age))
+
+
+def _keep(connection: Connection, kafka_cluster_id: str, **values: Any) -> None:
+    row = insert(cluster_replication).values(kafka_cluster_id=kafka_cluster_id, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=["kafka_cluster_id"], set_=values))

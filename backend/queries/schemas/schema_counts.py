@@ -1,0 +1,49 @@
+"""How often and how long distributors waited for schemas, counted on from holder to holder of their units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.distribution import assignment
+from backend.queries.base.observed import unit_states
+from backend.queries.tree.trees import get_tree
+
+
+@dataclass(frozen=True)
+class SchemaCounts:
+    """Of all units of one distributor, since they began to count."""
+
+    holds: int
+    held_seconds: float
+    waits_run_out: int
+
+
+def read(connection: Connection, buckets: int) -> Mapping[tuple[str, int], SchemaCounts]:
+    """(cluster, level) -> counts, of distributors of the tree whose units have ever run."""
+    tree = get_tree(connection)
+    if tree is None:
+        return {}
+    of = unit_states.c
+    rows = connection.execute(
+        sa.select(
+            of.unit,
+            (of.schema_holds_before + of.schema_holds).label("holds"),
+            (of.schema_held_seconds_before + of.schema_held_seconds).label("held_seconds"),
+            (of.schema_waits_run_out_before + of.schema_waits_run_out).label("waits_run_out"),
+        )
+    )
+    counted = {row.unit: row for row in rows}
+    found: dict[tuple[str, int], SchemaCounts] = {}
+    for unit in assignment.units(tree.targets, buckets):
+        if (row := counted.get(unit.name)) is not None:
+            so_far = found.get((unit.cluster, unit.level), SchemaCounts(0, 0.0, 0))
+            found[unit.cluster, unit.level] = SchemaCounts(
+                so_far.holds + row.holds,
+                so_far.held_seconds + row.held_seconds,
+                so_far.waits_run_out + row.waits_run_out,
+            )
+    return found

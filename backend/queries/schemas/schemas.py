@@ -1,0 +1,110 @@
+"""What the schema distributor carries out, and what it sees of each target.
+
+`schema_targets` is an observation: a worker replaces its rows, and they may be lost without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import JSONB
+
+from backend.domain.distribution.edges import Endpoint
+from backend.domain.names.names import StreamName
+from backend.domain.tree.primary_move import Move
+from backend.domain.tree.tree import clusters_of
+from backend.eventlog.tables import METADATA
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments
+from backend.queries.base.naming import declared_streams
+from backend.queries.clusters.clusters import list_clusters
+from backend.queries.tree.trees import MAIN, get_tree
+
+schema_targets = sa.Table(
+    "schema_targets",
+    METADATA,
+    sa.Column("cluster", sa.Text, primary_key=True),
+    sa.Column("primary_cluster", sa.Text, nullable=False),
+    # starting, running, degraded (conflicts) or blocked.
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    # Of the primary, as they were compared last; NULL before.
+    sa.Column("subjects", sa.Integer),
+    # Records that are still to be written.
+    sa.Column("behind", sa.Integer),
+    # [{kind, subject, version, schema_id, detail}], the first ones.
+    sa.Column("conflicts", JSONB, nullable=False),
+    sa.Column("written_at", sa.DateTime(timezone=True), nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class SchemaTargetRow:
+    """How far a target is; `conflicts` as the events tell them, the first ones."""
+
+    cluster: str
+    primary_cluster: str
+    state: str
+    reason: str | None
+    subjects: int | None
+    behind: int | None
+    conflicts: list[dict[str, Any]]
+    written_at: datetime
+
+
+@dataclass(frozen=True)
+class SchemaLeaf:
+    """A cluster of the tree."""
+
+    endpoint: Endpoint
+    subject_format: str
+
+
+@dataclass(frozen=True)
+class WantedSchemas:
+    """Who writes schemas, who is to have them, and under which names."""
+
+    primary: str
+    move: Move | None
+    leaves: Mapping[str, SchemaLeaf]
+    streams: tuple[StreamName, ...]
+    record_names: bool = True
+    """Whether subjects by record name are to be there, too."""
+
+
+def list_schema_targets(connection: Connection) -> list[SchemaTargetRow]:
+    """Every target, by name."""
+    rows = connection.execute(sa.select(schema_targets).order_by(schema_targets.c.cluster))
+    return [SchemaTargetRow(**row._mapping) for row in rows]
+
+
+def wanted_schemas(connection: Connection, at: int | None = None) -> WantedSchemas | None:
+    """None while there is no tree."""
+    tree = get_tree(connection, at)
+    if tree is None:
+        return None
+    names = clusters_of(tree.root)
+    leaves = {
+        row.name: SchemaLeaf(row.endpoint, row.subject_format)
+        for row in list_clusters(connection, at)
+        if row.name in names
+    }
+    return WantedSchemas(
+        tree.primary_cluster,
+        tree.move,
+        leaves,
+        tuple(declared_streams(connection, MAIN, at)),
+        _allows_record_names(connection, at),
+    )
+
+
+def _allows_record_names(connection: Connection, at: int | None) -> bool:
+    """Unless there are environments and none of them allows it."""
+    t = environments.c
+    allowed = sa.select(sa.func.coalesce(sa.func.bool_or(t.record_name_subjects), sa.true()))
+    return bool(connection.execute(allowed.where(as_of(environments, at))).scalar_one())

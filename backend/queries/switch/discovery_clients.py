@@ -1,0 +1,242 @@
+"""Clients as they tell discovery about themselves: who they are, in which generation, and whether they hold.
+
+Observations: written with each poll, replaced as they change, may be lost. Times are the database's, so clients'
+clocks play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.domain.base.errors import StateConflict
+from backend.domain.switch.cluster_switch import ENDED
+from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD
+from backend.domain.switch.switch_facts import Place
+from backend.eventlog.tables import METADATA, events
+from backend.projections.switches import switches
+from backend.projections.temporal import as_of
+
+FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
+MOST_CLIENTS = 10_000
+"""Of one environment: each is looked at many times a second while clients are held."""
+_SPARED_SECONDS = 600.0
+"""Who was silent for longer may be forgotten where room is needed, unless a switch waits for it."""
+
+discovery_clients = sa.Table(
+    "discovery_clients",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("instance", sa.Text, primary_key=True),
+    sa.Column("environment", sa.Text, primary_key=True),
+    sa.Column("client_id", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("zone", sa.Text, nullable=False),
+    # 0 until it has heard of one.
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    # An earlier one, on whose cluster it reads or writes still while it is on its way; NULL: none.
+    sa.Column("still_in", sa.BigInteger),
+    sa.Column("phase", sa.Text, nullable=False),
+    # What it calls itself in User-Agent.
+    sa.Column("software", sa.Text),
+    # The switch that has told it to hold, or would have if it had asked.
+    sa.Column("awaited_by", sa.Text),
+    # Of a client that heard of its move too late: in which generation it finds all that it had sent before.
+    sa.Column("arrived_in", sa.BigInteger),
+    # Since when it has kept its word to hold without a break; NULL while it is active.
+    sa.Column("still_since", sa.DateTime(timezone=True)),
+    # The newest event when it gave that word: before or after a switch's mark is told by it, and by no clock.
+    sa.Column("given_at", sa.BigInteger),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+sa.Index("discovery_clients_seen", discovery_clients.c.seen_at)
+_NOW = sa.func.clock_timestamp()
+_SILENT_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.seen_at) * 1000, sa.BigInteger)
+_STILL_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.still_since) * 1000, sa.BigInteger)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a client tells of itself."""
+
+    tenant: str
+    instance: str
+    environment: str
+    client_id: str
+    role: str
+    zone: str | None
+    generation: int
+    """Of the newest answer that it goes by."""
+    phase: str
+    still_in: int | None = None
+    """An earlier generation on whose cluster it reads or writes still, since it is on its way; None: no other."""
+    software: str | None = None
+
+    @property
+    def works_in(self) -> int:
+        """The generation on whose cluster it reads or writes, or will."""
+        return self.generation if self.still_in is None else min(self.still_in, self.generation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientRow(Report):
+    """A client, and how long ago it was heard of, by the database's clock."""
+
+    silent_ms: int
+    still_ms: int | None
+    """For how long it has kept its word to hold without a break; None while it is active, or may go on."""
+    still_since: datetime | None
+    """The same as a moment, by the database's clock."""
+    given_at: int | None
+    """The newest event when it gave its word; None while it is active."""
+    awaited_by: str | None
+    """The switch that waits for it, since it was there when that told clients to hold."""
+    arrived_in: int | None
+    """The generation in which it finds all that it had sent before, if it heard of its move too late."""
+    present_generation: int | None = None
+    """Of its environment, for its zone; None: nobody has looked."""
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether it is in that generation, or knows of none."""
+        return self.present_generation is None or self.generation in (0, self.present_generation)
+
+    @property
+    def place(self) -> Place:
+        """(tenant, instance, environment)."""
+        return self.tenant, self.instance, self.environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """What is known of a client's word to hold, once it is noted."""
+
+    given_at: int | None
+    arrived_in: int | None
+    still_since: datetime | None
+    """Which word it is."""
+
+
+def write(connection: Connection, report: Report, hold_ms: int) -> Word:
+    """Replace what the client told before. A word to hold that is older than `hold_ms` may have been let go of:
+    then it is given anew.
+
+    Raises StateConflict if the environment has as many clients as it may: one that no switch would know of is not
+    let in.
+    """
+    told = {"generation": report.generation, "phase": report.phase}
+    values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
+    is_still = report.phase != IS_ACTIVE
+    newest = sa.select(sa.func.coalesce(sa.func.max(events.c.position), 0)).scalar_subquery()
+    word: dict[str, Any] = {"still_since": _NOW, "given_at": newest} if is_still else {}
+    row = insert(discovery_clients).values({"still_since": None, "given_at": None, **values, **word})
+    key = [column.name for column in discovery_clients.primary_key]
+    t = discovery_clients.c
+    fresh: dict[str, Any] = {name: row.excluded[name] for name in values if name not in key}
+    same = sa.and_(*(t[name] == value for name, value in told.items()))
+    unbroken = sa.and_(
+        t.still_since.is_not(None), t.generation == report.generation, sa.literal(hold_ms) >= _SILENT_MS
+    )
+    kept = sa.and_(same, unbroken) if report.phase == IS_HELD else sa.false()
+    fresh["arrived_in"] = sa.case((kept, t.arrived_in), else_=None)
+    for name in ("still_since", "given_at"):
+        fresh[name] = sa.case((unbroken, t[name]), else_=row.excluded[name]) if is_still else None
+    is_new = sa.literal_column("xmax = 0", sa.Boolean)
+    statement = row.on_conflict_do_update(index_elements=key, set_=fresh).returning(
+        t.given_at, t.arrived_in, t.still_since, is_new
+    )
+    given_at, arrived_in, still_since, came = connection.execute(statement).one()
+    if came:
+        _make_room(connection, report)
+    return Word(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
+
+
+def end_word(connection: Connection, report: Report, word: Word) -> None:
+    """The client is about to be told that it may go on: from now on it does not count as one that holds. Not if it
+    has given its word anew."""
+    t = discovery_clients.c
+    mine = (
+        t.tenant == report.tenant,
+        t.instance == report.instance,
+        t.environment == report.environment,
+        t.client_id == report.client_id,
+        t.phase == report.phase,
+        t.still_since == word.still_since,
+    )
+    ended = {"still_since": None, "given_at": None, "arrived_in": None}
+    connection.execute(sa.update(discovery_clients).where(*mine).values(ended))
+
+
+def _make_room(connection: Connection, report: Report) -> None:
+    """For a client that was not there before."""
+    t = discovery_clients.c
+    mine = (t.tenant == report.tenant, t.instance == report.instance, t.environment == report.environment)
+    count = sa.select(sa.func.count()).select_from(discovery_clients).where(*mine)
+    if connection.execute(count).scalar_one() <= MOST_CLIENTS:
+        return
+    awaited = sa.exists().where(
+        switches.c.id == t.awaited_by,
+        switches.c.state.not_in(ENDED),
+        as_of(switches, None),
+    )
+    forgotten = (_silent_for(_SPARED_SECONDS), sa.not_(awaited))
+    connection.execute(sa.delete(discovery_clients).where(*mine, *forgotten))
+    if connection.execute(count).scalar_one() > MOST_CLIENTS:
+        raise StateConflict(
+            f"{report.tenant}/{report.instance}/{report.environment} has {MOST_CLIENTS} clients that were seen "
+            f"within {_SPARED_SECONDS / 60:.0f} minutes: start fewer at once, or say goodbye to those that are "
+            f"gone (DELETE /discovery/clients/<client_id>)"
+        )
+
+
+def let_go_on(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
+    """What these clients, which hold in an earlier generation, had sent before has come to this one's cluster."""
+    t = discovery_clients.c
+    # Of the same word: one that was taken back meanwhile, and given anew, is of what was sent since as well.
+    same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase, t.still_since)
+    rows = [(*each.place, each.client_id, each.generation, IS_HELD, each.still_since) for each in held]
+    connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived_in=generation))
+
+
+def forget(connection: Connection, place: Place, client_id: str) -> bool:
+    """A client has said goodbye; whether it was known."""
+    t = discovery_clients.c
+    mine = (t.tenant == place[0], t.instance == place[1], t.environment == place[2], t.client_id == client_id)
+    return connection.execute(sa.delete(discovery_clients).where(*mine)).rowcount > 0
+
+
+def forget_silent(connection: Connection) -> None:
+    """Drop clients that were not heard of for a day."""
+    connection.execute(sa.delete(discovery_clients).where(_silent_for(FORGOTTEN_AFTER_SECONDS)))
+
+
+def _silent_for(seconds: float) -> sa.ColumnElement[bool]:
+    return discovery_clients.c.seen_at < _NOW - sa.func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+
+
+def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:
+    """From now on a switch waits for the clients of these environments that were seen within so many milliseconds,
+    also if they are never seen again."""
+    t = discovery_clients.c
+    place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
+    seen = sa.update(discovery_clients).where(place, within_ms >= _SILENT_MS)
+    connection.execute(seen.values(awaited_by=switch))
+
+
+def list_clients(connection: Connection, places: Sequence[Place]) -> list[ClientRow]:
+    """Clients of these environments, by environment and id."""
+    t = discovery_clients.c
+    place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
+    told = (_SILENT_MS.label("silent_ms"), _STILL_MS.label("still_ms"))
+    query = sa.select(discovery_clients, *told).where(place)
+    rows = connection.execute(query.order_by(*discovery_clients.primary_key.columns)).mappings()
+    return [
+        ClientRow(**{**{k: v for k, v in row.items() if k != "seen_at"}, "zone": row["zone"] or None})
+        for row in rows
+    ]

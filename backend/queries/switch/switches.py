@@ -1,0 +1,140 @@
+"""Reading switches and their phases, now or as of a position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection, Row
+
+from backend.domain.base.errors import NotFound
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, EMERGENCY, Moving, Phase, Retarget
+from backend.domain.switch.switch_report import PhaseTimes
+from backend.projections.switches import switch_phases, switches
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_leaves
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchRow:
+    """A switch as far as it has come."""
+
+    id: str
+    source: str
+    target: str
+    mode: str
+    state: Phase
+    generation: int
+    moves: tuple[Moving, ...]
+    drain: str
+    retargets: tuple[Retarget, ...]
+    plan_digest: str | None
+    reverses: str | None
+    forced: tuple[str, ...]
+    """Clients that are not waited for."""
+    reason: str | None
+    report: dict[str, Any] | None
+    arrived: dict[str, Any] | None
+    """Of an emergency: the records that came once the cluster that was left was back."""
+    started: int
+    version: int
+    position: int
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the move is still to come."""
+        return self.state in BEFORE_MOVE
+
+    @property
+    def tenants(self) -> frozenset[str]:
+        """Whose clients it moves."""
+        return frozenset(moving.tenant for moving in self.moves)
+
+
+def list_switches(
+    connection: Connection, at: int | None = None, *, before: int | None = None, most: int | None = None
+) -> list[SwitchRow]:
+    """Switches, the newest first; `before`: those that were started before that position; `most`: no more."""
+    query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc()).limit(most)
+    if before is not None:
+        # A cursor is the caller's: it may be any number.
+        query = query.where(switches.c.started < sa.literal(before, sa.Numeric))
+    return [_switch(row) for row in connection.execute(query)]
+
+
+def moving_switches(connection: Connection) -> list[SwitchRow]:
+    """Those whose move is still to come."""
+    return _in_states(connection, BEFORE_MOVE)
+
+
+def busy_tenants(connection: Connection) -> Mapping[str, str]:
+    """Tenant -> the switch that is about to move it."""
+    return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
+
+
+def unended_switches(connection: Connection) -> list[SwitchRow]:
+    """Those that are not completed, aborted or failed."""
+    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING))
+
+
+def running_switches(connection: Connection) -> list[SwitchRow]:
+    """Those that somebody has to carry on; also emergencies whose stranded records have not arrived yet, while the
+    cluster that was left is a leaf."""
+    leaf = sa.exists().where(tree_leaves.c.cluster == switches.c.source, as_of(tree_leaves, None))
+    t = switches.c
+    stranded = sa.and_(t.mode == EMERGENCY, t.state == str(Phase.COMPLETED), t.arrived.is_(None), leaf)
+    return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING), stranded)
+
+
+def _in_states(
+    connection: Connection, states: tuple[Phase, ...], or_these: ColumnElement[bool] | None = None
+) -> list[SwitchRow]:
+    wanted = switches.c.state.in_([str(each) for each in states])
+    query = sa.select(switches).where(
+        as_of(switches, None), wanted if or_these is None else sa.or_(wanted, or_these)
+    )
+    return [_switch(row) for row in connection.execute(query.order_by(switches.c.started))]
+
+
+def find_switch(connection: Connection, switch: str, at: int | None = None) -> SwitchRow:
+    """The switch, or NotFound."""
+    row = connection.execute(sa.select(switches).where(switches.c.id == switch, as_of(switches, at))).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no switch {switch[:60]!r}")
+    return _switch(row)
+
+
+def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseTimes]]:
+    """The phases of each of these switches, in their order."""
+    t = switch_phases.c
+    query = sa.select(switch_phases).where(t.switch.in_(ids), as_of(switch_phases, at))
+    found: dict[str, list[PhaseTimes]] = {switch: [] for switch in ids}
+    for row in connection.execute(query.order_by(t.switch, t.number)):
+        phase = PhaseTimes(name=row.name, started_at=row.started_at, ended_at=row.ended_at, measured=row.measured)
+        found[row.switch].append(phase)
+    return found
+
+
+def _switch(row: Row[Any]) -> SwitchRow:
+    return SwitchRow(
+        id=row.id,
+        source=row.source,
+        target=row.target,
+        mode=row.mode,
+        state=Phase(row.state),
+        generation=row.generation,
+        moves=tuple(Moving(**each) for each in row.moves),
+        drain=row.drain,
+        retargets=tuple(Retarget(**each) for each in row.retargets),
+        plan_digest=row.plan_digest,
+        reverses=row.reverses,
+        forced=tuple(row.forced),
+        reason=row.reason,
+        report=row.report,
+        arrived=row.arrived,
+        started=row.started,
+        version=row.version,
+        position=row.valid_from,
+    )

@@ -1,0 +1,69 @@
+"""Passwords of applications, sealed: clusters have to be given them again, so a hash would not do.
+
+Kept beside the event log, in a row that goes with the credentials. A row is sealed by Fernet (AES-128-CBC and
+HMAC-SHA256) under a key of the setting `secrets_key`, together with whose password it is and which, so that a row
+moved to another application opens nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from pydantic import SecretStr
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.eventlog.tables import METADATA
+from backend.queries.access import sealing
+
+PASSWORD_BYTES = 32
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+_PURPOSE = b"treeline: passwords of applications\n"
+
+application_secrets = sa.Table(
+    "application_secrets",
+    METADATA,
+    sa.Column("principal", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("sealed", sa.Text, nullable=False),
+)
+
+
+def keys_to_seal(setting: SecretStr | None) -> tuple[str, ...]:
+    """`sealing.keys_of`, at least one; raises StateConflict that says how to set it."""
+    return sealing.keys_to_seal(setting, "passwords of applications")
+
+
+def new_password() -> str:
+    """43 URL-safe characters, 256 bits."""
+    return secrets.token_urlsafe(PASSWORD_BYTES)
+
+
+def keep_password(connection: Connection, principal: str, number: int, given: str, keys: Sequence[str]) -> None:
+    """Keep an application's password in the place of the one before, sealed by the first key."""
+    whole = json.dumps([principal, number, given]).encode()
+    values = {"number": number, "sealed": sealing.seal(_PURPOSE, whole, keys)}
+    new = insert(application_secrets).values(principal=principal, **values)
+    connection.execute(new.on_conflict_do_update(index_elements=["principal"], set_=values))
+
+
+def password(connection: Connection, principal: str, number: int, keys: Sequence[str]) -> str | None:
+    """The password of this number (`keys` as `sealing.keys_of` gives them). None if it is kept no more, or was
+    sealed by a key that is none of these: then only new credentials help."""
+    s = application_secrets.c
+    query = sa.select(s.sealed).where(s.principal == principal, s.number == number)
+    sealed = connection.execute(query).scalar_one_or_none()
+    opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
+    if opened is None:
+        return None
+    whole = json.loads(opened)
+    found: str = whole[2]
+    return found if whole[:2] == [principal, number] else None
+
+
+def forget_password(connection: Connection, principal: str) -> None:
+    """What was revoked, or whose application is gone, is of no use any more."""
+    connection.execute(sa.delete(application_secrets).where(application_secrets.c.principal == principal))

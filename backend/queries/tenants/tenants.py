@@ -1,0 +1,155 @@
+"""Reading tenants, instances and environments, now or as of a position."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row, Table
+
+from backend.domain.access.access import no_tenant
+from backend.domain.base.errors import NotFound
+from backend.domain.tenants.tenant import EXACT
+from backend.projections.temporal import as_of
+from backend.projections.tenants import environments, instances, tenants
+
+
+@dataclass(frozen=True)
+class TenantRow:
+    """A tenant. In all rows here `version` and `position` are those of the event that last described it."""
+
+    name: str
+    version: int
+    position: int
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """An instance and the tree that it lives on."""
+
+    tenant: str
+    name: str
+    tree: str
+    version: int
+    position: int
+
+
+@dataclass(frozen=True)
+class EnvironmentRow:
+    """An environment of an instance."""
+
+    tenant: str
+    instance: str
+    name: str
+    margin_seconds: int
+    offset_mode: str
+    record_name_subjects: bool
+    version: int
+    position: int
+
+
+def list_tenants(connection: Connection, at: int | None = None) -> list[TenantRow]:
+    """Every tenant, by name."""
+    return [TenantRow(**row) for row in _rows(connection, tenants, at)]
+
+
+def get_tenant(connection: Connection, name: str, at: int | None = None) -> TenantRow | None:
+    """One tenant or None."""
+    return next((TenantRow(**row) for row in _rows(connection, tenants, at, name=name)), None)
+
+
+def known_tenants(connection: Connection, names: Collection[str]) -> frozenset[str]:
+    """Those of the names that are tenants'."""
+    query = sa.select(tenants.c.name).where(as_of(tenants, None), tenants.c.name.in_(names))
+    return frozenset(connection.execute(query).scalars())
+
+
+def list_instances(connection: Connection, tenant: str, at: int | None = None) -> list[InstanceRow]:
+    """A tenant's instances, by name."""
+    return [InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant)]
+
+
+def get_instance(connection: Connection, tenant: str, name: str, at: int | None = None) -> InstanceRow | None:
+    """One instance or None."""
+    return next((InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant, name=name)), None)
+
+
+def list_environments(
+    connection: Connection, tenant: str, instance: str, at: int | None = None
+) -> list[EnvironmentRow]:
+    """An instance's environments, by name."""
+    found = _rows(connection, environments, at, tenant=tenant, instance=instance)
+    return [EnvironmentRow(**row) for row in found]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetRules:
+    """How groups of an environment go on elsewhere."""
+
+    margin_ms: int
+    """Taken off the timestamps of their progress."""
+    exact: bool
+    """Whether they go on at the first record that they have not read, and not as early as the margin says."""
+
+
+def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRules]:
+    """Of all environments, by (tenant, instance, environment)."""
+    t = environments.c
+    query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds, t.offset_mode)
+    return {
+        (row.tenant, row.instance, row.name): OffsetRules(
+            margin_ms=row.margin_seconds * 1000, exact=row.offset_mode == EXACT
+        )
+        for row in connection.execute(query.where(as_of(environments, None)))
+    }
+
+
+def get_environment(
+    connection: Connection, tenant: str, instance: str, name: str, at: int | None = None
+) -> EnvironmentRow | None:
+    """One environment or None."""
+    found = _rows(connection, environments, at, tenant=tenant, instance=instance, name=name)
+    return next((EnvironmentRow(**row) for row in found), None)
+
+
+def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> TenantRow:
+    """The tenant, or NotFound."""
+    row = get_tenant(connection, tenant, at)
+    if row is None:
+        raise no_tenant(tenant)
+    return row
+
+
+def find_instance(connection: Connection, tenant: str, instance: str, at: int | None = None) -> InstanceRow:
+    """The instance, or NotFound naming what is missing."""
+    find_tenant(connection, tenant, at)
+    row = get_instance(connection, tenant, instance, at)
+    if row is None:
+        raise NotFound(f"{tenant} has no instance {instance!r}")
+    return row
+
+
+def find_environment(
+    connection: Connection, tenant: str, instance: str, environment: str, at: int | None = None
+) -> EnvironmentRow:
+    """The environment, or NotFound naming what is missing."""
+    find_instance(connection, tenant, instance, at)
+    row = get_environment(connection, tenant, instance, environment, at)
+    if row is None:
+        raise NotFound(f"{tenant}/{instance} has no environment {environment!r}")
+    return row
+
+
+def _rows(connection: Connection, table: Table, at: int | None, **key: str) -> list[dict[str, Any]]:
+    matches = (table.c[name] == value for name, value in key.items())
+    query = sa.select(table).where(as_of(table, at), *matches).order_by(*table.primary_key.columns)
+    return [_values(row) for row in connection.execute(query)]
+
+
+def _values(row: Row[Any]) -> dict[str, Any]:
+    values = dict(row._mapping)
+    values["position"] = values.pop("valid_from")
+    del values["valid_to"]
+    return values

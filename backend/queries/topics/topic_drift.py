@@ -1,0 +1,38 @@
+"""Topic settings of a stream that differ between its clusters, from what workers saw last."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.topics.steps import topic_config
+from backend.domain.topics.topic_drift import Drift, TopicSeen, drifts
+from backend.queries.base.observed import topic_defaults, topic_overrides
+from backend.queries.tenants.streams import StreamRow
+
+
+def stream_drift(connection: Connection, row: StreamRow) -> list[Drift]:
+    """Return the settings that differ now; of clusters that no worker has polled yet nothing is said."""
+    clusters = list(row.topic_ids)
+    own = sa.select(topic_overrides.c.cluster, topic_overrides.c.own).where(topic_overrides.c.stream == row.stream)
+    overrides: dict[str, dict[str, str]] = {row.cluster: row.own for row in connection.execute(own)}
+    known = sa.select(topic_defaults.c.cluster, topic_defaults.c.defaults)
+    rows = connection.execute(known.where(topic_defaults.c.cluster.in_(clusters)))
+    defaults: dict[str, dict[str, str]] = {row.cluster: row.defaults for row in rows}
+    seen = {
+        cluster: TopicSeen(own=overrides.get(cluster, {}), defaults=defaults[cluster])
+        for cluster in clusters
+        if cluster in defaults
+    }
+    return drifts(declared_config(row), seen)
+
+
+def declared_config(row: StreamRow) -> dict[str, str]:
+    """Return the configuration that every topic of the stream should have."""
+    return topic_config(
+        retention_ms=row.retention_ms,
+        cleanup_policy=row.cleanup_policy,
+        max_message_bytes=row.max_message_bytes,
+        distributed=row.distributed,
+        config=row.config,
+    )

@@ -1,0 +1,4 @@
+"""Webhooks, their secrets and deliveries.
+
+Of this layer's rooms it imports access.
+"""

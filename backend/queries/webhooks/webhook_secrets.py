@@ -1,0 +1,55 @@
+"""What webhooks' requests are signed with: sealed beside the event log, in a row that goes with the webhook."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from pydantic import SecretStr
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
+
+from backend.eventlog.tables import METADATA
+from backend.queries.access import sealing
+
+PREFIX = "whsec_"
+"""Lets those who search texts for secrets find it."""
+_PURPOSE = b"treeline: secrets of webhooks\n"
+
+webhook_secrets = sa.Table(
+    "webhook_secrets",
+    METADATA,
+    sa.Column("webhook", sa.Text, primary_key=True),
+    sa.Column("sealed", sa.Text, nullable=False),
+)
+
+
+def new_secret() -> str:
+    """256 random bits, as text: the key of the HMAC is the whole text's bytes."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def keep_secret(connection: Connection, webhook: str, secret: str, setting: SecretStr | None) -> None:
+    """Keep it in the place of the one before. Raises StateConflict if the setting has no key to seal it."""
+    keys = sealing.keys_to_seal(setting, "secrets of webhooks")
+    sealed = sealing.seal(_PURPOSE, json.dumps([webhook, secret]).encode(), keys)
+    new = insert(webhook_secrets).values(webhook=webhook, sealed=sealed)
+    connection.execute(new.on_conflict_do_update(index_elements=["webhook"], set_={"sealed": sealed}))
+
+
+def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str | None:
+    """The secret; None if it is kept no more, or was sealed by a key that is none of these: then it is rotated."""
+    query = sa.select(webhook_secrets.c.sealed).where(webhook_secrets.c.webhook == webhook)
+    sealed = connection.execute(query).scalar_one_or_none()
+    opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
+    if opened is None:
+        return None
+    whose, secret = json.loads(opened)
+    return str(secret) if whose == webhook else None
+
+
+def forget_secret(connection: Connection, webhook: str) -> None:
+    """What signs for nobody any more is of no use."""
+    connection.execute(sa.delete(webhook_secrets).where(webhook_secrets.c.webhook == webhook))

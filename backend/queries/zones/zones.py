@@ -1,0 +1,131 @@
+"""The zone router at one moment: epochs, nodes, which proxy stands for which broker where, bytes between zones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from backend.domain.zones.route_epochs import NodeHeard, holding_back
+from backend.domain.zones.zone_traffic import is_paid_payload
+from backend.projections.clusters import clusters
+from backend.projections.temporal import as_of
+from backend.queries.base.events import event_at
+from backend.queries.base.observed import cluster_replication
+from backend.queries.zones.route_epochs import EpochsRow, find_epochs
+from backend.queries.zones.zone_router import ColdReads, Hop, NodeRow, list_nodes, now, summed
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerSeen:
+    """A broker that nodes stand for or beside."""
+
+    cluster: str
+    broker: int
+    zone: str | None
+    """Its main's, else its rack when it was last looked at; None if neither is known."""
+    main: NodeRow | None
+    proxies: Mapping[str, Sequence[NodeRow]]
+    """By zone, the nodes that say that they stand for it there; more than one while the map changes, or after a
+    node has died."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZonesSeen:
+    """All that is known of the zone router."""
+
+    epochs: EpochsRow
+    nodes: Sequence[NodeRow]
+    now: datetime
+    racks: Mapping[tuple[str, int], str] = field(default_factory=dict)
+
+    @property
+    def zones(self) -> list[str]:
+        """In which nodes or brokers are."""
+        of_brokers = {each.zone for each in self.brokers if each.zone is not None}
+        return sorted(of_brokers.union(each.report.zone for each in self.nodes))
+
+    @property
+    def brokers(self) -> list[BrokerSeen]:
+        """By cluster and id."""
+        mains = self._mains()
+        standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {place: {} for place in mains}
+        for each in self.nodes:
+            for cluster, ids in each.report.stands_for.items():
+                for broker in ids:
+                    zones = standing.setdefault((cluster, broker), {})
+                    zones.setdefault(each.report.zone, []).append(each)
+        found = []
+        for place, proxies in sorted(standing.items()):
+            main = mains.get(place)
+            zone = main.report.zone if main else self.racks.get(place)
+            found.append(BrokerSeen(cluster=place[0], broker=place[1], zone=zone, main=main, proxies=proxies))
+        return found
+
+    def _mains(self) -> dict[tuple[str, int], NodeRow]:
+        """One for each broker; of several one that lives."""
+        found = {}
+        for each in sorted(self.nodes, key=lambda each: each.is_dead, reverse=True):
+            if each.report.cluster is not None and each.report.broker is not None:
+                found[each.report.cluster, each.report.broker] = each
+        return found
+
+    @property
+    def traffic(self) -> list[Hop]:
+        """Of all nodes together, each since its first report; by plane and zones."""
+        return summed(hop for each in self.nodes for hop in each.report.traffic)
+
+    @property
+    def paid_payload_bytes(self) -> int:
+        """Of what clients produce and fetch, that went from zone to zone: to be 0."""
+        return sum(
+            each.bytes for each in self.traffic if is_paid_payload(each.plane, each.from_zone, each.to_zone)
+        )
+
+    @property
+    def cold_reads(self) -> ColdReads:
+        return sum((each.report.cold_reads for each in self.nodes), ColdReads())
+
+    @property
+    def holding_back(self) -> list[NodeHeard]:
+        """Mains that are more than one epoch behind the fence, the least far first: the last one that was fenced,
+        nobody may have reported yet.
+        """
+        waited_for = holding_back([each.heard for each in self.nodes])
+        return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced - 1]
+
+
+def read_zones(connection: Connection) -> ZonesSeen:
+    """The zone router now."""
+    nodes = list_nodes(connection)
+    named = {cluster for each in nodes for cluster in each.report.stands_for}
+    return ZonesSeen(
+        epochs=find_epochs(connection), nodes=nodes, now=now(connection), racks=_racks(connection, named)
+    )
+
+
+def read_past_epochs(connection: Connection, at: int) -> ZonesSeen:
+    """The epochs as of a position, seen from the moment of it; of nodes nothing is kept."""
+    event = event_at(connection, at)
+    return ZonesSeen(
+        epochs=find_epochs(connection, at), nodes=(), now=now(connection) if event is None else event.time
+    )
+
+
+def _racks(connection: Connection, names: Collection[str]) -> dict[tuple[str, int], str]:
+    """Of brokers, as a worker last saw them."""
+    brokers = cluster_replication.c.health["brokers"]
+    query = (
+        sa.select(clusters.c.name, brokers)
+        .join(cluster_replication, cluster_replication.c.kafka_cluster_id == clusters.c.kafka_cluster_id)
+        .where(as_of(clusters, None), clusters.c.name.in_(names), brokers.is_not(None))
+    )
+    return {
+        (name, each["id"]): each["rack"]
+        for name, seen in connection.execute(query)
+        for each in seen
+        if each.get("rack")
+    }

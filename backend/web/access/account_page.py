@@ -1,0 +1,120 @@
+"""`/account`: who one is; one's own tokens and password.
+
+What a token opened ends with the token: so a browser that was logged in by a link that was made with a token may
+neither issue tokens nor set a password. Those who logged in by password may.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from backend.domain.access.access import ADMIN_NAME, Action, Caller
+from backend.queries.access import login as queries_of_login
+from backend.queries.access import users as queries
+from backend.web.access import session_form, token_form
+from backend.web.access.password_form import password_form
+from backend.web.forms.asked import Asked
+from backend.web.forms.form_page import answer_form
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form, session_of
+from backend.web.frame.login_page import login_page
+from backend.web.frame.pages import entering
+from backend.web.frame.services import Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False)
+
+PLACE = "/account"
+_TRAIL = [("Account", PLACE)]
+_OTHERWISE = "Log in by password to do this: what was logged in by a token's link ends with that token."
+
+
+@router.get("/account")
+def account_page(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """Who looks, and its tokens."""
+    refused = entering(request, viewer, Action.OWN_ACCOUNT)
+    if viewer is None or refused is not None:
+        return refused or login_page(request, 401)
+    return _shown(request, services, viewer)
+
+
+@router.post("/account/tokens")
+def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or give oneself a token and show it, this once."""
+    if viewer is None or viewer.token is not None:
+        return _not_by_token(request, services, viewer)
+
+    def shown(asked: Asked, _: Fields, secret: str) -> Response:
+        return _shown(request, services, asked.viewer, secret=secret)
+
+    page = token_form.issuing(viewer.name, PLACE, _TRAIL, shown)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post("/account/tokens/{token}/revoke")
+def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or take one's own token away."""
+    if viewer is None:
+        return login_page(request, 401)
+    page = token_form.revocation(viewer.name, token, PLACE, _TRAIL)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post("/account/password")
+def set_password(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Say what another password does, or set it, which logs out everywhere."""
+    if viewer is None or viewer.token is not None:
+        return _not_by_token(request, services, viewer)
+
+    def done(_: Asked) -> Response:
+        return login_page(request, 200, "Your password is another one now. Log in with it.")
+
+    page = password_form(viewer.name, PLACE, _TRAIL, done, own=True)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post("/account/sessions/{name}/end")
+def end_session(name: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Say which it is, or end one of one's sessions: its browser is logged out."""
+    if viewer is None:
+        return login_page(request, 401)
+    return answer_form(request, services, viewer, session_form.ending(name, PLACE, _TRAIL), fields)
+
+
+def _not_by_token(request: Request, services: Shared, viewer: Caller | None) -> Response:
+    """What those get who did not log in by password, or not at all."""
+    if viewer is None:
+        return login_page(request, 401)
+    return _shown(request, services, viewer, status=403, error=_OTHERWISE)
+
+
+def _shown(
+    request: Request,
+    services: Shared,
+    viewer: Caller,
+    *,
+    status: int = 200,
+    error: str = "",
+    secret: str = "",
+) -> Response:
+    with services.reading() as connection:
+        tokens = queries.list_tokens(connection, viewer.name)
+        row = queries.get_user(connection, viewer.name)
+        here = session_of(request)
+        sessions = queries_of_login.list_sessions(connection, viewer.name, here)
+    context = {
+        "caller": viewer,
+        "of_settings": viewer.name == ADMIN_NAME,
+        "tokens": tokens,
+        "sessions": sessions,
+        "idle_minutes": services.config.session_idle_minutes,
+        "most_hours": queries_of_login.SESSION_LIFE // timedelta(hours=1),
+        "has_password": row is not None and row.has_password,
+        "error": error,
+        "secret": secret,
+        "place": PLACE,
+        "manages": viewer.token is None,
+    }
+    return templates.page("account.html", {**frame(request, viewer), **context}, status)

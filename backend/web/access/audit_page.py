@@ -1,0 +1,147 @@
+"""`/audit`: who did what, when, from where and by what, with logins, refused ones and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.domain.access.access import Action, may
+from backend.domain.base.errors import ValueInvalid
+from backend.queries.access.audit import LOGINS, Asked, AuditRow, Place, page, place_after
+from backend.queries.access.logins import LoginKind
+from backend.queries.base.settings_before import Settings, settings_before
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.words.figures import clock, day, plain
+from backend.web.words.sentences import SENTENCES, TROUBLES, sentence
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+MOST_SHOWN = 100
+Text = Annotated[str, Query(max_length=300)]
+_SAID = {
+    LoginKind.IN: "Logged in",
+    LoginKind.REFUSED: "Login refused",
+    LoginKind.OUT: "Logged out",
+    LoginKind.ENDED: "Session ended from another one",
+    LoginKind.PROBED: "Connected to a cluster on trial",
+}
+
+
+@dataclass(frozen=True)
+class AuditItem:
+    """A row as the page shows it. `position`: of an event."""
+
+    key: str
+    position: int | None
+    day: str
+    time: str
+    moment: str
+    actor: str
+    sentence: str
+    kind: str
+    tenant: str
+    means: str
+    address: str
+    agent: str
+    trouble: bool
+
+
+@router.get("/audit")
+def audit_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    actor: Text = "",
+    kind: Text = "",
+    tenant: Text = "",
+    since: Text = "",
+    until: Text = "",
+    workers: Text = "",
+    before: Text = "",
+    at: At = None,
+) -> Response:
+    """The newest first: all of it, or what is asked for, below a place; as of an earlier position, or now."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    problem, first, last = "", None, None
+    try:
+        first, last = _moment(since, "From"), _moment(until, "Until")
+    except ValueInvalid as error:
+        problem = error.detail
+    actor, kind, tenant = map(plain, (actor, kind, tenant))
+    asked = Asked(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        below = Place.of(before) or Place()
+        if position is not None:
+            below = below.or_lower(place_after(connection, position))
+        found = page(connection, asked, below, MOST_SHOWN)
+        replaced = settings_before(connection, [row.event for row in found.rows if row.event is not None])
+    times = {"since": _said(asked.since), "until": _said(asked.until)}
+    query = {"actor": actor, "kind": kind, "tenant": tenant, **times}
+    query = {name: value for name, value in query.items() if value}
+    more = {**query, **({"workers": "yes"} if asked.workers else {})}
+    exported = {**query, **({"workers": "true"} if asked.workers else {})}
+    sees = may(caller, Action.MANAGE_USERS)
+    context = {
+        "items": [_item(row, sees, replaced) for row in found.rows],
+        "asked": asked,
+        **times,
+        "problem": problem,
+        "kinds": [LOGINS, *LoginKind, *sorted(SENTENCES)],
+        "earlier": None if found.further is None else urlencode({**more, "before": str(found.further)}),
+        "newest": urlencode(more) if before else None,
+        "filtered": bool(more),
+        "exports": [(form, urlencode({**exported, "form": form})) for form in ("csv", "jsonl")],
+        "sees": sees,
+        "past": past,
+    }
+    return templates.page("audit.html", {**frame(request, caller), **context}, 422 if problem else 200)
+
+
+def _item(row: AuditRow, sees: bool, replaced: Mapping[int, Settings]) -> AuditItem:
+    event, login, provenance = row.event, row.login, row.provenance
+    if event is not None:
+        key = f"event-{event.position}"
+        said = sentence(event.name, event.stream, event.data, replaced.get(event.position))
+    else:
+        assert login is not None
+        key, said = f"login-{login.id}", _SAID[LoginKind(login.kind)]
+        said = f"{said}: {login.reason}" if login.reason else said
+    return AuditItem(
+        key=key,
+        position=None if event is None else event.position,
+        day=day(row.time),
+        time=clock(row.time),
+        moment=row.time.isoformat(timespec="milliseconds"),
+        actor=row.actor or "unknown",
+        sentence=said,
+        kind=row.kind,
+        tenant=row.tenant or "",
+        means="" if provenance is None else provenance.means,
+        address=provenance.address if provenance is not None and sees else "",
+        agent=provenance.agent if provenance is not None and sees else "",
+        trouble=row.kind in TROUBLES or row.kind == LoginKind.REFUSED,
+    )
+
+
+def _moment(text: str, what: str) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except ValueError:
+        raise ValueInvalid(f"{what} is a time in UTC, as 2026-11-26 or 2026-11-26T14:30.") from None
+
+
+def _said(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).replace(tzinfo=None).isoformat()

@@ -1,0 +1,74 @@
+"""The form that ends one of one's sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi.responses import RedirectResponse, Response
+
+from backend.domain.base.errors import NotFound
+from backend.queries.access import logins
+from backend.queries.access.login import end_named_session, list_sessions
+from backend.queries.access.logins import LoginKind
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage
+from backend.web.frame.forms import Fields, session_of
+from backend.web.frame.sessions import provenance
+from backend.web.words.figures import instant
+
+_GONE = "there is no such session; it may have ended"
+
+
+@dataclass(frozen=True)
+class EndingSession:
+    """The act of it. Sessions are no events, so it is no command either."""
+
+    session: str
+    place: str
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a look at it."""
+        with asked.services.reading() as connection:
+            here = session_of(asked.request)
+            found = list_sessions(connection, asked.viewer.name, here)
+        row = next((row for row in found if row.name == self.session), None)
+        if row is None:
+            raise NotFound(_GONE)
+        return Effect(
+            sentence="You are logged out here." if row.here else "The browser that has it is logged out.",
+            same=None,
+            fields=fields_of(
+                {
+                    "Since": f"{instant(row.opened_at)} UTC",
+                    "Began by": row.means,
+                    "Address": row.address,
+                    "Program": row.agent or "–",
+                }
+            ),
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """End it."""
+        user = asked.viewer.name
+        with asked.services.engine.begin() as connection:
+            ended = end_named_session(connection, user, self.session) if self.session.isalnum() else None
+            if ended is not None:
+                logins.record(connection, LoginKind.ENDED, user, ended[1], provenance(asked.request))
+        if ended is None:
+            raise NotFound(_GONE)
+        return RedirectResponse(self.place, 303)
+
+
+def ending(session: str, place: str, trail: list[tuple[str, str]]) -> FormPage:
+    """Ends a session of who asks, from the page at `place`."""
+    return FormPage(
+        template="hint_form.html",
+        asks_nothing=True,
+        address=f"{place}/sessions/{session}/end",
+        heading="End the session",
+        trail=trail,
+        verb="End the session",
+        act=EndingSession(session, place),
+        choices={"hint": "If you do not know it, set another password as well."},
+    )

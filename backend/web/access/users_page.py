@@ -1,0 +1,164 @@
+"""`/users`: who there is, for those who may read the estate; making and changing users, for those who may."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import Response
+
+from backend.domain.access.access import Action, Caller, Membership, Role, may, refusal
+from backend.domain.names.names import is_name
+from backend.queries.access import users as queries
+from backend.queries.tenants.tenants import list_tenants
+from backend.web.access import token_form, user_forms
+from backend.web.access.password_form import password_form
+from backend.web.forms.asked import Asked
+from backend.web.forms.form_page import answer_form
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.login_page import provider_of
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, Past, position_asked
+from backend.web.frame.services import Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+MOST_SHOWN = 500
+USER = "/users/{user}"
+
+
+def _managing(viewer: Viewer) -> Caller:
+    """Who may change users; forms are shown to nobody else, so the answer to others need be no page."""
+    if viewer is None:
+        raise HTTPException(401, "log in first")
+    refused = refusal(viewer, Action.MANAGE_USERS)
+    if refused is not None:
+        raise refused
+    return viewer
+
+
+Managing = Annotated[Caller, Depends(_managing)]
+
+
+@router.get("/users")
+def users_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """Every user, now or at an earlier position."""
+    return _list(request, services, enter(viewer, Action.READ_ESTATE), at)
+
+
+@router.post("/users")
+def create_user(request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Try it out, or make a user and go to its page."""
+    return answer_form(request, services, viewer, user_forms.creation(), fields)
+
+
+@router.get(USER)
+def user_page(user: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """One user: what it is, where it belongs, its tokens."""
+    return _one(request, services, enter(viewer, Action.READ_ESTATE), user, at)
+
+
+@router.post(USER)
+def change_user(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Try it out, or change role, or disable or enable."""
+    return answer_form(request, services, viewer, user_forms.change(viewer, _existing(services, user)), fields)
+
+
+@router.post(USER + "/tenants")
+def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Try it out, or let a user belong to a tenant, or no longer."""
+    return answer_form(request, services, viewer, user_forms.membership(viewer, _existing(services, user)), fields)
+
+
+@router.post(USER + "/identity")
+def change_identity(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Try it out, or let somebody whom the provider knows log in as the user, or nobody."""
+    provider = provider_of(request)
+    if provider is None:
+        raise HTTPException(404, "nobody logs in by a provider here")
+    with services.reading() as connection:
+        name, was = queries.find_user(connection, user).name, queries.identity_of(connection, user)
+    page = user_forms.identity(name, provider.client.issuer, was[1] if was else None)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post(USER + "/password")
+def set_password(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Say what a password does, or set it."""
+    name = _existing(services, user).name
+    done = f"{name} has a new password, and is logged out everywhere."
+
+    def shown(_: Asked) -> Response:
+        return _one(request, services, viewer, name, done=done)
+
+    page = password_form(name, user_forms.address_of(name), user_forms.trail_of(name), shown, own=False)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post(USER + "/tokens")
+def issue_token(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
+    """Try it out, or give the user a token and show it, this once."""
+    name = _existing(services, user).name
+
+    def shown(_: Asked, __: Fields, secret: str) -> Response:
+        return _one(request, services, viewer, name, secret=secret)
+
+    page = token_form.issuing(name, user_forms.address_of(name), user_forms.trail_of(name), shown)
+    return answer_form(request, services, viewer, page, fields)
+
+
+@router.post(USER + "/tokens/{token}/revoke")
+def revoke_token(
+    user: str, token: str, request: Request, services: Shared, viewer: Managing, fields: Form
+) -> Response:
+    """Try it out, or take a token away."""
+    name = _existing(services, user).name
+    page = token_form.revocation(name, token, user_forms.address_of(name), user_forms.trail_of(name))
+    return answer_form(request, services, viewer, page, fields)
+
+
+def _existing(services: Shared, user: str) -> queries.UserRow:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        return queries.find_user(connection, user)
+
+
+def _list(request: Request, services: Shared, viewer: Caller, at: str | None) -> Response:
+    with services.reading() as connection:
+        position, past = position_asked(connection, viewer, at)
+        found = queries.list_users(connection, position, limit=MOST_SHOWN + 1)
+    context = {"past": past, "users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN}
+    return templates.page("users.html", {**_common(request, viewer, past), **context})
+
+
+def _one(
+    request: Request,
+    services: Shared,
+    viewer: Caller,
+    user: str,
+    at: str | None = None,
+    *,
+    done: str = "",
+    secret: str = "",
+) -> Response:
+    with services.reading() as connection:
+        position, past = position_asked(connection, viewer, at)
+        row = queries.get_user(connection, user, position) if is_name(user) else None
+        tokens = queries.list_tokens(connection, user, position) if row else []
+        identity = queries.identity_of(connection, user) if row else None
+        tenants = [tenant.name for tenant in list_tenants(connection)][:MOST_SHOWN]
+    if row is None:
+        text = f"There is no user {user[:100]}."
+        message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
+        return templates.page("message.html", {**frame(request, viewer), **message}, 404)
+    shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
+    provider = provider_of(request)
+    shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
+    told = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}
+    return templates.page("user.html", {**_common(request, viewer, past), **shown, **told})
+
+
+def _common(request: Request, viewer: Caller, past: Past | None) -> dict[str, Any]:
+    manages = past is None and may(viewer, Action.MANAGE_USERS)
+    return {**frame(request, viewer), "manages": manages, "roles": list(Role), "memberships": list(Membership)}

@@ -1,0 +1,298 @@
+"""`/clusters/-new` and `/clusters/{name}/-change`: Kafka clusters are made known, and described anew.
+
+Who answers at an address is asked for the preview, and again when it is done, as the REST API does it; not while
+one types, when addresses are half written and properties would be sent to whoever is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import clusters as changes
+from backend.changes.clusters import NOBODY, ClusterChange, Found
+from backend.changes.probing import Prober
+from backend.dispatch import Outcome
+from backend.domain.access.access import Action
+from backend.domain.clusters.client_properties import MASK, SECRET_KEYS, masked, unmasked
+from backend.domain.names import formats
+from backend.queries.clusters.clusters import ClusterRow, find_cluster
+from backend.web.clusters.cluster_examples import names_in_example, properties_given, properties_shown
+from backend.web.clusters.clusters_page import CLUSTER, CLUSTERS
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen
+from backend.web.forms.same_change import SameChange, curl, yaml_document
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ABOVE = ("Clusters", CLUSTERS)
+NEW = CLUSTERS + "/-new"
+CHANGE = CLUSTER + "/-change"
+EXAMPLE = "For example"
+_ASKED_FOR_THE_PREVIEW = "Who answers there is asked for the preview."
+_TEXTS = ("bootstrap_servers", "topic_format", "group_format", "subject_format")
+
+
+def _described(given: Fields) -> dict[str, Any]:
+    """What the form says, as the REST API takes it. Raises ValueInvalid."""
+    texts = {name: given.get(name, "").strip() for name in _TEXTS}
+    zone = given.get("zone", "").strip() or None
+    return {**texts, "zone": zone, "properties": properties_given(given.get("properties", ""))}
+
+
+def _accepts_offline(given: Fields) -> bool:
+    return given.get("accept_offline") == "yes"
+
+
+def _shown(row: ClusterRow, properties: Mapping[str, str]) -> dict[str, str]:
+    """In words; `properties` are masked."""
+    return {
+        "Name": row.name,
+        "Bootstrap servers": row.bootstrap_servers,
+        "Zone": row.zone or "–",
+        "Topic format": row.topic_format,
+        "Group format": row.group_format,
+        "Subject format": row.subject_format,
+        "Client properties": "; ".join(f"{key}={value}" for key, value in sorted(properties.items())) or "none",
+    }
+
+
+def _answered(found: Found) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the cluster said of itself, and what there is to know if it said nothing."""
+    facts, unreachable = found
+    if facts is not None:
+        ids = ", ".join(map(str, facts.brokers))
+        return {
+            "Kafka cluster id": facts.kafka_cluster_id,
+            "Brokers that answered": f"{len(facts.brokers)}: {ids}",
+        }, ()
+    if unreachable is not None:
+        note = (
+            f"Nobody answers there: {unreachable}. It is offline until it does; that is looked at again and again."
+        )
+        return {"Kafka cluster id": "not known yet", "Brokers that answered": "none"}, (note,)
+    return {}, ()
+
+
+@dataclass(frozen=True)
+class Adding:
+    """The act of the form for a new one."""
+
+    timeout_seconds: float
+
+    def typed(self, asked: Asked, given: Fields) -> Effect:
+        """Without asking the cluster."""
+        return self._effect(asked, given, NOBODY, (_ASKED_FOR_THE_PREVIEW,))
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run, with what the cluster says."""
+        # First what takes no time.
+        asked.try_out(self._change(given), lambda connection, outcome: None)
+        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """As the REST API does it: the cluster is asked again."""
+        if not asked.was_carried_out(once, given):
+            asked.try_out(self._change(given), lambda connection, outcome: None)
+            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
+        return RedirectResponse(f"{CLUSTERS}/{given['name'].strip()}", 303)
+
+    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
+        described = _described(given)
+        return changes.ask(
+            described["bootstrap_servers"],
+            described["properties"],
+            self.timeout_seconds,
+            _accepts_offline(given),
+            Prober(asked.services.engine, asked.viewer.name, dry_run),
+        )
+
+    def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:
+        return changes.add_cluster({"name": given.get("name", "").strip(), **_described(given)}, found)
+
+    def _effect(self, asked: Asked, given: Fields, found: Found, notes: tuple[str, ...] = ()) -> Effect:
+        described = _described(given)
+        body = {key: value for key, value in described.items() if value}
+
+        def look(connection: Connection, _: Outcome) -> Effect:
+            row = find_cluster(connection, given["name"].strip())
+            answered, more = _answered(found)
+            offline = {"accept_offline": True} if found[1] is not None else {}
+            return Effect(
+                sentence=f"{row.name} will be known, as number {row.number} in copy origins. Nothing is copied to "
+                "it before it is a leaf of the tree.",
+                same=SameChange(
+                    yaml_document({"clusters": {row.name: {**body, **offline}}}),
+                    f"treeline apply -f {row.name}.yaml",
+                    curl("POST", "/api/v1/clusters", {"name": row.name, **body, **offline}),
+                ),
+                fields=fields_of({**_shown(row, masked(row.properties)), **answered}),
+                names=names_in_example(connection, row),
+                notes=(*notes, *more),
+            )
+
+        return asked.try_out(self._change(given, found), look)
+
+
+@dataclass(frozen=True)
+class Describing:
+    """The act of the form that changes one."""
+
+    row: ClusterRow
+    """As it is now."""
+    timeout_seconds: float
+
+    def typed(self, asked: Asked, given: Fields) -> Effect:
+        """Without asking the cluster."""
+        return self._effect(asked, given, NOBODY)
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run, with what the cluster says if it is to be reached otherwise."""
+        asked.try_out(self._change(given), lambda connection, outcome: None)
+        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """As the REST API does it: the cluster is asked again."""
+        if not asked.was_carried_out(once, given):
+            asked.try_out(self._change(given), lambda connection, outcome: None)
+            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
+        return RedirectResponse(f"{CLUSTERS}/{self.row.name}", 303)
+
+    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
+        described = _described(given)
+        return changes.ask_anew(
+            self.row,
+            described["bootstrap_servers"],
+            described["properties"],
+            self.timeout_seconds,
+            _accepts_offline(given),
+            Prober(asked.services.engine, asked.viewer.name, dry_run),
+        )
+
+    def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:
+        described = _described(given)
+        wanted = {**described, "clear_zone": described["zone"] is None}
+        return changes.change_cluster(self.row.name, wanted, found, version_seen(given))
+
+    def _effect(self, asked: Asked, given: Fields, found: Found) -> Effect:
+        described, before = _described(given), self.row
+        present = masked(before.properties)
+        wanted = unmasked(described["properties"], before.properties)
+        anew = {key for key in wanted if key in SECRET_KEYS and wanted[key] != before.properties.get(key)}
+        then = {key: f"{MASK} (another)" if key in anew else value for key, value in masked(wanted).items()}
+
+        def look(connection: Connection, outcome: Outcome) -> Effect:
+            row = find_cluster(connection, before.name)
+            answered, notes = _answered(found)
+            same = _same_change(before, described)
+            return Effect(
+                sentence=f"{row.name} will be described like this; those that connect to it begin anew."
+                if outcome.events
+                else "Nothing would change: it is so already.",
+                same=same,
+                fields=(*fields_of(_shown(row, then), _shown(before, present)), *fields_of(answered, answered)),
+                names=names_in_example(connection, row),
+                notes=notes if outcome.events else (),
+                nothing=not outcome.events,
+            )
+
+        return asked.try_out(self._change(given, found), look)
+
+
+def _same_change(before: ClusterRow, described: Mapping[str, Any]) -> SameChange:
+    present = {
+        **{name: getattr(before, name) for name in (*_TEXTS, "zone")},
+        "properties": masked(before.properties),
+    }
+    body = {key: value for key, value in described.items() if value != present[key]}
+    # A file that says nothing of the zone leaves it.
+    takes_zone = body.get("zone", "") is None
+    path = f"/api/v1/clusters/{before.name}"
+    return SameChange(
+        None if takes_zone else yaml_document({"clusters": {before.name: body}}),
+        None if takes_zone else f"treeline diff -f {before.name}.yaml\ntreeline apply -f {before.name}.yaml",
+        curl("PATCH", path, body, version=before.version),
+    )
+
+
+def _new(services: ConsoleServices) -> FormPage:
+    act = Adding(services.config.probe_timeout_seconds)
+    usual = {
+        "topic_format": formats.DEFAULT_TOPIC_FORMAT,
+        "group_format": formats.DEFAULT_GROUP_FORMAT,
+        "subject_format": formats.DEFAULT_SUBJECT_FORMAT,
+    }
+    return FormPage(
+        template="cluster_form.html",
+        address=NEW,
+        heading="Add a cluster",
+        trail=[ABOVE],
+        verb="Add the cluster",
+        act=act,
+        usual=lambda _: usual,
+        choices={"is_new": True, "names_title": EXAMPLE},
+        while_typing=act.typed,
+        empty="Give name and address: here stands what is called how there.",
+    )
+
+
+def _change(services: ConsoleServices, cluster: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        row = find_cluster(connection, cluster)
+    act = Describing(row, services.config.probe_timeout_seconds)
+    return FormPage(
+        template="cluster_form.html",
+        address=f"{CLUSTERS}/{row.name}/-change",
+        heading=f"Change {row.name}",
+        trail=[ABOVE, (row.name, f"{CLUSTERS}/{row.name}")],
+        verb="Change the cluster",
+        act=act,
+        usual=lambda connection: _usual(find_cluster(connection, cluster)),
+        choices={"is_new": False, "names_title": EXAMPLE},
+        while_typing=act.typed,
+        empty="Change something: here stands what that does.",
+    )
+
+
+def _usual(row: ClusterRow) -> Fields:
+    texts = {name: str(getattr(row, name)) for name in _TEXTS}
+    given = {"zone": row.zone or "", "properties": properties_shown(masked(row.properties))}
+    return {**texts, **given, "version": str(row.version)}
+
+
+@router.get(NEW)
+def new_cluster_form(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form for a new one."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _new(services))
+
+
+@router.post(NEW)
+def add_cluster(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or add it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _new(services), fields)
+
+
+@router.get(CHANGE)
+def change_cluster_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form that changes one."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _change(services, cluster))
+
+
+@router.post(CHANGE)
+def change_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or change it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _change(services, cluster), fields)

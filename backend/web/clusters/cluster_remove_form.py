@@ -1,0 +1,139 @@
+"""`/clusters/{name}/-remove`: what stands in the way of a cluster that is to go, and forgetting it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import clusters as changes
+from backend.domain.access.access import Action
+from backend.domain.base.errors import FieldError, ValueInvalid
+from backend.queries.clusters.clusters import ClusterRow, find_cluster, trees_with
+from backend.queries.switch.active_clusters import list_active
+from backend.queries.switch.switches import moving_switches
+from backend.queries.topics.at_risk import records_at_risk
+from backend.web.clusters.clusters_page import CLUSTER, CLUSTERS
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect
+from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen, was_sent_before
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.words.figures import counted
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+REMOVE = CLUSTER + "/-remove"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing on the way to a cluster's end; `way`: (what is to be done, address), None once it is done."""
+
+    done: bool
+    sentence: str
+    ways: tuple[tuple[str, str], ...] = ()
+
+
+def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
+    """Clients first, then records, then the tree: what is still to be done before it can be forgotten."""
+    name = row.name
+    places = {each.place for each in list_active(connection) if each.cluster == name}
+    switches = [each for each in moving_switches(connection) if name in (each.source, each.target)]
+    in_tree = bool(trees_with(connection, name))
+    only_here = records_at_risk(connection).get(name) if in_tree else None
+    plan = (("Plan a switch from it", f"/switches/plan?from={quote(name)}"),)
+    shown = [Step(True, "No environment's clients are sent there.")]
+    if places:
+        shown = [Step(False, f"Clients of {counted(len(places), 'environment')} are sent there.", plan)]
+    shown += [
+        Step(
+            False,
+            f"Switch {each.id} moves clients from {each.source} to {each.target}: wait for it, or abort it.",
+            ((f"Switch {each.id}", f"/switches/{each.id}"),),
+        )
+        for each in switches
+    ]
+    if not in_tree:
+        return [*shown, Step(True, "It is in no tree: nothing is copied from it or to it.")]
+    see = (("See its distributors", f"{CLUSTERS}/{name}"),)
+    if only_here:
+        records = f"{counted(only_here, 'record')} at most, that no other cluster has yet"
+        shown.append(Step(False, f"It holds {records}. They stay behind if it leaves the tree now.", see))
+    elif only_here is None:
+        unknown = "Whether it has records that no other cluster has is not known: a distributor does not run."
+        shown.append(Step(False, unknown, see))
+    else:
+        shown.append(Step(True, "All of its records are on another cluster, too."))
+    return [*shown, Step(False, "It is a leaf of the tree.", (("Edit the tree", "/tree/edit"),))]
+
+
+@dataclass(frozen=True)
+class Removing:
+    """The act of this form."""
+
+    row: ClusterRow
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        row = self.row
+        asked.try_out(self._change(given), lambda connection, outcome: None)
+        path = f"/api/v1/clusters/{row.name}"
+        return Effect(
+            sentence=f"{row.name} will not be known any more. Its topics and records stay on it; its number "
+            f"{row.number} is never given again.",
+            same=SameChange(
+                None, f"treeline delete cluster {row.name}", curl("DELETE", path, version=row.version)
+            ),
+            confirm=row.name,
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Forget it, if its name was typed."""
+        if given.get("confirm", "").strip() != self.row.name:
+            detail = f"type {self.row.name}, its name, if it is this cluster that you mean"
+            raise ValueInvalid(detail, (FieldError("/confirm", detail),))
+        asked.carry_out_once(self._change(given), once, given)
+        return RedirectResponse(CLUSTERS, 303)
+
+    def _change(self, given: Fields) -> changes.ClusterChange:
+        return changes.remove_cluster(self.row.name, version_seen(given))
+
+
+def _page(services: ConsoleServices, cluster: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        row = find_cluster(connection, cluster)
+        steps = steps_of(connection, row)
+    return FormPage(
+        template="cluster_remove.html",
+        address=f"{CLUSTERS}/{row.name}/-remove",
+        heading=f"Remove {row.name}",
+        trail=[("Clusters", CLUSTERS), (row.name, f"{CLUSTERS}/{row.name}")],
+        verb="Remove the cluster",
+        act=Removing(row),
+        usual=lambda connection: {"version": str(find_cluster(connection, cluster).version)},
+        choices={"steps": steps},
+    )
+
+
+@router.get(REMOVE)
+def remove_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What stands in its way, and the form."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _page(services, cluster))
+
+
+@router.post(REMOVE)
+def remove_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or forget the cluster."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    if was_sent_before(Asked(services, request, caller), fields):
+        return RedirectResponse(CLUSTERS, 303)  # it is gone, and its page with it
+    return answer_form(request, services, caller, _page(services, cluster), fields)

@@ -1,0 +1,145 @@
+"""`/clusters`: every cluster, and one with its place in the tree, whose clients it has, and what fails on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller
+from backend.domain.clusters.client_properties import masked
+from backend.domain.tree import tree_shape
+from backend.local_brokers import broker_ends
+from backend.queries.clusters.clusters import ClusterRow, find_cluster, list_clusters
+from backend.queries.distribution.distributors import DistributorRow, read_distributors
+from backend.queries.switch.active_clusters import ActiveRow, list_active
+from backend.queries.tenants.streams import Topics, topics_of_clusters
+from backend.queries.topics.at_risk import records_at_risk
+from backend.queries.tree.trees import get_tree
+from backend.web.clusters.cluster_examples import defaults_shown
+from backend.web.frame import templates
+from backend.web.frame.kept import kept
+from backend.web.frame.pages import PageRoute, enter, offer, reasons
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.tree.tree_view import Distributor
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+CLUSTERS = "/clusters"
+CLUSTER = CLUSTERS + "/{cluster}"
+MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A cluster as pages show it."""
+
+    row: ClusterRow
+    is_primary: bool
+    is_leaf: bool
+    environments: int
+    """Whose clients are sent there."""
+    topics: Topics
+    only_here: int | None
+    """Records that no other leaf has yet, at most; None: not known."""
+
+
+@router.get(CLUSTERS)
+def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The list, now or at an earlier position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Add a cluster", f"{CLUSTERS}/-new")]
+    context = {**_listed(services, caller, at), "offers": offers, "reasons": reasons(offers)}
+    return templates.page("clusters.html", {**frame(request, caller), **context})
+
+
+@router.get(CLUSTERS + "/-live")
+def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, "clusters", lambda: _listed(services, caller, None))
+    return HTMLResponse(templates.block("clusters.html", "cockpit", context))
+
+
+@router.get(CLUSTER)
+def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """One cluster."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = _one(services, caller, cluster, at)
+    ways = (
+        *(("Change it", "-change"), ("Set default replicas", "-defaults")),
+        *(("Take over its topics", "-adopt"), ("Remove it", "-remove")),
+    )
+    offers = [
+        offer(caller, Action.CHANGE_ESTATE, None, label, f"{CLUSTERS}/{cluster}/{way}") for label, way in ways
+    ]
+    context = {**context, "offers": offers, "reasons": reasons(offers)}
+    return templates.page("cluster.html", {**frame(request, caller), **context})
+
+
+@router.get(CLUSTER + "/-live")
+def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, f"cluster {cluster}", lambda: _one(services, caller, cluster, None))
+    return HTMLResponse(templates.block("cluster.html", "cockpit", context))
+
+
+def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        active = list_active(connection, position)
+        views = _views(connection, list_clusters(connection, position), active, position)
+    return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
+
+
+def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        row = find_cluster(connection, cluster, position)
+        active = list_active(connection, position)
+        (view,) = _views(connection, [row], active, position)
+        found = read_distributors(connection, position)
+    places = sorted({each.place for each in active if each.cluster == row.name})
+    return {
+        "view": view,
+        "past": past,
+        "properties": sorted(masked(row.properties).items()),
+        "defaults": defaults_shown(row.defaults, row.brokers),
+        "reading": _shown(each for each in found if each.cluster == row.name),
+        "writing": _shown(each for each in found if each.target == row.name),
+        "places": ["/".join(place) for place in places[:MOST_SHOWN]],
+        "more_places": max(0, len(places) - MOST_SHOWN),
+        "broker_ends": broker_ends(row.name) if position is None else [],
+    }
+
+
+def _views(
+    connection: Connection, rows: Sequence[ClusterRow], active: Sequence[ActiveRow], at: int | None
+) -> list[ClusterView]:
+    tree = get_tree(connection, at)
+    leaves = tree_shape.leaves(tree.shape) if tree else ()
+    environments = Counter(cluster for cluster, _ in {(each.cluster, each.place) for each in active})
+    # Of then there may be a million rows to count.
+    topics = topics_of_clusters(connection, rows[0].name if len(rows) == 1 else None) if at is None else {}
+    only_here = records_at_risk(connection) if at is None else {}
+    return [
+        ClusterView(
+            row=row,
+            is_primary=tree is not None and row.name == tree.primary_cluster,
+            is_leaf=row.name in leaves,
+            environments=environments[row.name],
+            topics=topics.get(row.name, Topics()),
+            only_here=only_here.get(row.name),
+        )
+        for row in rows
+    ]
+
+
+def _shown(rows: Iterable[DistributorRow]) -> list[Distributor]:
+    return [Distributor(row) for row in rows]

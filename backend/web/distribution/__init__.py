@@ -1,0 +1,4 @@
+"""Distributors, losses, and traces.
+
+Of this layer's rooms it imports forms, frame, tree and words.
+"""

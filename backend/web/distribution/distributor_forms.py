@@ -1,0 +1,248 @@
+"""`/tree/-target/{cluster}/{level}` and `/tree/-settings/{cluster}/{level}`: the forms of one distributor.
+
+Where it copies to, whether it waits, how much it copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.changes import trees as changes
+from backend.changes.trees import TreeMatch, existing_tree
+from backend.dispatch import Outcome
+from backend.domain.access.access import Action
+from backend.domain.base.errors import NotFound
+from backend.domain.tree import routes
+from backend.domain.tree.distributor_settings import COMPRESSIONS, DistributorSettings
+from backend.queries.distribution.distributors import DistributorRow, read_distributors
+from backend.queries.history.operations import operation_id
+from backend.queries.tree.trees import TreeRow
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.tree.tree_view import Distributor
+from backend.web.words.figures import counted
+from backend.web.words.measures import size_bytes, size_shown
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+TREE = ("Tree", "/tree")
+TARGET = "/tree/-target/{cluster}/{level}"
+SETTINGS = "/tree/-settings/{cluster}/{level}"
+NO_LIMIT = "none"
+API = "/api/v1/trees/main"
+SO_ALREADY = "Nothing would change: it is so already."
+
+
+def tree_seen(given: Fields) -> TreeMatch:
+    """A TreeMatch for what a form was opened at; of a form without a tree the version is 0."""
+    seen = version_seen(given)
+    return lambda version: seen(version or 0)
+
+
+def _distributor(connection: Connection, cluster: str, level: str) -> DistributorRow:
+    """Raises NotFound."""
+    for row in read_distributors(connection):
+        if row.cluster == cluster and str(row.level) == level:
+            return row
+    raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}: the Tree page has them")
+
+
+def _changed_routes(before: TreeRow, after: TreeRow) -> dict[str, tuple[str, str]]:
+    """Origin -> the way of its records before and after, where that becomes another one."""
+    was, will = routes.routes(before.shape, before.targets), routes.routes(after.shape, after.targets)
+    names = [origin for origin in will if set(will[origin]) != set(was.get(origin, ()))]
+    return {origin: (_way(was.get(origin, ())), _way(will[origin])) for origin in names}
+
+
+def _way(edges: tuple[routes.Edge, ...]) -> str:
+    return ", ".join(f"{edge.source} → {edge.target} (L{edge.level})" for edge in edges) or "–"
+
+
+# --- targets
+
+
+def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPage:
+    with services.reading() as connection:
+        before, row = existing_tree(connection), _distributor(connection, cluster, level)
+
+    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
+        after = existing_tree(connection)
+        target = after.targets[row.cluster, row.level]
+        ways = _changed_routes(before, after)
+        proof = routes.coverage(after.shape, after.targets)
+        path = f"{API}/targets/{row.cluster}/{row.level}"
+        return Effect(
+            sentence=f"{row.cluster}:{row.level} will copy to {target} instead of {row.target}. Every cluster "
+            f"still gets every record once: {counted(proof.pairs, 'pair')} of origin and cluster proven."
+            if outcome.events
+            else SO_ALREADY,
+            same=SameChange(None, None, curl("PUT", path, {"target": target}, version=before.version)),
+            fields=fields_of(
+                {"Target": target, **{f"Way of {origin}'s records": now for origin, (_, now) in ways.items()}},
+                {"Target": row.target, **{f"Way of {origin}'s records": was for origin, (was, _) in ways.items()}},
+            ),
+            notes=(
+                f"Leaves that records then reach otherwise pass a barrier first, and {row.cluster}'s log is read "
+                f"again from where {target} needs it. What {target} has already does not come twice.",
+            )
+            if outcome.events
+            else (),
+            nothing=not outcome.events,
+        )
+
+    return FormPage(
+        template="target_form.html",
+        address=f"/tree/-target/{row.cluster}/{row.level}",
+        heading=f"Where {row.cluster}:{row.level} copies to",
+        trail=[TREE],
+        verb="Switch the target",
+        act=Command(
+            lambda given: changes.switch_target(row.cluster, row.level, given.get("target", ""), tree_seen(given)),
+            effect,
+            lambda _: "/tree",
+            operation_id,
+        ),
+        usual=lambda connection: {"target": row.target, "version": str(existing_tree(connection).version)},
+        empty="Choose another target: here stands which ways that changes.",
+        choices={
+            "distributor": Distributor(row),
+            "targets": [(name, name) for name in row.allowed_targets],
+            "only_one": len(row.allowed_targets) == 1,
+        },
+    )
+
+
+# --- settings
+
+
+def _wanted(given: Fields) -> dict[str, Any]:
+    """What the form says. Raises ValueInvalid."""
+    rate = given.get("bytes_per_second", "").strip().removesuffix("/s")
+    return {
+        "paused": given.get("paused") == "yes",
+        "bytes_per_second": None if rate in ("", NO_LIMIT) else size_bytes(rate, "/bytes_per_second"),
+        "compression": given.get("compression", ""),
+    }
+
+
+def _in_words(chosen: DistributorSettings) -> dict[str, str]:
+    limit = chosen.bytes_per_second
+    return {
+        "Copies": "no, it is paused" if chosen.paused else "yes",
+        "Most bytes a second": NO_LIMIT if limit is None else size_shown(limit),
+        "Compression": chosen.compression,
+    }
+
+
+def _commands(row: DistributorRow, before: DistributorSettings, after: DistributorSettings) -> str:
+    place, lines = f"{row.cluster} {row.level}", []
+    sets = []
+    if after.bytes_per_second != before.bytes_per_second:
+        sets.append(f"--bytes-per-second {after.bytes_per_second or NO_LIMIT}")
+    if after.compression != before.compression:
+        sets.append(f"--compression {after.compression}")
+    if sets:
+        lines.append(f"treeline distributor set {place} {' '.join(sets)}")
+    if after.paused != before.paused:
+        lines.append(f"treeline distributor {'pause' if after.paused else 'resume'} {place}")
+    return "\n".join(lines)
+
+
+def _notes(row: DistributorRow, before: DistributorSettings, after: DistributorSettings) -> tuple[str, ...]:
+    notes = []
+    if after.paused and not before.paused:
+        notes.append(
+            f"It keeps its place, and records take no other way meanwhile: what it would copy waits, also on the "
+            f"clusters behind {row.target}. A pause that is longer than {row.cluster} keeps records loses them, "
+            "which is told as a gap."
+        )
+    if after.compression != before.compression:
+        notes.append("Its session ends and a new one begins, within seconds.")
+    return tuple(notes)
+
+
+def _settings_page(services: ConsoleServices, cluster: str, level: str) -> FormPage:
+    with services.reading() as connection:
+        row = _distributor(connection, cluster, level)
+    before = row.settings
+
+    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
+        after = _distributor(connection, row.cluster, level).settings
+        was, now = _in_words(before), _in_words(after)
+        body = {name: value for name, value in _wanted(given).items() if value != getattr(before, name)}
+        path = f"{API}/distributors/{row.cluster}/{row.level}"
+        verbs = {(False, True): "will wait", (True, False): "will go on where it was"}
+        verb = verbs.get((before.paused, after.paused), "will copy like this")
+        return Effect(
+            sentence=f"{row.cluster}:{row.level} {verb}." if outcome.events else SO_ALREADY,
+            same=SameChange(None, _commands(row, before, after), curl("PATCH", path, body)),
+            fields=fields_of(now, was),
+            notes=_notes(row, before, after),
+            nothing=not outcome.events,
+        )
+
+    def usual(connection: Connection) -> Fields:
+        chosen = _distributor(connection, cluster, level).settings
+        limit = chosen.bytes_per_second
+        return {
+            "paused": "yes" if chosen.paused else "no",
+            "bytes_per_second": NO_LIMIT if limit is None else size_shown(limit),
+            "compression": chosen.compression,
+            "version": str(existing_tree(connection).version),
+        }
+
+    return FormPage(
+        template="distributor_form.html",
+        address=f"/tree/-settings/{row.cluster}/{row.level}",
+        heading=f"Pause or limit {row.cluster}:{row.level}",
+        trail=[TREE],
+        verb="Set it",
+        act=Command(
+            lambda given: changes.change_distributor(row.cluster, row.level, _wanted(given), tree_seen(given)),
+            effect,
+            lambda _: "/tree",
+        ),
+        usual=usual,
+        empty="Change something: here stands what that does.",
+        choices={"distributor": Distributor(row), "compressions": [(each, each) for each in COMPRESSIONS]},
+    )
+
+
+@router.get(TARGET)
+def target_form(cluster: str, level: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form for a distributor's target."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _target_page(services, cluster, level))
+
+
+@router.post(TARGET)
+def switch_target(
+    cluster: str, level: str, request: Request, services: Shared, viewer: Viewer, fields: Form
+) -> Response:
+    """Try it out, or switch the target."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _target_page(services, cluster, level), fields)
+
+
+@router.get(SETTINGS)
+def settings_form(cluster: str, level: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form for a distributor's settings."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _settings_page(services, cluster, level))
+
+
+@router.post(SETTINGS)
+def change_settings(
+    cluster: str, level: str, request: Request, services: Shared, viewer: Viewer, fields: Form
+) -> Response:
+    """Try it out, or change them."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _settings_page(services, cluster, level), fields)

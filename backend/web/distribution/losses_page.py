@@ -1,0 +1,275 @@
+"""`/losses`: ranges that were gone before they could be copied, records that a target refused; and their forms.
+
+A record that was set aside is written where it is missing, once the cause is mended; of what is lost one can only
+take note, and types the distributor's name for that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import edge_losses as changes
+from backend.domain.access.access import Action, Caller, may
+from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
+from backend.queries.distribution.edge_losses import LossRow, SetAsideRow, list_losses, list_set_aside
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.words.figures import counted
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+LOSSES = "/losses"
+ABOVE = [("Losses", LOSSES)]
+ACKNOWLEDGE, REPLAY = f"{LOSSES}/-acknowledge", f"{LOSSES}/-replay"
+MOST_SHOWN = 300
+_LEVEL = re.compile(r"[1-9][0-9]?")
+Text = Annotated[str, Query(max_length=2000)]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What one distributor has lost and nobody has taken note of."""
+
+    cluster: str
+    level: int
+    ranges: tuple[LossRow, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.cluster}:{self.level}"
+
+    @property
+    def query(self) -> str:
+        """Which it is, as the form's address says it."""
+        return urlencode({"cluster": self.cluster, "level": self.level})
+
+    @property
+    def seen(self) -> str:
+        """Another one once more is lost."""
+        return str(max((row.recorded for row in self.ranges), default=0))
+
+    @property
+    def summary(self) -> str:
+        """What it lost, as far as that is known: "lost 1 range: 10 records"."""
+        known, partitions = (
+            sum(row.at_least for row in self.ranges),
+            len({(r.stream, r.partition) for r in self.ranges}),
+        )
+        if not known:
+            return f"may have lost records of {counted(partitions, 'partition')}; none is known to be missing"
+        exact = all(row.last_offset is not None for row in self.ranges)
+        records = counted(known, "record") if exact else f"at least {counted(known, 'offset')}"
+        return f"lost {counted(len(self.ranges), 'range')}: {records}"
+
+
+def _open(rows: list[LossRow]) -> list[Lost]:
+    found: dict[tuple[str, int], list[LossRow]] = {}
+    for row in rows:
+        if not row.acknowledged:
+            found.setdefault((row.cluster, row.level), []).append(row)
+    return [Lost(cluster, level, tuple(each)) for (cluster, level), each in sorted(found.items())]
+
+
+@router.get(LOSSES)
+def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """All of them, the newest first, with those that wait for somebody on top; now or at an earlier position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller, at)})
+
+
+def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        lost, aside = list_losses(connection, position), list_set_aside(connection, position)
+    waiting = [row for row in aside if not row.replayed]
+    return {
+        "past": past,
+        "open_losses": _open(lost),
+        "losses": lost[::-1][:MOST_SHOWN],
+        "more_losses": max(0, len(lost) - MOST_SHOWN),
+        "waiting": waiting,
+        "aside": [*waiting[::-1], *[row for row in aside[::-1] if row.replayed]][:MOST_SHOWN],
+        "more_aside": max(0, len(aside) - MOST_SHOWN),
+        "may_change": past is None and may(caller, Action.CHANGE_ESTATE),
+    }
+
+
+# --- taking note of losses
+
+
+@dataclass(frozen=True)
+class Acknowledging:
+    """The act of that form."""
+
+    cluster: str
+    level: int
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        asked.try_out(changes.acknowledge(self.cluster, self.level), lambda connection, outcome: None)
+        with asked.services.reading() as connection:
+            lost = self._lost(connection)
+        body = {"cluster": self.cluster, "level": self.level}
+        ranges = tuple(_range_in_words(row) for row in lost.ranges)
+        return Effect(
+            sentence=f"{lost.name} is no longer degraded. It {lost.summary}. That stays in this list."
+            if ranges
+            else "Nothing would change: somebody has taken note of all that it lost.",
+            same=SameChange(
+                None,
+                f"treeline losses acknowledge {self.cluster} {self.level}",
+                curl("POST", "/api/v1/losses/acknowledge", body),
+            ),
+            lists=((f"What is lost ({len(ranges)})", ranges),) if ranges else (),
+            nothing=not ranges,
+            confirm=lost.name if ranges else "",
+            kept={"seen": lost.seen},
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Take note of it, if the distributor's name was typed."""
+        name = f"{self.cluster}:{self.level}"
+        if given.get("confirm", "").strip() != name:
+            detail = f"type {name} if you have seen what it lost"
+            raise ValueInvalid(detail, (FieldError("/confirm", detail),))
+
+        def match(connection: Connection) -> None:
+            if self._lost(connection).seen != given.get("seen"):
+                raise StaleVersion(
+                    f"{name} has lost more since you looked, or somebody else has taken note: go on to see what "
+                    "is lost now"
+                )
+
+        asked.carry_out_once(changes.acknowledge(self.cluster, self.level, match), once, given)
+        return RedirectResponse(LOSSES, 303)
+
+    def _lost(self, connection: Connection) -> Lost:
+        found = [each for each in _open(list_losses(connection)) if each.name == f"{self.cluster}:{self.level}"]
+        return found[0] if found else Lost(self.cluster, self.level, ())
+
+
+def _range_in_words(row: LossRow) -> str:
+    last = "on" if row.last_offset is None else f"to {row.last_offset:,}"
+    first = f"{'from ' if row.last_offset is None else ''}{row.first_offset:,}"
+    return f"{row.stream}/{row.partition}, offsets {first} {last}: {row.reason}"
+
+
+def _acknowledge_page(cluster: str, level: str) -> FormPage:
+    if not _LEVEL.fullmatch(level):
+        raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}")
+    return FormPage(
+        template="losses_acknowledge.html",
+        address=ACKNOWLEDGE,
+        heading=f"Take note of what {cluster}:{level} lost",
+        trail=ABOVE,
+        verb="I have seen it",
+        act=Acknowledging(cluster, int(level)),
+        usual=lambda _: {"cluster": cluster, "level": level},
+    )
+
+
+@router.get(ACKNOWLEDGE)
+def acknowledge_form(
+    request: Request, services: Shared, viewer: Viewer, cluster: Text = "", level: Text = ""
+) -> Response:
+    """The form for one distributor."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _acknowledge_page(cluster, level))
+
+
+@router.post(ACKNOWLEDGE)
+def acknowledge(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or take note."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    page = _acknowledge_page(fields.get("cluster", ""), fields.get("level", ""))
+    return answer_form(request, services, caller, page, fields)
+
+
+# --- replaying records
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """The act of that form."""
+
+    row: SetAsideRow
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """What is known without writing: that it can be looked for, and where it was refused."""
+        row = self.row
+        with asked.services.reading() as connection:
+            changes.scene_of(connection, asked.services.config, row)
+        again = ("It was replayed before: where it is by now, it is not written again.",) if row.replayed else ()
+        return Effect(
+            sentence=f"The record is looked for on all clusters, and written on {row.target} and wherever else it "
+            "does not come by itself any more. Nobody gets it twice.",
+            same=SameChange(
+                None,
+                f"treeline set-aside replay {row.id}",
+                curl("POST", "/api/v1/set-aside/replay", {"id": row.id}),
+            ),
+            fields=fields_of(_about(row)),
+            notes=(f"If {row.target} still refuses it, nothing is written, and the reason is told.", *again),
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Write it, and say where it was written and where it is still missing."""
+        services, row = asked.services, self.row
+        done = changes.write_again(services.engine, services.config, row)
+        asked.carry_out_once(changes.record_replay(row, done), once, given)
+        missing = tuple(f"{cluster}: {why}" for cluster, why in done.missing.items())
+        shown = {"row": row, "written": done.written, "missing": missing, "trail": ABOVE}
+        return templates.page("losses_replayed.html", {**frame(asked.request, asked.viewer), **shown})
+
+
+def _about(row: SetAsideRow) -> dict[str, str]:
+    return {
+        "Record": f"{row.stream}/{row.partition} at {row.offset:,} on {row.cluster}",
+        "Refused by": f"{row.target}, which {row.cluster}:{row.level} copies to",
+        "Why": row.reason,
+    }
+
+
+def _replay_page(services: ConsoleServices, identity: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        row = changes.find_set_aside(connection, "" if "\x00" in identity else identity)
+    return FormPage(
+        template="losses_replay.html",
+        address=REPLAY,
+        heading="Replay a record",
+        trail=ABOVE,
+        verb="Replay it",
+        act=Replaying(row),
+        usual=lambda _: {"id": row.id},
+        choices={"about": _about(row)},
+    )
+
+
+@router.get(REPLAY)
+def replay_form(request: Request, services: Shared, viewer: Viewer, id: Text = "") -> Response:
+    """The form for one record."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _replay_page(services, id))
+
+
+@router.post(REPLAY)
+def replay(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or replay it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _replay_page(services, fields.get("id", "")), fields)

@@ -1,0 +1,164 @@
+"""`/trace`: one record on all clusters: where it was born, how its copies came, and where it is missing.
+
+As of an earlier position it shows what had arrived by then, of what is there now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.callers import STATUS
+from backend.domain.access.access import Action, Caller, refusal
+from backend.domain.base.errors import DomainError, ValueInvalid
+from backend.domain.distribution.trace import hops
+from backend.domain.records import copy_flags
+from backend.queries.clusters.clusters import leaves
+from backend.tracing import run, scene
+from backend.tracing.run import Trace, TracedCopy
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.position_asked import At
+from backend.web.frame.seen_then import milliseconds_of, position_seen
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.words.figures import NOTHING, moment
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+TRACE = "/trace"
+_HIGHEST_PARTITION, _HIGHEST_OFFSET = 2**31 - 1, 2**63 - 1
+Text = Annotated[str, Query(max_length=1200)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which record."""
+
+    stream: str
+    cluster: str
+    partition: str
+    offset: str
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.stream and self.cluster and self.partition and self.offset)
+
+
+@dataclass(frozen=True)
+class TraceView:
+    """A trace as the page shows it: now, or as of a moment that was."""
+
+    found: Trace
+    until_ms: float = inf
+
+    @property
+    def home(self) -> str:
+        origin = self.found.origin
+        return origin.cluster or f"cluster number {origin.number}, which is no leaf any more"
+
+    @property
+    def presence(self) -> str:
+        said = {
+            True: "it is there",
+            False: "it is not there any more",
+            None: "nobody could look whether it is there",
+        }
+        return said[self.found.origin.present]
+
+    @property
+    def produced_at(self) -> str:
+        return moment(self.found.origin.timestamp_ms, exact=True)
+
+    @property
+    def copies(self) -> list[TracedCopy]:
+        """Those that had come by then, as far as that can be known."""
+        return [each for each in self.found.copies if not self._is_later(each)]
+
+    @property
+    def later(self) -> list[TracedCopy]:
+        """Those that came later."""
+        return [each for each in self.found.copies if self._is_later(each)]
+
+    def _is_later(self, copy: TracedCopy) -> bool:
+        return (copy.arrived_at_ms or 0) > self.until_ms
+
+    @property
+    def is_produced(self) -> bool:
+        return self.found.origin.timestamp_ms <= self.until_ms
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.found.missing and not self.later
+
+    @property
+    def is_past(self) -> bool:
+        return self.until_ms != inf
+
+    def flags(self, copy: TracedCopy) -> str:
+        return copy_flags.text(copy.flags)
+
+    def hops(self, copy: TracedCopy) -> int:
+        return hops(copy.flags)
+
+    def arrived_at(self, copy: TracedCopy) -> str:
+        return moment(copy.arrived_at_ms, exact=True)
+
+    def took(self, copy: TracedCopy) -> str:
+        """From its production to its arrival there."""
+        if copy.arrived_at_ms is None or copy.arrived_at_ms < self.found.origin.timestamp_ms:
+            return NOTHING
+        milliseconds = copy.arrived_at_ms - self.found.origin.timestamp_ms
+        return f"{milliseconds:,} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.0f} s"
+
+
+@router.get(TRACE)
+def trace_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    stream: Text = "",
+    cluster: Text = "",
+    partition: Annotated[str, Query(max_length=20)] = "",
+    offset: Annotated[str, Query(max_length=20)] = "",
+    at: At = None,
+) -> Response:
+    """A form, and the record that it asks for. Clusters that do not answer in some seconds are told as such."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
+    with services.reading() as connection:
+        position, past = position_seen(connection, caller, at)
+        clusters = leaves(connection, position)
+        until_ms = inf if position is None else milliseconds_of(connection, position)
+    trace, refused, status = None, "", 200
+    if asked.is_whole:
+        try:
+            trace = TraceView(_traced(services, caller, asked), until_ms)
+        except DomainError as error:
+            refused, status = error.detail, STATUS[error.kind]
+    elif any((asked.stream, asked.partition, asked.offset)):
+        refused, status = "a record is named by its stream, partition, offset and a cluster that has it", 422
+    context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters, "past": past}
+    context["shown_then"] = "what had come by then, of what clusters hold now"
+    return templates.page("trace.html", {**frame(request, caller), **context}, status)
+
+
+def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
+    partition = _number(asked.partition, "partition", _HIGHEST_PARTITION)
+    offset = _number(asked.offset, "offset", _HIGHEST_OFFSET)
+    refused = refusal(caller, Action.READ_TENANT, asked.stream.partition("/")[0])
+    if refused is not None or not asked.stream.isprintable() or not asked.cluster.isprintable():
+        raise scene.no_stream(asked.stream)
+    with services.reading() as connection:
+        known = scene.read(connection, services.config, asked.cluster, asked.stream, partition)
+    return run.run(known, asked.cluster, offset)
+
+
+def _number(text: str, what: str, highest: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not 0 <= number <= highest:
+        raise ValueInvalid(f"{text!r} is no {what}: a whole number from 0 on")
+    return number

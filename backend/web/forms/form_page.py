@@ -1,0 +1,300 @@
+"""The way of every form that changes something: form -> preview -> done.
+
+    GET                 the form
+    POST step=check     a block of it: what the change would do, while one types (needs JavaScript)
+    POST step=preview   a page that says what the change would do, and how to do the same elsewhere
+    POST step=edit      back from there to the form, as it was filled in
+    POST step=confirm   it is done, and the browser is sent on
+
+What would be done is asked of the dispatcher by a dry run of the very command, so nothing is decided here. What is
+refused is said on the form, with what was typed still in it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.callers import STATUS
+from backend.changes.change import Change
+from backend.dispatch import Outcome
+from backend.domain.access.access import Caller
+from backend.domain.base.errors import DomainError, StaleVersion, ValueInvalid
+from backend.eventlog.recorded import RecordedEvent
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, NameOn
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields
+from backend.web.frame.services import ConsoleServices, frame
+from backend.web.words.field_words import QUOTAS
+
+CHECK, PREVIEW, EDIT, CONFIRM = "check", "preview", "edit", "confirm"
+ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+"""What tells one form that was shown from all others."""
+_OF_THE_FORM = ("step", "once")
+
+
+class Act(Protocol):
+    """What a form does. Both raise the domain's errors."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """What would be, and nothing is done."""
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Do it, once for each `once`; what is shown then, or where to go."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """An act that is a command on an event stream."""
+
+    change: Callable[[Fields], Change[Any, Any]]
+    effect: Callable[[Connection, Outcome, Fields], Effect]
+    """Sees everything as if it were done."""
+    place: Callable[[Fields], str]
+    operation: Callable[[RecordedEvent], str | None] | None = None
+    """The id of the long work that its first event begins, if it does: its page is shown then."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        return asked.try_out(
+            self.change(given), lambda connection, outcome: self.effect(connection, outcome, given)
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """As the REST API does it."""
+        begun = None
+        if self.operation is None:
+            asked.carry_out_once(self.change(given), once, given)
+        else:
+            begun = asked.begin_once(self.change(given), once, given, self.operation)
+        return RedirectResponse(self.place(given) if begun is None else f"/operations/{begun}", 303)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormPage:
+    """One form. Its fields have the names that the REST API gives them."""
+
+    template: str
+    address: str
+    """Where it is shown, and where it is sent."""
+    heading: str
+    trail: Sequence[tuple[str, str]]
+    """(name, address) of the pages above; the last one is where Cancel leads to."""
+    verb: str
+    """What the button that does it says."""
+    act: Act
+    back: str = "Cancel"
+    """What leads back says, where Cancel could be taken for what the form does."""
+    usual: Callable[[Connection], Fields] = field(default=lambda connection: {})
+    """What stands in the form at first, and the version that it was read at."""
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    """What the template shows besides."""
+    names: Callable[[Connection, Fields], tuple[NameOn, ...]] = field(default=lambda connection, given: ())
+    """Technical names, also of what would be refused."""
+    while_typing: Callable[[Asked, Fields], Effect] | None = None
+    """What is looked at while one types, if the act's own look asks clusters; None: that one."""
+    asks_nothing: bool = False
+    """There is nothing to fill in: it opens with its preview."""
+    within: str = ""
+    """The field of the REST API that holds this form's fields; empty: they stand side by side with all others."""
+    empty: str = ""
+    """What stands where the effect will be, before anything was typed."""
+
+
+def show_form(request: Request, services: ConsoleServices, viewer: Caller, page: FormPage) -> Response:
+    """The form as it is opened."""
+    with services.reading() as connection:
+        given = page.usual(connection)
+    if page.asks_nothing:
+        return answer_form(request, services, viewer, page, {**given, "step": PREVIEW})
+    return _form(request, viewer, page, given)
+
+
+def answer_form(
+    request: Request, services: ConsoleServices, viewer: Caller, page: FormPage, fields: Fields
+) -> Response:
+    """Answer one step of the form's way."""
+    step = fields.get("step", PREVIEW)
+    given = _typed(fields)
+    if step == EDIT:
+        return _form(request, viewer, page, given)
+    asked = Asked(services, request, viewer)
+    try:
+        _check_texts(given)
+        once = fields.get("once", "")
+        if step == CONFIRM and ONCE.fullmatch(once):
+            return page.act.carry_out(asked, given, once)
+        try_out = page.while_typing if step == CHECK and page.while_typing else page.act.try_out
+        effect = try_out(asked, given)
+    except DomainError as error:
+        again = _seen_again(page, asked, given) if step == CONFIRM and page.asks_nothing else None
+        if again is not None:
+            return _preview(request, viewer, page, given, again, error)
+        return _refused(request, services, viewer, page, step, given, error)
+    if step == CHECK:
+        return _block(page, effect=effect, names=effect.names)
+    return _preview(request, viewer, page, given, effect)
+
+
+def _seen_again(page: FormPage, asked: Asked, given: Fields) -> Effect | None:
+    """What a form does that was refused for what was typed below its preview; None: it would be refused itself."""
+    try:
+        return page.act.try_out(asked, given)
+    except DomainError:
+        return None
+
+
+def _preview(
+    request: Request,
+    viewer: Caller,
+    page: FormPage,
+    given: Fields,
+    effect: Effect,
+    refused: DomainError | None = None,
+) -> Response:
+    asked_for = {ask.name for ask in effect.asks}
+    kept = {name: value for name, value in given.items() if name not in asked_for}
+    shown = {
+        "effect": effect,
+        "given": {**kept, **effect.kept},
+        "once": secrets.token_urlsafe(16),
+        "refused": "" if refused is None else _in_labels(page, refused),
+        "errors": {} if refused is None else _errors_at(page, refused),
+    }
+    status = 200 if refused is None else STATUS[refused.kind]
+    return templates.page("preview.html", {**frame(request, viewer), **_about(page), **shown}, status)
+
+
+def _errors_at(page: FormPage, error: DomainError) -> dict[str, list[str]]:
+    """What is wrong with each field. An error within a list stands at the list's field."""
+    found: dict[str, list[str]] = {}
+    for each in error.errors:
+        found.setdefault(_in_form(page, each.pointer).partition("/")[0], []).append(each.detail)
+    return found
+
+
+def _in_form(page: FormPage, pointer: str) -> str:
+    """Return where a value of the REST API stands in the form: `min_insync_replicas`, or `groups/0`."""
+    return pointer.removeprefix("/").removeprefix(f"{page.within}/" if page.within else "")
+
+
+def _in_labels(page: FormPage, error: DomainError) -> str:
+    """The error's text with fields called as the form calls them: their names are for the REST API."""
+    text, known = error.detail, {**QUOTAS, **templates.labels(page.template)}
+    for each in error.errors:
+        name, field = each.pointer.removeprefix("/"), _in_form(page, each.pointer)
+        if field in known:
+            named = rf"(^|; ){re.escape(name)} (?={re.escape(each.detail)})"
+            text = re.sub(named, rf"\g<1>{known[field]}: ", text)
+    return text
+
+
+def was_sent_before(asked: Asked, fields: Fields) -> bool:
+    """Whether this confirmation was carried out already, for forms whose page cannot be made any more then."""
+    once = fields.get("once", "")
+    return (
+        fields.get("step") == CONFIRM
+        and ONCE.fullmatch(once) is not None
+        and asked.was_carried_out(once, _typed(fields))
+    )
+
+
+def _typed(fields: Fields) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if name not in _OF_THE_FORM}
+
+
+def version_seen(given: Fields) -> Callable[[int | str], None]:
+    """A Match for what the form was opened at. Raises StaleVersion."""
+
+    def match(version: int | str) -> None:
+        if given.get("version") != str(version):
+            raise StaleVersion(
+                "somebody changed it since you opened this form. Below is what you typed; go on to see what it "
+                "would change now"
+            )
+
+    return match
+
+
+def _refused(
+    request: Request,
+    services: ConsoleServices,
+    viewer: Caller,
+    page: FormPage,
+    step: str,
+    given: Fields,
+    error: DomainError,
+) -> Response:
+    with services.reading() as connection:
+        # What is no text has no name either, and the database takes it not even as a question.
+        names = page.names(connection, given) if all("\x00" not in value for value in given.values()) else ()
+        if isinstance(error, StaleVersion):
+            given = {**given, "version": page.usual(connection).get("version", "")}
+    if step == CHECK:
+        problems = [each.detail for each in error.errors if each.detail not in error.detail]
+        return _block(page, refused=_in_labels(page, error), problems=problems, names=names)
+    return _form(
+        request,
+        viewer,
+        page,
+        given,
+        status=STATUS[error.kind],
+        refused=_in_labels(page, error),
+        errors=_errors_at(page, error),
+        names=names,
+    )
+
+
+def _form(
+    request: Request,
+    viewer: Caller,
+    page: FormPage,
+    given: Fields,
+    *,
+    status: int = 200,
+    refused: str = "",
+    errors: Mapping[str, list[str]] | None = None,
+    names: tuple[NameOn, ...] = (),
+) -> Response:
+    about = {"refused": refused, "errors": errors or {}, "problems": (), "names": names, "effect": None}
+    shown = {"given": given, **about}
+    return templates.page(page.template, {**frame(request, viewer), **_about(page), **shown}, status)
+
+
+def _block(
+    page: FormPage,
+    *,
+    effect: Effect | None = None,
+    refused: str = "",
+    problems: Sequence[str] = (),
+    names: tuple[NameOn, ...] = (),
+) -> Response:
+    shown = {"effect": effect, "refused": refused, "problems": problems, "names": names}
+    return HTMLResponse(templates.block("form.html", "effect", {**_about(page), **shown}))
+
+
+def _about(page: FormPage) -> dict[str, Any]:
+    return {
+        "address": page.address,
+        "heading": page.heading,
+        "trail": page.trail,
+        "verb": page.verb,
+        "back": page.back,
+        "empty": page.empty,
+        "asks_nothing": page.asks_nothing,
+        **page.choices,
+    }
+
+
+def _check_texts(given: Fields) -> None:
+    for name, value in given.items():
+        if "\x00" in value:
+            raise ValueInvalid(f"{name[:60]!r} contains NUL, which no text can hold")

@@ -1,0 +1,90 @@
+"""`/operations/{id}`: long work that a form began, followed until it is done; or how far it was at a position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import NotFound
+from backend.queries.history.operations import get_operation
+from backend.web.frame import templates
+from backend.web.frame.kept import kept
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+OPERATION = "/operations/{operation}"
+_KINDS = {
+    "target-switch": ("A distributor gets another target", "The tree", "/tree"),
+    "primary-move": ("The primary is moved", "The tree", "/tree"),
+    "adoption": ("Topics are taken over", "Clusters", "/clusters"),
+}
+_WAITS = {
+    "target-switch": "Each of its units has to run on the new target.",
+    "primary-move": "The new primary has to have all schemas that the present one has.",
+    "adoption": "A worker declares the streams, some hundreds at a time.",
+}
+
+
+@router.get(OPERATION)
+def operation_page(operation: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """How far it is, or was at a position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = _shown(services, caller, operation, at)
+    return templates.page("operation.html", {**frame(request, caller), **context})
+
+
+@router.get(OPERATION + "/-live")
+def operation_live(operation: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    context = kept(request, f"operation {operation}", lambda: _shown(services, caller, operation))
+    return HTMLResponse(templates.block("operation.html", "cockpit", context))
+
+
+def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | None = None) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        found = _found(connection, identity, position)
+    kind = identity.rpartition("-")[0]
+    title, above, address = _KINDS[kind]
+    problem = found["problem"]
+    return {
+        "operation": found,
+        "past": past,
+        "shown_then": "how far it was then",
+        "running": found["state"] == "running",
+        "title": title,
+        "trail": [(above, address)],
+        "waits": _WAITS[kind],
+        "began_at": identity.rpartition("-")[2],
+        "percent": round(100 * found["progress"]),
+        "problem": None if problem is None else problem.get("detail") or problem.get("title"),
+        "result": _result(found["result"]),
+    }
+
+
+def _found(connection: Connection, identity: str, position: int | None) -> dict[str, Any]:
+    found = get_operation(connection, identity, position)
+    if found is None:
+        then = "" if position is None else " at that position"
+        raise NotFound(f"there is no operation {identity[:60]!r}{then}")
+    return found
+
+
+def _result(result: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What came of it, by name, each in words."""
+    shown = []
+    for name, value in (result or {}).items():
+        text = value
+        if isinstance(value, Mapping):
+            text = "; ".join(f"{key}: {why}" for key, why in value.items()) or "none"
+        shown.append((name.replace("_", " ").capitalize(), "none" if text is None else str(text)))
+    return shown

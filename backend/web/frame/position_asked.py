@@ -1,0 +1,74 @@
+"""`?at=`: pages as of an earlier position of the event log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller, may, tenants_read
+from backend.eventlog.recorded import StoredEvent
+from backend.queries.base import events
+from backend.web.frame import templates
+from backend.web.frame.services import frame
+from backend.web.frame.timeline_view import TimelineItem, timeline_item
+
+At = Annotated[str | None, Query(max_length=40)]
+"""What a page takes that can be shown as of an earlier position; `travel` finds such pages by its name, `at`."""
+
+_MOST = 2**63 - 2
+"""The database has no position beyond the next one."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """An earlier position, as a page says it."""
+
+    position: int
+    newest: int | None
+    """None: how long the log is, is nothing for its viewer."""
+    was: TimelineItem | None
+    """What happened there, as far as it is for its viewer."""
+
+
+class NoSuchPosition(Exception):
+    """There is no such position; its text says why, in a sentence."""
+
+
+def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
+    """The position, and what the page says of it; both None for now. Raises NoSuchPosition, see `PageRoute`."""
+    if at is None or not at.strip():
+        return None, None
+    position = whole_position(at)
+    if not may(viewer, Action.READ_ESTATE):
+        # One behind the end is as good as now, and is not told apart: a tenant does not learn where the log ends.
+        position = min(position, _MOST)
+        was = events.event_at(connection, position, tenants_read(viewer))
+        return position, _past(connection, position, None, was)
+    newest = events.head(connection).position
+    if position > newest:
+        raise NoSuchPosition(f"Position {position:,} lies in the future; the newest event is at {newest:,}.")
+    return position, _past(connection, position, newest, events.event_at(connection, position))
+
+
+def _past(connection: Connection, position: int, newest: int | None, was: StoredEvent | None) -> Past:
+    return Past(position, newest, None if was is None else timeline_item(connection, was))
+
+
+def whole_position(text: str) -> int:
+    """Raises NoSuchPosition."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        raise NoSuchPosition("A position is a whole number, counted from 1 by the event log.")
+    return int(digits)
+
+
+def no_such_position(request: Request, viewer: Caller, why: NoSuchPosition) -> Response:
+    """The page that says so, with the way to the one that was asked for as it is now."""
+    way = (request.url.path, "To the page as it is now")
+    message = {"title": "No such position", "message": str(why), "way": way}
+    around = frame(request, viewer)
+    return templates.page("message.html", {**around, **message, "travel": around["travel"].of_now}, 422)

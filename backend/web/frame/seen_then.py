@@ -1,0 +1,68 @@
+"""What pages of an earlier position say of when that was seen which they show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Caller, tenants_read
+from backend.queries.base.events import newest_up_to, times_of
+from backend.queries.history.past import Look, look_before, oldest_look
+from backend.web.frame.position_asked import Past, position_asked
+from backend.web.words.figures import instant, span
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenThen:
+    """The look that a page of an earlier position shows; None if none of then is kept."""
+
+    look: Look | None
+    oldest: datetime | None
+    """Of all that are kept."""
+    is_own: bool
+    """Whether the moment is that of the newest of the viewer's own events by then."""
+
+    @property
+    def sentence(self) -> str:
+        """Behind a colon."""
+        if self.look is not None:
+            event = "your newest event by then" if self.is_own else "it"
+            before = span(1000 * self.look.seconds_before)
+            return f"what was seen at {instant(self.look.at)} UTC, {before} before {event}"
+        when = "at your newest event by then" if self.is_own else "then"
+        if self.oldest is None:
+            return f"what was observed {when} is not kept, since no worker has looked yet"
+        return f"what was observed {when} is not kept; it is from {instant(self.oldest)} UTC on"
+
+
+def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
+    """As `position_asked`, of a page of what is observed. Raises NoSuchPosition.
+
+    For tenants it shows the position of the newest of their own events up to the one that they ask for: when
+    others did something, and where the log ends, is nothing for them.
+    """
+    position, past = position_asked(connection, viewer, at)
+    tenants = tenants_read(viewer)
+    if position is None or tenants is None:
+        return position, past
+    return newest_up_to(connection, position, tenants), past
+
+
+def seen_then(connection: Connection, viewer: Caller, position: int | None) -> SeenThen | None:
+    """Of such a position; None for a page of now."""
+    if position is None:
+        return None
+    look = look_before(connection, _moment(connection, position))
+    return SeenThen(look=look, oldest=oldest_look(connection), is_own=tenants_read(viewer) is not None)
+
+
+def milliseconds_of(connection: Connection, position: int) -> float:
+    """When such a position's event was appended, as times of Kafka's; 0 before the first event."""
+    moment = _moment(connection, position)
+    return 0 if moment is None else moment.timestamp() * 1000
+
+
+def _moment(connection: Connection, position: int) -> datetime | None:
+    return times_of(connection, [position]).get(position)

@@ -1,0 +1,105 @@
+"""Events as pages show them: one in a line, one with all of it, and what is configured otherwise since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from backend.eventlog.recorded import StoredEvent
+from backend.queries.base.differences import Difference
+from backend.queries.base.settings_before import Settings, settings_before
+from backend.web.words.field_words import called, said
+from backend.web.words.figures import clock, day, shortened
+from backend.web.words.sentences import TROUBLES, sentence
+
+_LONGEST_VALUE = 400
+_BEFORE_IT = 60
+
+
+@dataclass(frozen=True)
+class TimelineItem:
+    """An event as the timeline shows it."""
+
+    position: int
+    time: str
+    day: str
+    moment: str
+    stream: str
+    name: str
+    actor: str
+    sentence: str
+    trouble: bool
+
+
+def timeline_items(connection: Connection, events: Iterable[StoredEvent]) -> list[TimelineItem]:
+    """A line for each."""
+    found = list(events)
+    before = settings_before(connection, found)
+    return [in_line(event, before.get(event.position)) for event in found]
+
+
+def timeline_item(connection: Connection, event: StoredEvent) -> TimelineItem:
+    """In a line."""
+    return timeline_items(connection, [event])[0]
+
+
+def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
+    """In a line; `before`: the settings that it has replaced, if it has."""
+    return TimelineItem(
+        position=event.position,
+        time=clock(event.time),
+        day=day(event.time),
+        moment=event.time.isoformat(timespec="milliseconds"),
+        stream=event.stream,
+        name=event.name,
+        actor=event.metadata.actor,
+        sentence=sentence(event.name, event.stream, event.data, before),
+        trouble=event.name in TROUBLES,
+    )
+
+
+def stored(event: StoredEvent) -> str:
+    """What was written, as text that people read."""
+    return json.dumps(event.data, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a thing, before and after."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A thing that is another one than before, was not there, or is there no more."""
+
+    kind: str
+    name: str
+    change: str
+    fields: Sequence[Field]
+
+
+def changed(found: Difference) -> Changed:
+    """With a field in each line."""
+    return Changed(found.kind, found.name, found.change, list(_fields(found)))
+
+
+def _fields(found: Difference) -> Iterator[Field]:
+    for name in found.before or found.after or ():
+        before, after = (said(name, row and row[name]) for row in (found.before, found.after))
+        if before != after:  # else of what was added or removed, and not set
+            yield Field(called(name), *_cut(before, after))
+
+
+def _cut(before: str, after: str) -> tuple[str, str]:
+    """Long texts begin a little before they differ."""
+    same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    skipped = max(0, same - _BEFORE_IT) if max(len(before), len(after)) > _LONGEST_VALUE else 0
+    old, new = (f"…{text[skipped:]}" if skipped else text for text in (before, after))
+    return shortened(old, _LONGEST_VALUE), shortened(new, _LONGEST_VALUE)

@@ -1,0 +1,36 @@
+"""What pages lead to that which messages advise as calls of the REST API."""
+
+from __future__ import annotations
+
+from markupsafe import Markup, escape
+
+from backend.domain.base.calls import said_otherwise
+
+
+def _page(address: str, name: str) -> str:
+    return f'the page <a href="{address}">{name}</a>'
+
+
+_WAYS = (
+    (r"GET /clusters", _page("/clusters", "Clusters")),
+    (r"GET /tenants", _page("/tenants", "Tenants")),
+    (r"GET /users", _page("/users", "Users")),
+    (r"GET /webhooks", _page("/webhooks", "Webhooks")),
+    (r"GET /placements", _page("/placements", "Placements")),
+    (r"GET /switches", _page("/switches", "Switches")),
+    (r"GET /trees/main/distributors", _page("/tree", "Tree")),
+    (r"GET /zones", _page("/zones", "Zones")),
+    (r"GET /set-aside", _page("/losses", "Losses and set-aside records")),
+    (r"GET /discovery", _page("/tenants", "Tenants")),
+    (r"GET /drills/replication", _page("/drills", "Drills")),
+    (r"POST /clusters", _page("/clusters/-new", "Add a cluster")),
+    (r"PUT /trees/main", _page("/tree/edit", "Edit the tree")),
+    (r"PUT /trees/main/primary", _page("/tree/-primary", "Move the primary")),
+    (r"POST /switches/plan", _page("/switches/plan", "Plan a switch")),
+    (r"POST /switches/([\w-]+)/(?:abort|reverse)", _page(r"/switches/\1", r"of switch \1")),
+)
+
+
+def with_links(text: str) -> Markup:
+    """A message as HTML. Nothing of a call is changed by escaping, so that it is found afterwards."""
+    return Markup(said_otherwise(str(escape(text)), _WAYS))

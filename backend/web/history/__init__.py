@@ -1,0 +1,4 @@
+"""Timeline, undo, and upkeep.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

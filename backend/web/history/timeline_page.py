@@ -1,0 +1,222 @@
+"""`/timeline`: the event log, one event with all that it did, and what differs between two positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes.undoing.finding import FINDERS
+from backend.domain.access.access import Action, Caller, may, tenants_read
+from backend.domain.base.errors import NotFound
+from backend.eventlog.recorded import StoredEvent
+from backend.queries.base import events
+from backend.queries.base.differences import differences
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter, enter_somewhere
+from backend.web.frame.position_asked import At, position_asked, whole_position
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.frame.timeline_view import changed, stored, timeline_items
+from backend.web.words.figures import plain
+from backend.web.words.sentences import SENTENCES
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+TIMELINE = "/timeline"
+TEMPLATE = "timeline.html"
+MOST_SHOWN = 100
+MOST_CHANGES = 300
+MOST_POSITIONS = 2**63 - 1
+_SAME_REQUEST = 50
+Text = Annotated[str, Query(max_length=1200)]
+Position = Annotated[str, Query(max_length=40)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which events a page is to show."""
+
+    of: str
+    """A stream's whole name."""
+    stream: str
+    """How streams' names begin."""
+    name: str
+    actor: str
+
+    def query(self, **more: int) -> str:
+        """As the address says it."""
+        given = {"of": self.of, "stream": self.stream, "name": self.name, "actor": self.actor, **more}
+        return urlencode({key: value for key, value in given.items() if value})
+
+
+@router.get(TIMELINE)
+def timeline_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    of: Text = "",
+    stream: Text = "",
+    name: Text = "",
+    actor: Text = "",
+    before: Position = "",
+    at: At = None,
+) -> Response:
+    """Events, the newest first: all, or those below a position; as of another one, or now."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    context = _listed(services, caller, _asked(of, stream, name, actor), before, at)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(TIMELINE + "/-live")
+def timeline_live(
+    services: Shared,
+    viewer: Viewer,
+    of: Text = "",
+    stream: Text = "",
+    name: Text = "",
+    actor: Text = "",
+    seen: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
+) -> Response:
+    """What changes on it while it shows the newest; nothing, as long as the log ends where it was seen to."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    if seen and may(caller, Action.READ_ESTATE):  # where the log ends is nothing for others
+        with services.looking() as connection:
+            if events.head(connection).position == seen:
+                return Response(status_code=204)
+    context = _listed(services, caller, _asked(of, stream, name, actor), "", None)
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.get(TIMELINE + "/-moment")
+def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[str, object]:
+    """What the slider says of a position while it is moved: the newest event up to it, and how far it can go."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    tenants = tenants_read(caller)
+    with services.reading() as connection:
+        newest = events.events_before(connection, MOST_POSITIONS, 1, tenants=tenants)
+        last = newest[0].position if newest else 0
+        if tenants is None:
+            last = events.head(connection).position
+        asked = whole_position(position) if position.strip() else last
+        found = events.events_before(connection, min(asked, last) + 1, 1, tenants=tenants)
+        items = timeline_items(connection, found)
+    if asked > last:
+        said = f"The newest event is at {last:,}."
+    elif items:
+        item = items[0]
+        said = f"{item.position:,}, {item.day} {item.time} UTC, {item.actor}: {item.sentence}"
+    else:
+        said = "Before the first event: nothing was there yet."
+    return {"newest": last, "said": said}
+
+
+@router.get(TIMELINE + "/-differences")
+def differences_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    first: Annotated[str, Query(max_length=40, alias="from")] = "",
+    last: Annotated[str, Query(max_length=40, alias="to")] = "",
+) -> Response:
+    """What is configured otherwise at one position than at another, or now."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        head = events.head(connection).position
+        start = position_asked(connection, caller, first or "0")[0] or 0
+        end = position_asked(connection, caller, last)[0]
+        end = head if end is None else end
+        found = differences(connection, start, end)
+    context = {
+        "first": start,
+        "last": end,
+        "head": head,
+        "changes": [changed(each) for each in found[:MOST_CHANGES]],
+        "total": len(found),
+    }
+    return templates.page("differences.html", {**frame(request, caller), **context})
+
+
+@router.get(TIMELINE + "/{position}")
+def event_page(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """One event: what it says, what it changed, and what else its request did."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    with services.reading() as connection:
+        event = existing_event(connection, caller, position)
+        head = events.head(connection).position
+        sees_all = may(caller, Action.READ_ESTATE)
+        changes = differences(connection, event.position - 1, event.position) if sees_all else []
+        beside = events.of_same_request(connection, event, _SAME_REQUEST) if sees_all else []
+        item, *others = timeline_items(connection, [event, *beside])
+    context = {
+        "event": event,
+        "item": item,
+        "data": stored(event),
+        "head": head,
+        "changes": [changed(each) for each in changes[:MOST_CHANGES]],
+        "total": len(changes),
+        "beside": others,
+        "sees_all": sees_all,
+        "can_undo": event.name in FINDERS,
+    }
+    return templates.page("event.html", {**frame(request, caller), **context})
+
+
+def existing_event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
+    """The event that a path names, for who may see it. Raises NotFound."""
+    number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
+    event = events.event_at(connection, number, tenants_read(caller)) if number else None
+    if event is None:
+        raise NotFound(f"there is no event at position {position[:40]!r}")
+    return event
+
+
+def _listed(
+    services: ConsoleServices, caller: Caller, asked: Asked, before: str, at: str | None
+) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        newest = events.head(connection).position
+        position, past = position_asked(connection, caller, at)
+        limit = _limit(connection, caller, before)
+        if position is not None:
+            limit = position + 1 if limit is None else min(limit, position + 1)
+        found = events.events_before(
+            connection,
+            newest + 1 if limit is None else limit,
+            MOST_SHOWN + 1,
+            stream=asked.of,
+            stream_prefix=asked.stream,
+            name=asked.name,
+            actor=asked.actor,
+            tenants=tenants_read(caller),
+        )
+        items = timeline_items(connection, found[:MOST_SHOWN])
+    return {
+        "items": items,
+        "asked": asked,
+        "kinds": sorted(SENTENCES),
+        "may_rebuild": may(caller, Action.CHANGE_ESTATE),
+        "before": limit,
+        "past": past,
+        "head": newest,
+        "earlier": asked.query(before=items[-1].position) if len(found) > MOST_SHOWN else None,
+        "newest": asked.query(),
+        "live": asked.query(seen=newest) if may(caller, Action.READ_ESTATE) else asked.query(),
+        "sees_all": may(caller, Action.READ_ESTATE),
+    }
+
+
+def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
+    """The position below which events are shown; None for the newest. How long the log is, is the estate's."""
+    if may(caller, Action.READ_ESTATE):
+        return position_asked(connection, caller, before)[0]
+    text = before.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def _asked(of: str, stream: str, name: str, actor: str) -> Asked:
+    return Asked(*map(plain, (of, stream, name, actor)))

@@ -1,0 +1,164 @@
+"""`/timeline/-rebuild` and `/zones/-forget`: what is seldom needed to keep the control plane and the router well.
+
+Read models are folded again from the event log; a dead node of the zone router is not waited for any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from backend.domain.access.access import Action
+from backend.domain.base.errors import FieldError, NotFound, StateConflict, ValueInvalid
+from backend.eventlog.registry import domain_registry
+from backend.projections import rebuilding
+from backend.projections.catalogue import PROJECTIONS
+from backend.projections.framework import Projection
+from backend.queries.base import events
+from backend.queries.zones.zone_router import forget_node, list_nodes
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import Shared, Viewer
+from backend.web.words.figures import counted
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+REBUILD, FORGET = "/timeline/-rebuild", "/zones/-forget"
+EVERY = ""
+Text = Annotated[str, Query(max_length=300)]
+
+
+@dataclass(frozen=True)
+class Rebuilding:
+    """The act of the form for read models."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """Nothing is folded yet."""
+        name, chosen = given.get("name", EVERY), self._chosen(given)
+        with asked.services.reading() as connection:
+            head = events.head(connection).position
+        query = f"?name={name}" if name else ""
+        what = counted(len(chosen), "read model")
+        return Effect(
+            sentence=f"{what} will be folded again from {counted(head, 'event')}. Nothing is lost by it: all that "
+            "they say is in the event log.",
+            same=SameChange(
+                None,
+                f"treeline projections rebuild {name}".strip(),
+                curl("POST", f"/api/v1/projections/rebuild{query}"),
+            ),
+            fields=fields_of({"Read models": ", ".join(each.name for each in chosen)}),
+            notes=("Pages show the rows that are there until it is done; that takes as long as the log is long.",),
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Fold them. Twice gives the same, so `once` says nothing."""
+        for each in self._chosen(given):
+            rebuilding.rebuild(asked.services.engine, domain_registry(), each)
+        return RedirectResponse("/timeline", 303)
+
+    def _chosen(self, given: Fields) -> list[Projection]:
+        name = given.get("name", EVERY)
+        chosen = [each for each in PROJECTIONS if name in (EVERY, each.name)]
+        if not chosen:
+            detail = "must be one of those that there are"
+            raise ValueInvalid(f"there is no read model {name[:60]!r}", (FieldError("/name", detail),))
+        return chosen
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """The act of the form for a node of the zone router."""
+
+    node: str
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """Whether it is dead, and what it had not done with."""
+        with asked.services.reading() as connection:
+            row = next((each for each in list_nodes(connection) if each.report.node == self.node), None)
+        if row is None:
+            raise NotFound(f"no node {self.node[:60]!r} has reported")
+        if not row.is_dead:
+            raise StateConflict(f"{self.node} lives: a node that reports is waited for")
+        streams = counted(row.report.open_streams, "open stream")
+        return Effect(
+            sentence=f"{self.node} is not waited for any more: the committed epoch may rise past it.",
+            same=SameChange(
+                None,
+                f"treeline zones forget {self.node}",
+                curl("DELETE", f"/api/v1/route-epochs/reports/{self.node}"),
+            ),
+            fields=fields_of({"Node": self.node, "Zone": row.report.zone, "Had not done with": streams}),
+            notes=("If it comes back, it reports anew, and is waited for again.",),
+            confirm=self.node,
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Forget it, if its name was typed. One that is gone already is not looked for."""
+        if given.get("confirm", "").strip() != self.node:
+            detail = f"type {self.node}, its name, if it does not come back"
+            raise ValueInvalid(detail, (FieldError("/confirm", detail),))
+        with asked.services.engine.begin() as connection:
+            forget_node(connection, self.node)
+        return RedirectResponse("/zones", 303)
+
+
+def _rebuild_page() -> FormPage:
+    names = sorted(each.name for each in PROJECTIONS)
+    return FormPage(
+        template="rebuild_form.html",
+        address=REBUILD,
+        heading="Fold read models again",
+        trail=[("Timeline", "/timeline")],
+        verb="Fold them again",
+        act=Rebuilding(),
+        usual=lambda _: {"name": EVERY},
+        choices={"models": [(EVERY, "all of them"), *((name, name) for name in names)]},
+    )
+
+
+def _forget_page(node: str) -> FormPage:
+    return FormPage(
+        template="forget_form.html",
+        address=FORGET,
+        heading=f"Forget {node[:60]}",
+        trail=[("Zones", "/zones")],
+        verb="Forget the node",
+        act=Forgetting(node),
+        usual=lambda _: {"node": node},
+    )
+
+
+@router.get(REBUILD)
+def rebuild_form(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form for read models."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _rebuild_page())
+
+
+@router.post(REBUILD)
+def rebuild(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Say what that takes, or do it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _rebuild_page(), fields)
+
+
+@router.get(FORGET)
+def forget_form(request: Request, services: Shared, viewer: Viewer, node: Text = "") -> Response:
+    """The form for one node."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _forget_page(node))
+
+
+@router.post(FORGET)
+def forget(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Say what that means, or do it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _forget_page(fields.get("node", "")), fields)

@@ -1,0 +1,4 @@
+"""The replication lab.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

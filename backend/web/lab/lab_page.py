@@ -1,0 +1,130 @@
+"""`/drills`: scenarios of the replication lab, and the player that shows a run of one step by step.
+
+    GET /drills                                 all scenarios, and what each mode is expected to give
+    GET /drills/replication/{scenario}          one of them, played, at a step of its story
+    GET /drills/schedule                        faults of one's own: the form and, if it says any, their player
+
+They change nothing, so that each moment has an address.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import NotFound
+from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.drills import Drill, drill, drill_schedule
+from backend.replication_lab.history import IN_WORDS
+from backend.replication_lab.rules import FAITHFUL, FIXED
+from backend.replication_lab.scenarios import SCENARIOS
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import Viewer, frame
+from backend.web.lab.lab_faults import FIRST, KINDS, OwnFaults, asked_for
+from backend.web.lab.lab_subject import DRILLS, OWN, REPLICATION, OfFaults, OfScenario
+from backend.web.lab.lab_view import MODES_SAID, SHORTLY, PlayerView, modes_listed, scenarios_listed, sentence
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+LAB = ("Drills", DRILLS)
+_LONGEST = 40
+Text = Annotated[str | None, Query(max_length=_LONGEST)]
+
+
+@router.get(DRILLS)
+def drills_page(request: Request, viewer: Viewer) -> Response:
+    """All scenarios, with what each mode is expected to give."""
+    return _list(request, enter(viewer, Action.READ_ESTATE))
+
+
+@router.get(REPLICATION + "/{scenario}")
+def player_page(
+    scenario: str, request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
+) -> Response:
+    """One of them, played, at a step of its story; the list with the reason where it cannot be."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    if scenario not in SCENARIOS:
+        raise NotFound(f"there is no scenario {scenario[:60]!r}")
+    try:
+        played = _played(scenario, mode or FAITHFUL.mode, _number("seed", seed, 1))
+        asked = _number("step", step, 0)
+    except ImpossibleDrill as why:
+        return _list(request, caller, sentence(str(why)))
+    view = PlayerView(OfScenario(SCENARIOS[scenario]), played, min(asked, len(played.moments) - 1))
+    return templates.page("drill.html", {**frame(request, caller), "view": view, "trail": [LAB]})
+
+
+@router.get(OWN)
+def schedule_page(
+    request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
+) -> Response:
+    """Faults of one's own: the form and, if it says any, the player; the reason where they cannot be played."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    shown, error, view = FIRST, None, None
+    try:
+        asked = asked_for(request.query_params)
+        if asked is not None:
+            shown = asked
+            played = _played_faults(json.dumps(asked.document), mode or FIXED.mode, _number("seed", seed, 1))
+            view = PlayerView(OfFaults(asked), played, min(_number("step", step, 0), len(played.moments) - 1))
+    except ImpossibleDrill as why:
+        error = sentence(str(why))
+    return _schedule(request, caller, shown, {"mode": mode or FIXED.mode, "seed": seed or "1"}, view, error)
+
+
+def _schedule(
+    request: Request,
+    caller: Caller,
+    shown: OwnFaults,
+    run: dict[str, str],
+    view: PlayerView | None,
+    error: str | None,
+) -> Response:
+    context = {
+        "asked": shown,
+        "run": run,
+        "kinds": KINDS,
+        "modes": list(MODES_SAID.items()),
+        "view": view,
+        "error": error,
+        "trail": [LAB],
+    }
+    return templates.page("drill_schedule.html", {**frame(request, caller), **context}, 422 if error else 200)
+
+
+def _list(request: Request, caller: Caller, error: str | None = None) -> Response:
+    shown = scenarios_listed()
+    context = {
+        "scenarios": shown,
+        "modes": [(mode, MODES_SAID.get(mode, mode)) for mode in modes_listed(shown)],
+        "invariants": [(SHORTLY[each], sentence(words)) for each, words in IN_WORDS.items()],
+        "own": OWN,
+        "error": error,
+    }
+    return templates.page("drills.html", {**frame(request, caller), **context}, 422 if error else 200)
+
+
+def _number(name: str, given: str | None, usual: int) -> int:
+    text = (given or "").strip()
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdigit()):
+        raise ImpossibleDrill(f"the {name} is {text!r}: it must be a whole number.")
+    return int(text)
+
+
+# Each step of the page is a request; whoever plays a drill looks at one run again and again.
+@lru_cache(maxsize=16)
+def _played(scenario: str, mode: str, seed: int) -> Drill:
+    return drill(scenario, mode, seed, with_frames=True)
+
+
+@lru_cache(maxsize=8)
+def _played_faults(document: str, mode: str, seed: int) -> Drill:
+    return drill_schedule(json.loads(document), mode, seed, with_frames=True)

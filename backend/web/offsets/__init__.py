@@ -1,0 +1,4 @@
+"""Offsets and their reset.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

@@ -1,0 +1,219 @@
+"""`/offsets/-reset`: set a group's offsets on one cluster, also further back; the other clusters follow."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import offsets as changes
+from backend.domain.access.access import Action, Caller, refusal
+from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
+from backend.queries.clusters.clusters import leaves
+from backend.queries.offsets.offsets import Wanted, list_offsets, streams_of_group
+from backend.queries.switch.active_clusters import ActiveRow, list_active
+from backend.tracing.resetting import Wish, refuse_members, reset, wished_offsets
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, FieldEffect
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.offsets.offsets_page import OFFSETS
+from backend.web.words.figures import counted
+from backend.web.words.measures import whole_number
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+RESET = OFFSETS + "/-reset"
+_MOST_COMMITS = 5000
+_PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
+Text = Annotated[str, Query(max_length=1200)]
+
+
+@dataclass(frozen=True)
+class Resetting:
+    """The act of this form."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By asking the cluster where the offsets would be; nothing is set."""
+        wish = _wish(asked, given)
+        wanted = wished_offsets(wish)
+        refuse_members(wish)
+        present = _present(asked, wish)
+        asked.try_out(changes.record_reset(wish, wanted), lambda connection, outcome: None)
+        back = sum(max(0, present[each] - wanted[each]) for each in wanted if each in present)
+        skipped = sum(max(0, wanted[each] - present[each]) for each in wanted if each in present)
+        return Effect(
+            sentence=f"{wish.group} will go on at these offsets on {wish.cluster.name}, where it is called "
+            f"{wish.technical_group}; the other clusters follow.",
+            same=_same(wish, given),
+            fields=tuple(
+                FieldEffect(f"Partition {each}", f"{present[each]:,}" if each in present else "–", f"{offset:,}")
+                for each, offset in sorted(wanted.items())
+            ),
+            notes=(
+                *_elsewhere(asked, wish),
+                *_notes(back, skipped, len(wanted) - len(present.keys() & wanted.keys())),
+            ),
+            confirm=wish.group,
+            kept={"seen": _in_words(wanted)},
+        )
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Set them, if the group's name was typed; the group has no members then."""
+        wish = _wish(asked, given)
+        if given.get("confirm", "").strip() != wish.group:
+            detail = f"type {wish.group}, the group's name, if it is this one that you mean"
+            raise ValueInvalid(detail, (FieldError("/confirm", detail),))
+        if not asked.was_carried_out(once, given):
+            wanted = _as_seen(wished_offsets(wish), given.get("seen", ""))
+            change = changes.record_reset(wish, wanted)
+            asked.try_out(change, lambda connection, outcome: None)
+            reset(asked.services.engine, wish, wanted)
+            asked.carry_out_once(change, once, given)
+        return RedirectResponse(OFFSETS, 303)
+
+
+def _in_words(wanted: Mapping[int, int]) -> str:
+    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(wanted.items()))
+
+
+def _as_seen(now: Mapping[int, int], seen: str) -> dict[int, int]:
+    """The offsets of the preview, where logs have only gone on since. Raises StaleVersion."""
+    found = {int(partition): int(offset) for partition, offset in _PLACE.findall(seen)}
+    if found.keys() != now.keys() or any(found[each] > now[each] for each in now):
+        raise StaleVersion("partitions or offsets are others than you saw: go on to see where the group would be")
+    return found
+
+
+def _wish(asked: Asked, given: Fields) -> Wish:
+    """What is asked for. Raises the domain's errors, also if the stream's tenant is not the viewer's to manage."""
+    stream, part = given.get("stream", "").strip(), given.get("partition", "").strip()
+    refused = refusal(asked.viewer, Action.MANAGE_TENANT, stream.partition("/")[0])
+    if refused is not None:
+        raise changes.no_stream(stream) if isinstance(refused, NotFound) else refused
+    partition = whole_number(part, "/partition") if part else None
+    if partition is not None and partition < 0:
+        raise ValueInvalid("a partition is 0 or more", (FieldError("/partition", "must be 0 or more"),))
+    texts = {name: given.get(name, "").strip() for name in ("cluster", "group", "to")}
+    with asked.services.reading() as connection:
+        return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, texts["to"])
+
+
+def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
+    """Partition -> offset where the group is on the cluster, as far as that is known."""
+    with asked.services.reading() as connection:
+        owner = frozenset({wish.stream.tenant})
+        wanted = Wanted(group=wish.group, stream=str(wish.stream), tenants=owner, limit=_MOST_COMMITS)
+        rows = list_offsets(connection, wanted)
+    found: dict[int, int] = {}
+    for row in sorted(rows, key=lambda each: each.committed_at_ms):
+        if row.cluster == wish.cluster.name:
+            found[row.partition] = row.committed_offset
+        else:
+            here = next((each for each in row.elsewhere if each.cluster == wish.cluster.name), None)
+            if here is not None and here.offset is not None:
+                found[row.partition] = here.offset
+    return found
+
+
+def _elsewhere(asked: Asked, wish: Wish) -> tuple[str, ...]:
+    """Say so where the group's clients are sent to another cluster than the one that is set."""
+    with asked.services.reading() as connection:
+        active = _active(connection, str(wish.stream), wish.group)
+    if active is None or active.cluster == wish.cluster.name:
+        return ()
+    return (f"{wish.cluster.name} is not the active cluster: clients of the environment are on {active.cluster}.",)
+
+
+def _notes(back: int, skipped: int, unknown: int) -> tuple[str, ...]:
+    notes = ["Its consumers on that cluster have to be stopped: with members it is refused."]
+    if skipped:
+        notes.append(f"{counted(skipped, 'record')} will not be read by it: it goes on behind them.")
+    if back:
+        notes.append(f"{counted(back, 'record')} will be read again.")
+    if unknown:
+        notes.append(f"Where it is now is not known for {counted(unknown, 'partition')}.")
+    return tuple(notes)
+
+
+def _same(wish: Wish, given: Fields) -> SameChange:
+    partition = given.get("partition", "").strip()
+    body: dict[str, Any] = {"cluster": wish.cluster.name, "stream": str(wish.stream), "group": wish.group}
+    if partition:
+        body["partition"] = int(partition)
+    body["to"] = wish.to
+    group = shlex.quote(wish.group)
+    command = f"treeline offsets reset {wish.stream} {group} --cluster {wish.cluster.name} --to {wish.to}"
+    if partition:
+        command += f" --partition {partition}"
+    return SameChange(None, command, curl("POST", "/api/v1/offsets/reset", body))
+
+
+def _active(connection: Connection, stream: str, group: str) -> ActiveRow | None:
+    """Return where clients of the stream's environment are sent; without a stream, of the only one that the group
+    reads in; None if that is not known."""
+    streams = [stream] if stream else streams_of_group(connection, group) if group else []
+    places = {tuple(each.split("/")[:3]) for each in streams if each.count("/") == 3}
+    if len(places) != 1:
+        return None
+    tenant, instance, environment = places.pop()
+    rows = list_active(connection, places=[(tenant, instance, environment)])
+    return next((row for row in rows if row.zone is None and row.cluster), None)
+
+
+def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
+    stream, group = usual.get("stream", "").strip(), usual.get("group", "").strip()
+    with services.reading() as connection:
+        clusters = leaves(connection)
+        active = _active(connection, stream, group)
+    seen = viewer.tenants_for(Action.MANAGE_TENANT)
+    if active is None or (seen is not None and active.tenant not in seen):
+        about = "Offsets are set on this cluster; the others follow. Choose the one where its clients are."
+        choices = [("", "choose a cluster"), *((name, name) for name in clusters)]
+    else:
+        where = f"{active.tenant}/{active.instance}/{active.environment}"
+        about = f"Offsets are set on this cluster; the others follow. Clients of {where} are on {active.cluster}."
+        choices = [(name, f"{name} (active)" if name == active.cluster else name) for name in clusters]
+        usual = {**usual, "cluster": usual.get("cluster") or active.cluster or ""}
+    return FormPage(
+        template="offset_reset_form.html",
+        address=RESET,
+        heading="Set a group's offsets",
+        trail=[("Offsets", OFFSETS)],
+        verb="Set the offsets",
+        act=Resetting(),
+        usual=lambda _: usual,
+        choices={"clusters": choices, "about_clusters": about},
+    )
+
+
+@router.get(RESET)
+def reset_form(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    stream: Text = "",
+    group: Text = "",
+    cluster: Text = "",
+    partition: Text = "",
+) -> Response:
+    """The form, filled in as the address says."""
+    caller: Caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
+    usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, "to": "earliest"}
+    return show_form(request, services, caller, _page(services, usual, caller))
+
+
+@router.post(RESET)
+def reset_offsets(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or set them."""
+    caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
+    return answer_form(request, services, caller, _page(services, fields, caller), fields)

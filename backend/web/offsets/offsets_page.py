@@ -1,0 +1,212 @@
+"""`/offsets`: where groups are on every cluster, and how many records at most come to them again elsewhere.
+
+As of an earlier position it shows what a look saw shortly before.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller, may, may_somewhere
+from backend.domain.base.errors import NotFound
+from backend.queries.clusters.clusters import leaves
+from backend.queries.history.past_offsets import list_commits
+from backend.queries.history.past_offsets import list_not_followed as list_past_not_followed
+from backend.queries.offsets import offset_translation
+from backend.queries.offsets.offset_translation import TranslationRow
+from backend.queries.offsets.offsets import (
+    CommitRow,
+    NotFollowedRow,
+    Place,
+    Wanted,
+    list_not_followed,
+    list_offsets,
+    place_in_words,
+    place_of,
+)
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.position_asked import At
+from backend.web.frame.seen_then import SeenThen, position_seen, seen_then
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.words.figures import clock, moment, plain
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+OFFSETS = "/offsets"
+TEMPLATE = "offsets.html"
+MOST_SHOWN = 100
+COLUMNS = (
+    *("group", "stream", "partition", "committed_on", "committed_offset", "committed_at"),
+    *("cluster", "offset", "mode", "re_read_bound", "state", "reason"),
+)
+_MOST_OTHERS = 200
+_FORMULA = ("=", "+", "-", "@")
+_EXPORTED_AT_ONCE = 500
+Text = Annotated[str, Query(max_length=1200)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which groups are to be shown."""
+
+    group: str
+    stream: str
+    cluster: str
+
+    def wanted(self, caller: Caller, after: Place | None, most: int) -> Wanted:
+        """Which rows of those that the caller may see."""
+        return Wanted(
+            cluster=self.cluster or None,
+            group=self.group or None,
+            stream=self.stream or None,
+            tenants=caller.tenants_for(Action.READ_TENANT),
+            after=after,
+            limit=most,
+        )
+
+    def query(self, **more: str) -> str:
+        """As the address says it."""
+        given = {"group": self.group, "stream": self.stream, "cluster": self.cluster, **more}
+        return urlencode({key: value for key, value in given.items() if value})
+
+
+@router.get(OFFSETS)
+def offsets_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    group: Text = "",
+    stream: Text = "",
+    cluster: Text = "",
+    after: Text = "",
+    at: At = None,
+) -> Response:
+    """The page: the first, or those behind one; now, or as of an earlier position."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    context = _listed(services, caller, _asked(group, stream, cluster), place_of(plain(after)), at)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(OFFSETS + "/-live")
+def offsets_live(
+    services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = ""
+) -> Response:
+    """What changes on it."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    context = _listed(services, caller, _asked(group, stream, cluster), None)
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.get(OFFSETS + "/-export")
+def offsets_export(
+    services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = "", at: At = None
+) -> Response:
+    """All of them as comma-separated values: a line for each cluster where a group goes on."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    with services.reading() as connection:
+        position, _ = position_seen(connection, caller, at)
+        then = seen_then(connection, caller, position)
+    if then is not None and then.look is None:
+        raise NotFound(then.sentence)
+    lines = _exported(services, caller, _asked(group, stream, cluster), then)
+    when = datetime.now(UTC) if then is None or then.look is None else then.look.at.astimezone(UTC)
+    name = f"offsets-{when:%Y%m%d-%H%M%S}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _exported(services: ConsoleServices, caller: Caller, asked: Asked, then: SeenThen | None) -> Iterator[str]:
+    """Some at a time, so that it holds no more of them."""
+    yield _csv([COLUMNS])
+    after: Place | None = None
+    while True:
+        with services.reading() as connection:
+            rows = _rows(connection, asked.wanted(caller, after, _EXPORTED_AT_ONCE), then)
+        yield _csv(line for row in rows for line in _lines(row))
+        if len(rows) < _EXPORTED_AT_ONCE:
+            return
+        after = rows[-1].place
+
+
+def _csv(lines: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(lines)
+    return text.getvalue()
+
+
+def _listed(
+    services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None, at: str | None = None
+) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        position, past = position_seen(connection, caller, at)
+        then = seen_then(connection, caller, position)
+        rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
+        others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []
+        clusters = leaves(connection, position)
+        translation = offset_translation.read(connection) if then is None else None
+    shown = rows[:MOST_SHOWN]
+    return {
+        "past": past,
+        **({} if then is None else {"shown_then": then.sentence}),
+        "nothing_kept": then is not None and then.look is None,
+        "offsets": shown,
+        "may_reset": past is None and may_somewhere(caller, Action.MANAGE_TENANT),
+        "asked": asked,
+        "clusters": clusters,
+        "query": asked.query(),
+        "is_first": after is None,
+        "follows": after is None and past is None,
+        "following": asked.query(after=place_in_words(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
+        "translation": _told(caller, translation),
+        "others": others[:_MOST_OTHERS],
+        "more_others": len(others) > _MOST_OTHERS,
+    }
+
+
+def _told(caller: Caller, row: TranslationRow | None) -> Mapping[str, Any] | None:
+    """What commits wait for, if there is anything to say."""
+    if row is None or not row.waits:
+        return None
+    told = row.document(whole=may(caller, Action.READ_ESTATE))
+    return {**told, "since": None if row.since is None else clock(row.since)} if told["text"] else None
+
+
+def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
+    if then is None:
+        return list_offsets(connection, wanted)
+    return [] if then.look is None else list_commits(connection, wanted, then.look)
+
+
+def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollowedRow]:
+    if then is None:
+        return list_not_followed(connection, _MOST_OTHERS + 1)
+    return [] if then.look is None else list_past_not_followed(connection, _MOST_OTHERS + 1, then.look)
+
+
+def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
+    committed = moment(row.committed_at_ms)
+    made = (_cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
+    if not row.elsewhere:
+        yield (*made, "", "", "", "", "", "")
+    for each in row.elsewhere:
+        yield (*made, each.cluster, each.offset, each.mode, each.re_read_bound, each.state, each.reason)
+
+
+def _cell(name: str) -> str:
+    """Write a name that applications choose so that a spreadsheet takes it for text, and never for a formula."""
+    return f"'{name}" if name.startswith(_FORMULA) else name
+
+
+def _asked(group: str, stream: str, cluster: str) -> Asked:
+    return Asked(*map(plain, (group, stream, cluster)))

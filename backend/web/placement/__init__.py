@@ -1,0 +1,4 @@
+"""Placements, their plans and runs.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

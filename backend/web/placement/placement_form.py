@@ -1,0 +1,315 @@
+"""`/placements/-new`: asking for a plan; takes the way of `form_page.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.changes import placements as changes
+from backend.changes.placements import PlacementChange
+from backend.dispatch import Outcome
+from backend.domain.access.access import Action
+from backend.domain.base.errors import AlreadyExists, FieldError, NotFound, ValueInvalid
+from backend.domain.base.limits import refuse
+from backend.domain.names.names import is_name
+from backend.domain.placement.placement_aims import MOST_NAMED, Aims
+from backend.domain.placement.placement_runs import PlacementState
+from backend.placement.errors import PlacementInvalid
+from backend.placement.reading import parse
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.placement.placements import find_placement, list_placements, read_reassignment
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.placement.placement_view import PLACEMENTS, aims_said, given_said
+from backend.web.words.figures import counted, id_ranges
+from backend.web.words.measures import whole_number
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ADDRESS = "/placements/-new"
+_TRIED = "tried-out"
+"""The id of a placement that is tried out; none that is asked for has it."""
+DECLARED = "declared"
+"""What the field of the factor says for what streams declare."""
+_IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
+_BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
+MOST_TYPED = 900_000
+"""Characters of a reassignment that the form takes; a larger one is for the command."""
+_TOO_LONG = "The reassignment that was handed in is too long for this form. Hand it in by"
+_NOTHING_MOVES = "Nothing is moved: a worker reads the cluster and computes."
+Wish = Aims | dict[str, Any]
+"""What is asked for, or the reassignment that is handed in."""
+
+
+# --- what the form says
+
+
+def broker_ids(text: str, pointer: str) -> tuple[int, ...]:
+    """`1, 2, 5-8`; raises ValueInvalid."""
+    found: list[int] = []
+    for word in re.split(r"[,\s]+", re.sub(r"\s*-\s*", "-", text.strip())):
+        run = _IDS.fullmatch(word)
+        if word and run is None:
+            raise _invalid(pointer, f"must be broker ids like 1, 2, 5-8, and has {word[:60]!r}")
+        if run is None:
+            continue
+        low, high = int(run[1]), int(run[2] or run[1])
+        if high < low:
+            raise _invalid(pointer, f"counts backwards: {word}")
+        if len(found) + high - low >= MOST_NAMED:
+            raise _invalid(pointer, f"names more than {MOST_NAMED:,} brokers")
+        found += range(low, high + 1)
+    return tuple(found)
+
+
+def _aims(given: Fields) -> Aims:
+    """Raises ValueInvalid for what is no such thing; what it comes to is for the domain to judge."""
+    errors: list[FieldError] = []
+    found: dict[str, Any] = {}
+    for name in ("target_brokers", "no_leaders"):
+        try:
+            found[name] = broker_ids(given.get(name, ""), f"/{name}")
+        except ValueInvalid as error:
+            errors += error.errors
+    try:
+        found |= _factors(given.get("replication_factor", ""))
+    except ValueInvalid as error:
+        errors += error.errors
+    refuse(errors)
+    # An empty field wishes for nothing: all brokers.
+    found["target_brokers"] = found["target_brokers"] or None
+    return Aims(**found, excluded_topics=tuple(dict.fromkeys(given.get("excluded_topics", "").split())))
+
+
+def _wish(given: Fields) -> Wish:
+    """Raises ValueInvalid."""
+    text = given.get("reassignment", "").strip()
+    if not text:
+        return _aims(given)
+    others = ("target_brokers", "no_leaders", "replication_factor", "excluded_topics")
+    refuse(
+        [
+            FieldError(f"/{name}", "does not go with a reassignment")
+            for name in others
+            if given.get(name, "").strip()
+        ]
+    )
+    try:
+        document = parse(text)
+    except PlacementInvalid as error:
+        raise _invalid("/reassignment", str(error)) from error
+    if not isinstance(document, dict):
+        raise _invalid("/reassignment", "is to be an object with version and partitions")
+    return document
+
+
+def _factors(text: str) -> dict[str, Any]:
+    """`3` for all topics, `orders=3 payments=2` by topic, or `declared`."""
+    words = text.split()
+    if words == [DECLARED]:
+        return {"as_declared": True}
+    if len(words) <= 1 and "=" not in text:
+        return {"replication_factor": whole_number(text, "/replication_factor") if words else None}
+    by_topic = {}
+    for word in words:
+        said = _BY_TOPIC.fullmatch(word)
+        if said is None:
+            raise _invalid(
+                "/replication_factor", f"must be a number, {DECLARED}, or like orders=3, and has {word[:60]!r}"
+            )
+        by_topic[said[1]] = int(said[2])
+    return {"replication_factors": by_topic}
+
+
+def _invalid(pointer: str, problem: str) -> ValueInvalid:
+    return ValueInvalid(f"{pointer.lstrip('/')} {problem}", (FieldError(pointer, problem),))
+
+
+def as_given(cluster: str, aims: Aims) -> Fields:
+    """The form as it would have been filled in."""
+    by_topic = " ".join(f"{topic}={factor}" for topic, factor in sorted(aims.replication_factors.items()))
+    return {
+        "cluster": cluster,
+        "target_brokers": id_ranges(aims.target_brokers or ()),
+        "replication_factor": DECLARED if aims.as_declared else by_topic or str(aims.replication_factor or ""),
+        "excluded_topics": "\n".join(aims.excluded_topics),
+        "no_leaders": id_ranges(aims.no_leaders),
+    }
+
+
+# --- what it does
+
+
+class _Asking:
+    """Asks a worker for a plan."""
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By a dry run."""
+        cluster, wish = given.get("cluster", ""), _wish(given)
+
+        def look(connection: Connection, _: Outcome) -> Effect:
+            # As it was resolved: factors that streams declare are named.
+            meant = find_placement(connection, _TRIED).aims if isinstance(wish, Aims) else wish
+            return _effect(connection, cluster, meant)
+
+        return asked.try_out(_change(_TRIED, cluster, wish), look)
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Each form that was shown has one placement, however often it is sent."""
+        placement = hashlib.sha256(f"{asked.viewer.name} {once}".encode()).hexdigest()[:12]
+        change = _change(placement, given.get("cluster", ""), _wish(given))
+        # The same form may be sent twice at once, and the other one be faster.
+        with suppress(AlreadyExists):
+            asked.carry_out_once(change, once, given)
+        return RedirectResponse(f"/placements/{placement}", 303)
+
+
+def _change(placement: str, cluster: str, wish: Wish) -> PlacementChange:
+    if not cluster:
+        raise ValueInvalid("choose a cluster", (FieldError("/cluster", "choose one"),))
+    if isinstance(wish, Aims):
+        return changes.request_placement(placement, cluster, wish)
+    try:
+        return changes.give_placement(placement, cluster, wish)
+    except ValueInvalid as error:
+        # The form has one field for all of it.
+        raise _invalid("/reassignment", error.detail) from error
+
+
+def _effect(connection: Connection, cluster: str, wish: Wish) -> Effect:
+    row = next(each for each in list_clusters(connection) if each.name == cluster)
+    notes = []
+    if row.state == "offline":
+        notes.append(f"{cluster} is offline: there will be no plan unless it answers by then.")
+    others = list_placements(connection, cluster=cluster, most=20)
+    waiting = sum(each.state is PlacementState.REQUESTED and each.id != _TRIED for each in others)
+    if waiting:
+        notes.append(
+            f"{counted(waiting, 'other plan')} for {cluster} {'is' if waiting == 1 else 'are'} computed now."
+        )
+    if isinstance(wish, Aims):
+        does, said, same = "computes where its replicas are to be", aims_said(wish), _same(cluster, wish)
+    else:
+        said = given_said(len(wish["partitions"]))
+        does, same = "checks and counts what was handed in", _same_given(cluster, wish)
+    return Effect(
+        sentence=f"A worker reads {cluster} and {does}. Nothing is moved.",
+        same=same,
+        fields=fields_of({"Cluster": cluster, **dict(said)}),
+        notes=tuple(notes),
+    )
+
+
+def _same_given(cluster: str, reassignment: dict[str, Any]) -> SameChange:
+    body = {"cluster": cluster, "reassignment": reassignment}
+    return SameChange(None, _command_given(cluster), curl("POST", "/api/v1/placements", body))
+
+
+def _command_given(cluster: str) -> str:
+    return f"treeline placement plan --cluster {cluster} --from-reassignment moves.json"
+
+
+def _same(cluster: str, aims: Aims) -> SameChange:
+    body: dict[str, Any] = {"cluster": cluster}
+    words = ["treeline placement plan", f"--cluster {cluster}"]
+    if aims.target_brokers is not None:
+        body["target_brokers"] = list(aims.target_brokers)
+        words.append(f"--target-brokers {','.join(map(str, aims.target_brokers))}")
+    if aims.replication_factor is not None:
+        words.append(f"--replication-factor {aims.replication_factor}")
+    if aims.as_declared:
+        words.append(f"--replication-factor {DECLARED}")
+        body["replication_factor"] = DECLARED
+    elif factor := aims.replication_factors or aims.replication_factor:
+        body["replication_factor"] = factor
+    if aims.excluded_topics:
+        body["excluded_topics"] = list(aims.excluded_topics)
+    if aims.no_leaders:
+        body["no_leaders"] = list(aims.no_leaders)
+    # The rest has no option of the command.
+    by_topic = aims.replication_factors and not aims.as_declared
+    cannot_say = by_topic or aims.excluded_topics or aims.no_leaders
+    command = None if cannot_say else " ".join(words)
+    return SameChange(None, command, curl("POST", "/api/v1/placements", body))
+
+
+# --- the form
+
+
+def _page(services: ConsoleServices, given: Fields | None = None, told: str = _NOTHING_MOVES) -> FormPage:
+    with services.reading() as connection:
+        clusters = list_clusters(connection)
+    usual = given or ({"cluster": clusters[0].name} if len(clusters) == 1 else {})
+    return FormPage(
+        template="placement_form.html",
+        address=ADDRESS,
+        heading="Ask for a plan",
+        trail=[PLACEMENTS],
+        verb="Ask for the plan",
+        act=_Asking(),
+        usual=lambda connection: usual,
+        choices=_choices(clusters),
+        empty=told,
+    )
+
+
+def _choices(clusters: list[ClusterRow]) -> Mapping[str, Any]:
+    options = [(row.name, f"{row.name}{_about(row)}") for row in clusters]
+    return {"clusters": [("", "choose a cluster"), *options], "most_typed": MOST_TYPED}
+
+
+def _about(row: ClusterRow) -> str:
+    parts = [counted(row.brokers, "broker")] if row.brokers else []
+    parts += [row.state] if row.state != "online" else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+@router.get(ADDRESS)
+def new_placement(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    like: str = Query("", max_length=100),
+    cluster: str = Query("", max_length=200),
+    target_brokers: str = Query("", max_length=40_000),
+    replication_factor: str = Query("", max_length=40_000),
+) -> Response:
+    """The form; `like`: the id of a placement that was asked for before, and is asked for again; otherwise filled
+    in with a cluster, brokers and a factor."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    wish = {"cluster": cluster, "target_brokers": target_brokers, "replication_factor": replication_factor}
+    given: Fields | None = wish if cluster else None
+    told = _NOTHING_MOVES
+    if like:
+        if not is_name(like):
+            raise NotFound(f"there is no placement {like[:60]!r}")
+        with services.reading() as connection:
+            row = find_placement(connection, like)
+            handed_in = None if row.given is None else read_reassignment(connection, like)
+        given = as_given(row.cluster, row.aims)
+        if handed_in is not None:
+            text = json.dumps(handed_in)
+            is_short = len(text) <= MOST_TYPED
+            given |= {"reassignment": text} if is_short else {}
+            told = told if is_short else f"{_TOO_LONG} {_command_given(row.cluster)}"
+    return show_form(request, services, caller, _page(services, given, told))
+
+
+@router.post(ADDRESS)
+def ask_for_placement(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or ask for the plan."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _page(services), fields)

@@ -1,0 +1,98 @@
+"""`/placements/{id}`: a plan for the replicas of a cluster, and what it changes; live while it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller, may, refusal
+from backend.domain.base.errors import NotFound
+from backend.domain.placement.placement_runs import RUNNING
+from backend.queries.base import events
+from backend.queries.placement import placement_runs
+from backend.queries.placement.placements import PlanDocuments, find_placement, read_documents
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.placement.placement_plan_view import Plans, PlanView
+from backend.web.placement.placement_view import PLACEMENTS, PlacementView
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+PLACEMENT = "/placements/{placement}"
+TEMPLATE = "placement.html"
+_PLANS = Plans()
+
+
+def view_of(connection: Connection, placement: str, at: int | None = None) -> PlacementView:
+    """A placement now, or at an earlier position. Raises NotFound."""
+    row = find_placement(connection, placement, at)
+    asked_at = events.times_of(connection, [row.requested])[row.requested]
+    told = placement_runs.told(connection, placement) if at is None and row.state in RUNNING else None
+    return PlacementView(row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, told=told)
+
+
+@router.get(PLACEMENT)
+def placement_page(placement: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    return shown_page(request, services, enter(viewer, Action.READ_ESTATE), placement, at)
+
+
+def shown_page(
+    request: Request,
+    services: ConsoleServices,
+    caller: Caller,
+    placement: str,
+    at: str | None = None,
+    *,
+    refused: str | None = None,
+    status: int = 200,
+) -> Response:
+    """The page; `refused`: why something that was said to the placement was not done."""
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        view = view_of(connection, placement, position)
+    plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
+    about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}
+    return templates.page(TEMPLATE, {**frame(request, caller), **_context(caller, view), **about}, status)
+
+
+@router.get(PLACEMENT + "/-live")
+def placement_live(placement: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on the page while a plan is computed; once it is, the page is to be loaded as a whole."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        view = view_of(connection, placement)
+    context = {**frame(request, caller), **_context(caller, view), "past": None, "refused": None}
+    # One answer to another page than this one's: it is large, and changes no more.
+    headers = {} if view.asks_every else {"HX-Refresh": "true"}
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
+
+
+def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | None:
+    """What it moves; None if that is not kept any more. Whoever waits for another's plan holds no connection."""
+
+    def read() -> PlanDocuments:
+        with services.reading() as connection:
+            return read_documents(connection, placement)
+
+    try:
+        return _PLANS.view(placement, digest, read)
+    except NotFound:
+        return None
+
+
+def _context(caller: Caller, view: PlacementView) -> Mapping[str, Any]:
+    refused = refusal(caller, Action.CHANGE_ESTATE)
+    return {
+        "asks_every": view.asks_every,
+        "view": view,
+        "may_change": may(caller, Action.CHANGE_ESTATE),
+        "why_not": None if refused is None else refused.detail,
+    }

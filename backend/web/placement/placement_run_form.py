@@ -1,0 +1,89 @@
+"""`/placements/{id}/-apply` and `/-say`: replicas are moved as planned, paused, cancelled, taken back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from sqlalchemy import Connection
+
+from backend.callers import STATUS
+from backend.changes import placements as changes
+from backend.deciders import PLACEMENT as DECIDER
+from backend.dispatch import Directed
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import DomainError, FieldError, ValueInvalid
+from backend.domain.placement.placement_runs import Cancel, NamedLimits, Pause, PlacementRunCommand, Resume
+from backend.eventlog.recorded import Metadata
+from backend.queries.placement.placements import find_placement
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.placement.placement_page import PLACEMENT, shown_page
+from backend.web.placement.placement_run_view import AS_FAST
+from backend.web.words.measures import size_bytes, whole_number
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+_WORDS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
+
+
+@router.post(PLACEMENT + "/-apply")
+def apply_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Move its replicas, if the cluster's name was typed."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+
+    def build(connection: Connection) -> PlacementRunCommand:
+        cluster = find_placement(connection, placement).cluster
+        if fields.get("confirm", "").strip() != cluster:
+            problem = f"type {cluster}, the name of the cluster, to move its replicas"
+            raise ValueInvalid(problem, (FieldError("/confirm", problem),))
+        return changes.applying(connection, fields.get("digest", ""), _limits(fields))
+
+    return _carry_out(request, services, caller, placement, build)
+
+
+@router.post(PLACEMENT + "/-say")
+def say_to_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Pause, go on, cancel or roll back."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    word = fields.get("word", "")
+
+    def build(connection: Connection) -> PlacementRunCommand:
+        if word == "rollback":
+            return changes.going_back(connection, {})
+        if word not in _WORDS:
+            raise ValueInvalid("this form was not sent by its page: look at it again")
+        return _WORDS[word]
+
+    return _carry_out(request, services, caller, placement, build)
+
+
+def _limits(fields: Fields) -> NamedLimits:
+    """Those that were changed in the form; others stay, for they may be other ones by now than those that it was
+    drawn with. Partitions at once are not in it. Raises ValueInvalid."""
+    limits: NamedLimits = {}
+    rate, shown = (fields.get(name, "").strip() for name in ("bytes_per_second", "shown_bytes_per_second"))
+    if rate != shown:
+        limits["bytes_per_second"] = None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second")
+    moves, shown = (fields.get(name, "").strip() for name in ("moves_per_broker", "shown_moves_per_broker"))
+    if moves and moves != shown:
+        limits["moves_per_broker"] = whole_number(moves, "/moves_per_broker")
+    return limits
+
+
+def _carry_out(
+    request: Request, services: ConsoleServices, caller: Caller, placement: str, build: changes.BuildRun
+) -> Response:
+    metadata = Metadata(actor=caller.name, request_id=request.state.request_id)
+
+    def directed(connection: Connection) -> list[Directed]:
+        find_placement(connection, placement)
+        return [Directed(DECIDER, changes.event_stream(placement), build(connection), metadata)]
+
+    try:
+        services.dispatcher.execute_many(directed, time=datetime.now(UTC))
+    except DomainError as error:
+        status = STATUS[error.kind]
+        return shown_page(request, services, caller, placement, refused=error.detail, status=status)
+    return RedirectResponse(f"/placements/{placement}", 303)

@@ -1,0 +1,145 @@
+"""`/clusters/{name}/replication/-policy`: the form for what is done about replicas when brokers come or go."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.changes.placement_policies import set_policy
+from backend.dispatch import Outcome
+from backend.domain.access.access import Action
+from backend.domain.base.errors import FieldError, ValueInvalid
+from backend.domain.base.limits import refuse
+from backend.domain.placement.placement_policy import PlacementPolicy, Policy
+from backend.domain.placement.placement_runs import RunLimits, wrong_limits
+from backend.queries.placement.placement_policies import PolicyRow, find_policy
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.placement.placement_policy_view import POLICY_SAID
+from backend.web.placement.placement_run_view import AS_FAST
+from backend.web.placement.placement_view import PLACEMENTS
+from backend.web.replication.replication_page import REPLICATION, existing_cluster
+from backend.web.words.figures import counted
+from backend.web.words.measures import size_bytes, size_shown, whole_number
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+FORM = REPLICATION + "/-policy"
+
+
+def _wanted(given: Fields) -> PlacementPolicy:
+    """What the form says. Raises ValueInvalid."""
+    try:
+        policy = Policy(given.get("policy", ""))
+    except ValueError as error:
+        detail = f"is to be one of {', '.join(Policy)}"
+        raise ValueInvalid(f"policy {detail}", (FieldError("/policy", detail),)) from error
+    rate = given.get("bytes_per_second", "").strip()
+    limits = RunLimits(
+        bytes_per_second=None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second"),
+        moves_per_broker=whole_number(given.get("moves_per_broker", ""), "/moves_per_broker"),
+        partitions_at_once=whole_number(given.get("partitions_at_once", ""), "/partitions_at_once"),
+    )
+    refuse(wrong_limits(limits))
+    return PlacementPolicy(
+        policy=policy, away_minutes=whole_number(given.get("away_minutes", ""), "/away_minutes"), limits=limits
+    )
+
+
+def _rate(limits: RunLimits) -> str:
+    return AS_FAST if limits.bytes_per_second is None else size_shown(limits.bytes_per_second)
+
+
+def _usual(row: PolicyRow) -> Fields:
+    policy, limits = row.policy, row.policy.limits
+    return {
+        "policy": str(policy.policy),
+        "away_minutes": str(policy.away_minutes),
+        "bytes_per_second": "" if limits.bytes_per_second is None else size_shown(limits.bytes_per_second),
+        "moves_per_broker": str(limits.moves_per_broker),
+        "partitions_at_once": str(limits.partitions_at_once),
+        "version": str(row.version),
+    }
+
+
+def _shown(policy: PlacementPolicy) -> dict[str, str]:
+    return {
+        "When brokers come or go": POLICY_SAID[policy.policy],
+        "A broker has left after": counted(policy.away_minutes, "minute"),
+        "Bytes a second, each broker": _rate(policy.limits),
+        "Moves at once, each broker": f"{policy.limits.moves_per_broker:,}",
+        "Partitions at once": f"{policy.limits.partitions_at_once:,}",
+    }
+
+
+def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
+    limits = policy.limits
+    words = [
+        f"--set {policy.policy}",
+        f"--away-minutes {policy.away_minutes}",
+        # What is not named stays: without a limit it is to be taken away.
+        f"--bytes-per-second {limits.bytes_per_second or 'none'}",
+        f"--moves-per-broker {limits.moves_per_broker}",
+        f"--partitions-at-once {limits.partitions_at_once}",
+    ]
+    body = {"policy": str(policy.policy), "away_minutes": policy.away_minutes, "limits": dict(vars(limits))}
+    command = f"treeline placement policy {cluster} {' '.join(words)}"
+    return SameChange(None, command, curl("PUT", f"/api/v1/clusters/{cluster}/placement-policy", body))
+
+
+def _page(services: ConsoleServices, cluster: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        existing_cluster(connection, cluster)
+        before = find_policy(connection, cluster).policy
+    here = REPLICATION.format(cluster=cluster)
+
+    def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
+        policy = find_policy(connection, cluster).policy
+        notes = [
+            "What was proposed already is not applied by itself: that goes by the policy of when it was proposed."
+        ]
+        if policy.policy is Policy.APPLY and policy.limits.bytes_per_second is None:
+            notes.append("Replicas are copied as fast as brokers can: clients' traffic may be slower meanwhile.")
+        return Effect(
+            sentence=f"When brokers of {cluster} come or go, {POLICY_SAID[policy.policy]}."
+            if outcome.events
+            else "Nothing would change: it is so already.",
+            same=_same(cluster, policy),
+            fields=fields_of(_shown(policy), _shown(before)),
+            notes=tuple(notes) if policy.policy is Policy.APPLY else (),
+            nothing=not outcome.events,
+        )
+
+    return FormPage(
+        template="placement_policy_form.html",
+        address=f"{here}/-policy",
+        heading=f"When brokers of {cluster} come or go",
+        trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
+        verb="Set it",
+        act=Command(
+            lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here
+        ),
+        usual=lambda connection: _usual(find_policy(connection, cluster)),
+        empty="Choose what is to be done: here stands what that means.",
+        choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
+    )
+
+
+@router.get(FORM)
+def policy_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _page(services, cluster))
+
+
+@router.post(FORM)
+def set_the_policy(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or set it."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _page(services, cluster), fields)

@@ -1,0 +1,259 @@
+"""`/clusters/{cluster}/replication/-elect`: preferred brokers are to lead; takes the way of `form_page.py`.
+
+Who leads what is the cluster's own business and changes by itself: what the preview has seen goes with its form,
+and if something else would be done by then, nothing is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from backend.changes.change import Change
+from backend.deciders import LEADER_ELECTIONS
+from backend.domain.access.access import Action
+from backend.domain.base.errors import DomainError, FieldError, PlanStale, StateConflict, ValueInvalid
+from backend.domain.base.words import counted
+from backend.domain.placement.leader_elections import MOST_TOPICS, event_stream
+from backend.queries.clusters.clusters import ClusterRow
+from backend.tracing.electing import Election, by_reason, elect_preferred
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, FieldEffect
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer
+from backend.web.placement.placement_view import PLACEMENTS
+from backend.web.replication.replication_page import REPLICATION, existing_cluster
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+_MOST_BROKERS = 200
+"""Of those that lead more or fewer, that are shown."""
+_MOST_CHANGES = 8
+_NAMED = 3
+
+
+@router.get(REPLICATION + "/-elect")
+def election_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return show_form(request, services, caller, _page(services, cluster))
+
+
+@router.post(REPLICATION + "/-elect")
+def elect(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Ask the cluster what would be elected, or elect."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    return answer_form(request, services, caller, _page(services, cluster), fields)
+
+
+def _page(services: ConsoleServices, cluster: str) -> FormPage:
+    with services.reading() as connection:
+        row = existing_cluster(connection, cluster)
+    here = REPLICATION.format(cluster=row.name)
+    return FormPage(
+        template="replication_elect_form.html",
+        address=f"{here}/-elect",
+        heading=f"Elect preferred leaders of {row.name}",
+        trail=[PLACEMENTS, (f"Replication of {row.name}", here)],
+        verb="Elect preferred leaders",
+        act=_Electing(row, services.config.probe_timeout_seconds),
+    )
+
+
+# --- what it does
+
+
+@dataclass(frozen=True)
+class _Electing:
+    """The act of this form."""
+
+    row: ClusterRow
+    timeout_seconds: float
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """By asking the cluster who leads what."""
+        topics = _topics(given)
+        found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=True)
+        return _effect(self.row.name, topics, found)
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Elect what was seen in the preview, and record it."""
+        done = RedirectResponse(REPLICATION.format(cluster=self.row.name), 303)
+        if asked.was_carried_out(once, given):
+            return done
+        try:
+            self._elect(asked, given, once)
+        except DomainError:
+            # The same form may be sent twice at once, and the other one be faster.
+            if not asked.was_carried_out(once, given):
+                raise
+        return done
+
+    def _elect(self, asked: Asked, given: Fields, once: str) -> None:
+        topics, seen = _topics(given), _Seen.read(given.get("seen", ""))
+        found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=False, check=seen.check)
+        if not found.elected:
+            raise StateConflict(f"Nobody was elected. {' '.join(_left(found))}")
+        change = Change(
+            LEADER_ELECTIONS, event_stream(self.row.name), lambda _: found.command(self.row.name, topics)
+        )
+        asked.carry_out_once(change, once, given)
+
+
+def _topics(given: Fields) -> tuple[str, ...] | None:
+    """None: all. Raises ValueInvalid."""
+    topics = tuple(dict.fromkeys(given.get("topics", "").split()))
+    if len(topics) > MOST_TOPICS:
+        problem = f"names {len(topics):,} topics, and may name {MOST_TOPICS:,}: leave it empty for all of them"
+        raise ValueInvalid(problem, (FieldError("/topics", problem),))
+    return topics or None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a preview has shown, as its form keeps it."""
+
+    digest: str
+    """Of the partitions, with who leads them and who is to."""
+    elected: int
+    leads: Mapping[str, Sequence[int]]
+    """Broker -> partitions that it leads, and would lead; of those that lead more or fewer."""
+
+    @classmethod
+    def of(cls, found: Election) -> _Seen:
+        """What is to be shown."""
+        moves = sorted((*place, *brokers) for place, brokers in found.elected.items())
+        leads = {str(broker): counts for broker, counts in _leads(found).items()}
+        return cls(hashlib.sha256(json.dumps(moves).encode()).hexdigest(), len(found.elected), leads)
+
+    @classmethod
+    def read(cls, text: str) -> _Seen:
+        """What `kept` has written. Raises ValueInvalid."""
+        try:
+            found = cls(**json.loads(text))
+            leads = {str(int(broker)): (int(now), int(then)) for broker, (now, then) in found.leads.items()}
+            return cls(str(found.digest), int(found.elected), leads)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueInvalid("this form was not sent by its page: look at it again") from error
+
+    @property
+    def kept(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    def check(self, found: Election) -> None:
+        """Raise PlanStale, with what is different, if something else would be done now."""
+        now = _Seen.of(found)
+        if now.digest == self.digest:
+            return
+        raise PlanStale(
+            "Nothing was elected: something else would be done by now than what you have seen. "
+            f"{' '.join(self._differences(now))} Go on to see what would be done now."
+        )
+
+    def _differences(self, now: _Seen) -> list[str]:
+        if not now.elected:
+            return ["There is nothing left to elect."]
+        told = []
+        if now.elected != self.elected:
+            told.append(f"It would be {counted(now.elected, 'partition')}, and was {self.elected:,}.")
+        brokers = sorted(self.leads.keys() | now.leads.keys(), key=int)
+        changed = [broker for broker in brokers if self.leads.get(broker) != now.leads.get(broker)]
+        for broker in changed[:_MOST_CHANGES]:
+            told.append(
+                f"Broker {broker} {_turned(now.leads.get(broker))}, and {_turned(self.leads.get(broker))} then."
+            )
+        if len(changed) > _MOST_CHANGES:
+            told.append(f"So it is with {counted(len(changed) - _MOST_CHANGES, 'broker')} more.")
+        return told or ["It would be other partitions."]
+
+
+def _turned(counts: Sequence[int] | None) -> str:
+    return "kept what it leads" if counts is None else f"would go from {counts[0]:,} to {counts[1]:,}"
+
+
+# --- what it says
+
+
+def _leads(found: Election) -> dict[int, tuple[int, int]]:
+    """By broker, of those that lead more or fewer: how many, and how many then."""
+    more = Counter[int]()
+    for old, new in found.elected.values():
+        more[new] += 1
+        more[old] -= 1
+    before = found.leaders
+    return {
+        broker: (before.get(broker, 0), before.get(broker, 0) + change)
+        for broker, change in sorted(more.items())
+        if change
+    }
+
+
+def _effect(cluster: str, topics: tuple[str, ...] | None, found: Election) -> Effect:
+    leads = _leads(found)
+    notes = _left(found)
+    if len(leads) > _MOST_BROKERS:
+        notes.append(f"The table has {_MOST_BROKERS} of {len(leads):,} brokers that lead more or fewer.")
+    return Effect(
+        sentence=_sentence(cluster, found, leads),
+        same=_same(cluster, topics),
+        fields=tuple(
+            FieldEffect(f"Broker {broker} leads", f"{now:,}", f"{then:,}")
+            for broker, (now, then) in list(leads.items())[:_MOST_BROKERS]
+        ),
+        notes=tuple(notes),
+        nothing=not found.elected,
+        kept={"seen": _Seen.of(found).kept},
+    )
+
+
+def _sentence(cluster: str, found: Election, leads: Mapping[int, tuple[int, int]]) -> str:
+    already = f"{counted(found.already, 'partition')} of {cluster} {_is(found.already)} led so already"
+    if not found.elected:
+        return f"There is nobody to elect: {already}."
+    gain = sum(then > now for now, then in leads.values())
+    lose = len(leads) - gain
+    turn = (
+        f"{counted(gain, 'broker')} will lead more, {counted(lose, 'broker')} fewer"
+        if leads
+        else "Each leads as many"
+    )
+    return (
+        f"{counted(len(found.elected), 'partition')} will be led by the preferred broker; {already}. {turn}. "
+        "Only brokers that are in sync are elected, so nothing is lost; clients find new leaders by themselves."
+    )
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _left(found: Election) -> list[str]:
+    """Why some stay as they are."""
+    return [
+        f"{counted(len(places), 'partition')} not, since {reason} ({_named(places)})."
+        for reason, places in sorted(by_reason(found.refused).items())
+    ]
+
+
+def _named(places: Sequence[tuple[str, int]]) -> str:
+    names = ", ".join(f"{topic}-{number}" for topic, number in places[:_NAMED])
+    return f"{names} and {len(places) - _NAMED:,} more" if len(places) > _NAMED else names
+
+
+def _same(cluster: str, topics: tuple[str, ...] | None) -> SameChange:
+    named = "".join(f" --topic {shlex.quote(topic)}" for topic in topics or ())
+    body: dict[str, Any] | None = None if topics is None else {"topics": list(topics)}
+    command = f"treeline replication elect-leaders {cluster}{named}"
+    return SameChange(None, command, curl("POST", f"/api/v1/clusters/{cluster}/elect-preferred-leaders", body))

@@ -1,0 +1,106 @@
+"""`/clusters/{cluster}/replication`: how well a cluster is replicated, and what to do about it.
+
+It follows by itself. As of an earlier position it shows what a look saw shortly before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller, may, refusal
+from backend.domain.base.errors import NotFound
+from backend.domain.placement.leader_elections import PreferredLeadersElected, event_stream
+from backend.domain.placement.placement_runs import PlacementState
+from backend.queries.base.events import newest_of
+from backend.queries.base.naming import streams_of_topics
+from backend.queries.clusters.broker_presence import read_brokers
+from backend.queries.clusters.clusters import ClusterRow, get_cluster
+from backend.queries.placement.placement_policies import find_policy
+from backend.queries.placement.placements import list_placements
+from backend.queries.replication.replication import find_replication, find_replication_then
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.seen_then import seen_then
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.placement.placement_policy_view import PolicyView
+from backend.web.placement.placement_view import PLACEMENTS
+from backend.web.replication.replication_view import ReplicationView, elected_said
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+REPLICATION = "/clusters/{cluster}/replication"
+TEMPLATE = "replication.html"
+
+
+@router.get(REPLICATION)
+def replication_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or as of an earlier position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return templates.page(TEMPLATE, _context(request, services, caller, cluster, at))
+
+
+@router.get(REPLICATION + "/-live")
+def replication_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", _context(request, services, caller, cluster)))
+
+
+def _context(
+    request: Request, services: ConsoleServices, caller: Caller, cluster: str, at: str | None = None
+) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        row = existing_cluster(connection, cluster, position)
+        last = newest_of(connection, event_stream(row.name), PreferredLeadersElected.stored_name, position)
+        view = _view(connection, caller, row, position)
+        policy = _policy(connection, row, position, timedelta(seconds=services.config.broker_settled_seconds))
+    denied = refusal(caller, Action.CHANGE_ESTATE) if past is None else None
+    return {
+        **frame(request, caller),
+        "past": past,
+        **({} if view.then is None else {"shown_then": view.then.sentence}),
+        "view": view,
+        "policy": policy,
+        "trail": [PLACEMENTS],
+        "may_change": past is None and may(caller, Action.CHANGE_ESTATE),
+        "why_not": None if denied is None else denied.detail,
+        "elected": None if last is None else elected_said(last),
+    }
+
+
+def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int | None) -> ReplicationView:
+    then = seen_then(connection, caller, position)
+    if then is None:
+        found = find_replication(connection, row.kafka_cluster_id)
+    else:
+        found = find_replication_then(connection, row.kafka_cluster_id, then.look)
+    view = ReplicationView(row=row, found=found, then=then)
+    return replace(view, streams=streams_of_topics(connection, row.name, view.topics_named, position))
+
+
+def _policy(connection: Connection, row: ClusterRow, position: int | None, settled: timedelta) -> PolicyView:
+    newest = next(iter(list_placements(connection, position, cluster=row.name, most=1)), None)
+    waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
+    seen = read_brokers(connection, row.kafka_cluster_id)
+    return PolicyView(
+        policy=find_policy(connection, row.name, position).policy,
+        # Which brokers had come and gone is not kept; what a look saw of them is shown above.
+        seen=seen if position is None else replace(seen, brokers=()),
+        settled=settled,
+        proposed=newest if waits else None,
+    )
+
+
+def existing_cluster(connection: Connection, cluster: str, at: int | None = None) -> ClusterRow:
+    """Raises NotFound."""
+    row = get_cluster(connection, cluster, at)
+    if row is None:
+        raise NotFound(f"there is no cluster {cluster[:60]!r}")
+    return row

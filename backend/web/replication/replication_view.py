@@ -1,0 +1,299 @@
+"""What the page of a cluster's replication says: how it is, what to do about it, what each broker has to do.
+
+Made from the document that a worker keeps of its last look, which one of another version may have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from backend.domain.names.names import StreamName
+from backend.eventlog.recorded import StoredEvent
+from backend.queries.base.observed import STALE
+from backend.queries.clusters.clusters import ClusterRow
+from backend.queries.replication.replication import ReplicationRow
+from backend.web.frame.seen_then import SeenThen
+from backend.web.words.figures import clock, counted, day, full, id_ranges, span
+
+BROKERS_SHOWN = 200
+_EXAMPLES, _FEW = 8, 3
+_TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
+_ALERTS = {
+    "partition-without-leader": ("partition", "without a leader"),
+    "under-min-isr": ("partition", "below the minimum in sync"),
+    "broker-away": ("broker", "away"),
+    "under-replicated": ("partition", "under-replicated"),
+    "down-to-min-isr": ("partition", "down to the minimum in sync"),
+    "min-isr-not-below-factor": ("topic", "that no broker may be away from"),
+    "unclean-election": ("topic", "with unclean election"),
+    "one-copy-acknowledged": ("topic", "acknowledged with one copy"),
+    "factor-not-as-declared": ("topic", "with other numbers of replicas than declared"),
+    "not-preferred-leader": ("partition", "not led by the preferred broker"),
+    "leaders-uneven": ("partition", "more led by one broker than by another"),
+}
+_CONDITIONS = (
+    ("without_leader", "Without a leader", "nobody can read or write them"),
+    ("under_min_isr", "Below the minimum in sync", "producers with acks=all are refused"),
+    ("under_replicated", "Under-replicated", "fewer replicas are in sync than there are"),
+    ("at_min_isr", "At the minimum in sync", "with one less, producers with acks=all are refused"),
+    ("not_preferred", "Not led by the preferred broker", "another one leads, while that was away perhaps"),
+    ("moving", "Being moved", "by a placement, or by somebody else"),
+    ("unreplicated", "Un-replicated", "one replica: a broker that is away takes them with it"),
+)
+
+
+@dataclass(frozen=True)
+class ExampleShown:
+    """What something holds of. `topic`: by its name on the cluster, if it is one or a partition of one."""
+
+    name: str
+    topic: str | None
+
+
+@dataclass(frozen=True)
+class ExamplesShown:
+    """The first, and how many there are besides."""
+
+    named: Sequence[ExampleShown]
+    more: int
+
+
+@dataclass(frozen=True)
+class AlertShown:
+    """Something to look at."""
+
+    name: str
+    title: str
+    severity: str
+    tone: str
+    what_to_do: str
+    examples: ExamplesShown
+    by_placement: bool
+
+
+@dataclass(frozen=True)
+class ConditionShown:
+    """How many partitions something holds of."""
+
+    name: str
+    title: str
+    because: str
+    count: int
+    examples: ExamplesShown
+
+
+@dataclass(frozen=True)
+class BrokerShown:
+    """What a broker has to do; shares are of the broker that has most, in percent."""
+
+    id: int
+    rack: str
+    is_here: bool
+    replicas: int
+    leaders: int
+    preferred: int
+    lag_time: str
+    replicas_share: float
+    leaders_share: float
+    preferred_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationView:
+    """A cluster, and the last look at it."""
+
+    row: ClusterRow
+    found: ReplicationRow
+    streams: Mapping[str, StreamName] = field(default_factory=dict)
+    """By their topics' names there, as far as the page names these."""
+    then: SeenThen | None = None
+    """As of an earlier position: the look that it shows."""
+
+    @property
+    def health(self) -> Mapping[str, Any]:
+        return self.found.health or {}
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is nothing newer."""
+        return self.row.reason or self.found.reason
+
+    @property
+    def is_stale(self) -> bool:
+        seconds = self.found.age_seconds
+        if seconds is not None and self.then is not None and self.then.look is not None:
+            # When it was looked at, and not when the event was.
+            seconds -= self.then.look.seconds_before
+        return seconds is not None and seconds > STALE.total_seconds()
+
+    @property
+    def age_text(self) -> str:
+        seconds = self.found.age_seconds
+        if self.then is not None:
+            return "nothing of then is kept" if seconds is None else f"seen {span(1000 * seconds)} before"
+        return "not looked at yet" if seconds is None else f"looked at {span(1000 * seconds)} ago"
+
+    @property
+    def tone(self) -> str:
+        """Of the worst there is."""
+        if not self.health or self.reason is not None or self.is_stale:
+            return "plain" if self.reason is None else "bad"
+        tones = [each.tone for each in self.alerts]
+        return next((tone for tone in ("bad", "warn") if tone in tones), "good")
+
+    @property
+    def glyph(self) -> str:
+        return {"good": "running", "warn": "degraded", "bad": "blocked"}.get(self.tone, "unobserved")
+
+    @property
+    def state(self) -> str:
+        """In a few words."""
+        if not self.health:
+            return "Not seen" if self.reason else "Not looked at yet" if self.then is None else "Not known"
+        if self.reason is not None or self.is_stale:
+            return "Cannot be seen now" if self.then is None else "Could not be seen then"
+        critical, warnings = (sum(each.tone == tone for each in self.alerts) for tone in ("bad", "warn"))
+        if critical:
+            return "Clients are refused"
+        if warnings:
+            return "Degraded"
+        return "All replicas are in sync"
+
+    @property
+    def sentence(self) -> str:
+        if not self.health:
+            usual = "A worker looks at each cluster that is online about every ten seconds"
+            return self.reason or (usual if self.then is None else self.then.sentence)
+        age = span(1000 * (self.found.age_seconds or 0))
+        seen = f"What follows was seen {age} {'ago' if self.then is None else 'before'}"
+        if self.reason is not None:
+            return f"{self.reason}. {seen}"
+        if self.is_stale:
+            return seen
+        here = sum(each.is_here for each in self.brokers_all)
+        away = len(self.brokers_all) - here
+        gone = f", {away:,} away" if away else ""
+        return (
+            f"{counted(here, 'broker')}{gone}, {counted(self.health.get('topics', 0), 'topic')}, "
+            f"{counted(self.health.get('partitions', 0), 'partition')}"
+        )
+
+    @cached_property
+    def alerts(self) -> Sequence[AlertShown]:
+        return [_alert(each) for each in self.health.get("alerts", ())]
+
+    @property
+    def electable(self) -> int:
+        """Partitions that their preferred broker could lead at once."""
+        found: int = self._condition("electable").get("count", 0)
+        return found
+
+    @property
+    def conditions(self) -> Sequence[ConditionShown]:
+        return [
+            ConditionShown(name, title, because, found.get("count", 0), _examples(found, "partition", _FEW))
+            for name, title, because in _CONDITIONS
+            for found in [self._condition(name)]
+        ]
+
+    @property
+    def topics_named(self) -> set[str]:
+        """Topics of all examples."""
+        lists = [each.examples for each in self.alerts] + [each.examples for each in self.conditions]
+        return {example.topic for each in lists for example in each.named if example.topic is not None}
+
+    def _condition(self, name: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.health.get("conditions", {}).get(name, {})
+        return found
+
+    @property
+    def settings_unknown(self) -> int:
+        """Topics of which nothing is judged that depends on their settings."""
+        found: int = self.health.get("settings_unknown", {}).get("count", 0)
+        return found
+
+    @cached_property
+    def brokers_all(self) -> Sequence[BrokerShown]:
+        rows = self.health.get("brokers", ())
+        replicas = max((row["replicas"] for row in rows), default=0) or 1
+        leaders = max((max(row["leaders"], row["preferred"]) for row in rows), default=0) or 1
+        return [_broker(row, replicas, leaders) for row in rows]
+
+    @property
+    def brokers(self) -> Sequence[BrokerShown]:
+        """Those that are shown: away first, then rack by rack."""
+        order = sorted(self.brokers_all, key=lambda each: (each.is_here, each.rack, each.id))
+        return order[:BROKERS_SHOWN]
+
+    @property
+    def spreads(self) -> Sequence[tuple[str, str]]:
+        """How unevenly brokers that are here are filled."""
+        names = (
+            ("leaders_spread", "leaders"),
+            ("preferred_spread", "preferred leaders"),
+            ("replicas_spread", "replicas"),
+        )
+        return [(label, full(self.health.get(name))) for name, label in names]
+
+    @property
+    def those_here(self) -> str:
+        """Ids as the form of a placement takes them."""
+        return id_ranges(each.id for each in self.brokers_all if each.is_here)
+
+
+def elected_said(event: StoredEvent) -> str:
+    """What came of the election that a `PreferredLeadersElected` tells of."""
+    when = f"{day(event.time)} at {clock(event.time)} UTC"
+    left = [f"{counted(count, 'partition')} not: {why}." for why, count in sorted(event.data["refused"].items())]
+    done = f"Elected last on {when} by {event.metadata.actor}: {counted(event.data['elected'], 'partition')}."
+    return " ".join([done, *left])
+
+
+def _alert(found: Mapping[str, Any]) -> AlertShown:
+    name, count = str(found.get("alert")), int(found.get("count", 0))
+    noun, what = _ALERTS.get(name, ("", ""))
+    title = f"{counted(count, noun)} {what}" if noun else f"{name.replace('-', ' ').capitalize()}: {count:,}"
+    what_to_do, severity = str(found.get("what_to_do", "")), str(found.get("severity", ""))
+    # Of leaders the count is no number of brokers, and brokers are the examples.
+    examples = _examples({**found, "count": 0}, "broker") if name == "leaders-uneven" else _examples(found, noun)
+    return AlertShown(
+        name=name,
+        title=title,
+        severity=severity,
+        tone=_TONES.get(severity, "plain"),
+        what_to_do=what_to_do,
+        examples=examples,
+        by_placement="placement plan" in what_to_do,
+    )
+
+
+def _examples(found: Mapping[str, Any], noun: str, most: int = _EXAMPLES) -> ExamplesShown:
+    """`noun`: what the examples are."""
+    names = [str(each) for each in found.get("examples", ())][:most]
+    left = int(found.get("count", 0)) - len(names) if names else 0
+    return ExamplesShown([ExampleShown(name, _topic(name, noun)) for name in names], max(left, 0))
+
+
+def _topic(name: str, noun: str) -> str | None:
+    if noun == "partition":
+        return name.rpartition("-")[0]
+    return name if noun == "topic" else None
+
+
+def _broker(row: Mapping[str, Any], replicas: int, leaders: int) -> BrokerShown:
+    lag = row.get("lag_time_max_ms")
+    return BrokerShown(
+        id=row["id"],
+        rack=row.get("rack") or "none",
+        is_here=row["is_here"],
+        replicas=row["replicas"],
+        leaders=row["leaders"],
+        preferred=row["preferred"],
+        lag_time="not known" if lag is None else span(lag),
+        replicas_share=100 * row["replicas"] / replicas,
+        leaders_share=100 * row["leaders"] / leaders,
+        preferred_share=100 * row["preferred"] / leaders,
+    )

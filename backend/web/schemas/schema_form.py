@@ -1,0 +1,206 @@
+"""`/schemas/-new`: check a schema, and register it as a version on the primary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import ClusterSilent, FieldError, NotFound, StateConflict, ValueInvalid
+from backend.registry import permitted, refusals, registering
+from backend.registry.calls import Call, subject_name
+from backend.registry.catalog import Catalog
+from backend.registry.formats.schema_types import KINDS
+from backend.registry.parsing import Parser
+from backend.registry.records import SchemaVersion
+from backend.registry.refusals import Refusal
+from backend.registry.registering import Decision, Wanted
+from backend.registry.writing import Decide
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, NameOn, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
+from backend.web.schemas.schema_view import pretty
+from backend.web.schemas.schemas_page import SCHEMAS, address_of
+from backend.web.schemas.schemas_seen import Schemas, as_said, level_of, schemas_of
+from backend.web.words.differences import hunks
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ADDRESS = "/schemas/-new"
+_REFERENCE = (
+    "a reference is a line: name, subject, version; such as com.acme.Address acme-retail-prod-address-value 1"
+)
+
+
+@dataclass(frozen=True)
+class Registering:
+    """The act of this form, by the rules of the registry's API."""
+
+    schemas: Schemas
+
+    def try_out(self, asked: Asked, given: Fields) -> Effect:
+        """Check, and say what would be registered."""
+        subject, body = _sent(given)
+        call = self.schemas.call(self.schemas.primary, body)
+        decide, wanted = self._permitted(call, subject)
+
+        def judge(catalog: Catalog, parser: Parser) -> Decision:
+            try:
+                return decide(catalog, parser)
+            except Refusal as refusal:
+                if refusal.status == refusals.INCOMPATIBLE:
+                    raise _incompatible(catalog, parser, subject, wanted) from refusal
+                raise
+
+        try:
+            return call.try_out(judge, lambda catalog, decision: self._effect(catalog, subject, body, decision))
+        except Refusal as refusal:
+            raise as_said(refusal, "schema") from refusal
+
+    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+        """Register. What is registered already is not registered again, so `once` says nothing."""
+        subject, body = _sent(given)
+        call = self.schemas.call(self.schemas.primary, body)
+        decide, _ = self._permitted(call, subject)
+        try:
+            call.write(decide)
+        except Refusal as refusal:
+            raise as_said(refusal, "schema") from refusal
+        return RedirectResponse(address_of(self.schemas.primary, subject), 303)
+
+    def _permitted(self, call: Call, subject: str) -> tuple[Decide, Wanted]:
+        """What to do, and with which schema. Raises the domain's errors: no schema, or not for this caller."""
+        try:
+            wanted = call.wanted()
+        except Refusal as refusal:
+            raise as_said(refusal, "schema") from refusal
+        try:
+            return permitted.register(call, subject, wanted), wanted
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise as_said(refusal, "subject") from refusal
+            raise as_said(_not_theirs(subject, self.schemas.primary), "subject") from refusal
+
+    def _effect(self, catalog: Catalog, subject: str, body: dict[str, Any], decision: Decision) -> Effect:
+        primary = self.schemas.primary
+        new = next((each for each in decision.records if isinstance(each, SchemaVersion)), None)
+        versions = catalog.versions(subject)
+        level = level_of(catalog, subject)
+        path = f"/registries/{primary}/subjects/{quote(subject, safe='')}/versions"
+        same = SameChange(None, None, curl("POST", path, body))
+        if new is None:
+            there = [each.version for each in versions if each.id == decision.answer["id"]]
+            sentence = f"It is registered already, as version {there[-1]} with id {decision.answer['id']}."
+            return Effect(sentence=sentence, same=same, nothing=True)
+        latest = versions[-1] if versions else None
+        compared = f"compatible by {level} with what is there" if latest else "the first of its subject"
+        names = self.schemas.translated(primary, subject)
+        return Effect(
+            sentence=f"It can be registered as version {new.version} with id {new.id}: it is {compared}.",
+            same=same,
+            fields=fields_of(
+                {
+                    "Subject": subject,
+                    "Version": new.version,
+                    "Id": new.id,
+                    "Type": new.content.kind,
+                    "Compatibility": level,
+                }
+            ),
+            names=tuple(NameOn(cluster, "", name) for cluster, name in names.items()),
+            notes=(f"{primary} is the primary; the schema follows on all other clusters by itself.",),
+            hunks=(hunks(pretty(latest.content), pretty(new.content)) or ()) if latest else (),
+        )
+
+
+def _sent(given: Fields) -> tuple[str, dict[str, Any]]:
+    """Subject and body as the registry's API takes them. Raises ValueInvalid."""
+    try:
+        subject = subject_name(given.get("subject", "").strip())
+    except Refusal as refusal:
+        raise ValueInvalid(refusal.message, (FieldError("/subject", refusal.message),)) from refusal
+    body: dict[str, Any] = {"schemaType": given.get("kind", ""), "schema": given.get("schema", "")}
+    references = [_reference(line.split()) for line in given.get("references", "").splitlines() if line.strip()]
+    return subject, {**body, "references": references} if references else body
+
+
+def _reference(parts: list[str]) -> dict[str, Any]:
+    if len(parts) != 3 or not (parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 11):
+        raise ValueInvalid(_REFERENCE, (FieldError("/references", _REFERENCE),))
+    return {"name": parts[0], "subject": parts[1], "version": int(parts[2])}
+
+
+def _incompatible(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> StateConflict:
+    """With each thing that does not fit at its own; the registry says them in one."""
+    problems = registering.compatible(catalog, parser, subject, wanted, catalog.versions(subject))
+    detail = f"this schema is not compatible, by {level_of(catalog, subject)}, with what {subject[:300]} has"
+    return StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
+
+
+def _not_theirs(subject: str, primary: str) -> Refusal:
+    return Refusal(
+        404,
+        f"{subject[:300]!r} is not for you to register: on {primary} it begins with a name that is not yours. "
+        "Take the name of a stream of yours, as its page shows it, and -value or -key behind it",
+    )
+
+
+def _page(services: ConsoleServices, registries: Registries, caller: Caller, subject: str = "") -> FormPage:
+    schemas = schemas_of(services, registries, caller)
+    if schemas is None:
+        raise NotFound("there is no tree yet, so nobody keeps schemas")
+    return FormPage(
+        template="schema_form.html",
+        address=ADDRESS,
+        heading="Register a version",
+        trail=[SCHEMAS],
+        verb="Register the version",
+        act=Registering(schemas),
+        usual=lambda _: _latest(schemas, subject),
+        choices={"kinds": KINDS, "primary": schemas.primary},
+        empty="Give a subject and a schema: here stands whether it can be registered, and if not, why.",
+    )
+
+
+def _latest(schemas: Schemas, subject: str) -> Fields:
+    """The form begun with the latest version, as far as there is one that the caller sees."""
+    usual = {"subject": subject, "kind": KINDS[0]}
+    try:
+        call = schemas.call(schemas.primary)
+    except ClusterSilent:
+        return usual
+    with call.registry.mirror.lock.looking():
+        versions = call.catalog.versions(subject)
+    if not versions:
+        return usual
+    latest = versions[-1].content
+    scope = schemas.scope(schemas.primary)
+    seen = [each for each in latest.references if scope.sees(each.subject)]
+    lines = [f"{each.name} {each.subject} {each.version}" for each in seen]
+    return {**usual, "kind": latest.kind, "schema": pretty(latest), "references": "\n".join(lines)}
+
+
+@router.get(ADDRESS)
+def new_version(
+    request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: str = ""
+) -> Response:
+    """The form; with a subject, begun with its latest version."""
+    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    return show_form(request, services, caller, _page(services, registries, caller, subject))
+
+
+@router.post(ADDRESS)
+def register_version(
+    request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
+) -> Response:
+    """Check, or register."""
+    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    return answer_form(request, services, caller, _page(services, registries, caller), fields)

@@ -1,0 +1,231 @@
+"""Schemas as pages show them: read from the registries' catalogs, and only what their viewer may know of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend.domain.access.access import Action, may
+from backend.domain.base.errors import ClusterSilent, NotFound
+from backend.domain.names.names import StreamName
+from backend.domain.schemas import schema_conflicts
+from backend.queries.schemas.schemas import SchemaTargetRow
+from backend.registry.catalog import Catalog
+from backend.registry.formats.schema_model import AVRO, JSON
+from backend.registry.records import Content, Reference, SchemaVersion
+from backend.web.schemas.schemas_seen import Schemas, has_level, level_of
+from backend.web.words.differences import Line, hunks
+
+CONFLICTED = "degraded"
+
+
+# --- lists
+
+
+@dataclass(frozen=True)
+class SubjectRow:
+    """A subject in a list. `declared`: whether the stream that it follows is still there."""
+
+    name: str
+    stream: StreamName | None
+    declared: bool
+    kind: str
+    versions: int
+    latest: int
+    id: int
+    level: str
+    own_level: bool
+
+
+def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: int) -> list[SubjectRow]:
+    """Subjects that the viewer may see, with `find` in their names, by name; at most `limit` behind `after`.
+
+    Raises NotFound, ClusterSilent.
+    """
+    call = schemas.call(cluster)
+    found: list[SubjectRow] = []
+    with call.registry.mirror.lock.looking():
+        catalog = call.catalog
+        for name in sorted(each for each in catalog.subjects if each > after and find in each):
+            versions = schemas.versions(catalog, name)
+            if versions:
+                found.append(_row(catalog, name, schemas.stream_of(cluster, name), versions))
+            if len(found) == limit:
+                break
+    return found
+
+
+def _row(
+    catalog: Catalog, name: str, follows: tuple[StreamName | None, bool], versions: Sequence[SchemaVersion]
+) -> SubjectRow:
+    latest = versions[-1]
+    stream, declared = follows
+    return SubjectRow(
+        name=name,
+        stream=stream,
+        declared=declared,
+        kind=latest.content.kind,
+        versions=len(versions),
+        latest=latest.version,
+        id=latest.id,
+        level=level_of(catalog, name),
+        own_level=has_level(catalog, name),
+    )
+
+
+@dataclass(frozen=True)
+class TargetView:
+    """How far a target is; what only who reads the estate may see is not there for others."""
+
+    row: SchemaTargetRow
+    conflicts: list[Mapping[str, Any]]
+    detailed: bool
+
+    @property
+    def state(self) -> str:
+        """Of a target whose conflicts are all others', running."""
+        if self.row.state == CONFLICTED and not self.conflicts and not self.detailed:
+            return "running"
+        return self.row.state
+
+
+# For those who must not hear whose the other side is: a detail names it.
+_IN_GENERAL = {
+    schema_conflicts.ID_TAKEN: "its id belongs to another schema there",
+    schema_conflicts.VERSION_TAKEN: "others registered that version of the subject there",
+    schema_conflicts.NAME_TAKEN: "another subject of the primary has the name there that it would have",
+    schema_conflicts.REFERS_TO_CONFLICT: "it refers to a schema that is not there because of another conflict",
+    schema_conflicts.ONLY_THERE: "it has versions there that the primary has not",
+    schema_conflicts.TOO_LARGE: "the topic there takes no record of that size",
+    schema_conflicts.RECORD_NAME: "no environment of the tree allows subjects by record name",
+}
+
+
+def targets_seen(rows: Sequence[SchemaTargetRow], schemas: Schemas) -> list[TargetView]:
+    """The targets with those conflicts that the viewer may know of."""
+    detailed = may(schemas.caller, Action.READ_ESTATE)
+    found = []
+    for row in rows:
+        if row.cluster not in schemas.wanted.leaves:
+            continue
+        # By both clusters' names: a name that is taken is told as the primary has it.
+        scopes = [schemas.scope(cluster) for cluster in (row.cluster, schemas.primary)]
+        conflicts: list[Mapping[str, Any]] = [
+            each if detailed else {**each, "detail": _IN_GENERAL.get(each["kind"], "it is in conflict there")}
+            for each in row.conflicts
+            if all(scope.sees(each["subject"]) for scope in scopes)
+        ]
+        found.append(TargetView(row, conflicts, detailed))
+    return found
+
+
+# --- one subject
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A subject on another cluster: its name there, and its versions; None: not read yet."""
+
+    cluster: str
+    name: str
+    versions: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectView:
+    """One subject and one of its versions, with what differs from an earlier one."""
+
+    cluster: str
+    name: str
+    stream: StreamName | None
+    declared: bool
+    """Whether the stream that it follows is still there."""
+    level: str
+    own_level: bool
+    mode: str
+    versions: list[SchemaVersion]
+    version: SchemaVersion
+    against: SchemaVersion | None
+    text: str
+    hunks: tuple[tuple[Line, ...], ...] | None
+    """None: too long to compare."""
+    references: list[tuple[Reference, bool]]
+    """With whether the viewer may see the subject that is referred to."""
+    referrers: list[SchemaVersion]
+    elsewhere: list[Elsewhere]
+
+
+def subject_view(
+    schemas: Schemas, cluster: str, name: str, number: int | None, against: int | None
+) -> SubjectView:
+    """A version of a subject, the latest one without `number`. Raises NotFound, ClusterSilent."""
+    call = schemas.call(cluster)
+    with call.registry.mirror.lock.looking():
+        catalog = call.catalog
+        versions = schemas.versions(catalog, name)
+        if not versions:
+            raise NotFound(f"there is no subject {name[:300]!r} on {cluster}")
+        version = _chosen(versions, number) if number is not None else versions[-1]
+        earlier = [each for each in versions if each.version < version.version]
+        other = _chosen(versions, against) if against is not None else (earlier[-1] if earlier else None)
+        referrers = [
+            each
+            for each in catalog.referrers((name, version.version), deleted=True)
+            if each.was_there(schemas.until_ms)
+        ]
+        level, own_level, mode = level_of(catalog, name), has_level(catalog, name), catalog.mode(name)
+    text = pretty(version.content)
+    scope = schemas.scope(cluster)
+    stream, declared = schemas.stream_of(cluster, name)
+    return SubjectView(
+        cluster=cluster,
+        name=name,
+        stream=stream,
+        declared=declared,
+        level=level,
+        own_level=own_level,
+        mode=mode,
+        versions=versions,
+        version=version,
+        against=other,
+        text=text,
+        hunks=hunks(pretty(other.content), text) if other is not None else (),
+        references=[(each, scope.sees(each.subject)) for each in version.content.references],
+        referrers=referrers,
+        elsewhere=_elsewhere(schemas, cluster, name),
+    )
+
+
+def _chosen(versions: Sequence[SchemaVersion], number: int) -> SchemaVersion:
+    found = next((each for each in versions if each.version == number), None)
+    if found is None:
+        raise NotFound(f"{versions[0].subject[:300]!r} has no version {number}")
+    return found
+
+
+def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
+    found = []
+    for other, called in schemas.translated(cluster, name).items():
+        if other == cluster:
+            continue
+        try:
+            call = schemas.call(other)
+        except (ClusterSilent, NotFound):
+            # Not found: it has left the tree, of a position before that.
+            found.append(Elsewhere(other, called, None))
+            continue
+        with call.registry.mirror.lock.looking():
+            found.append(Elsewhere(other, called, len(schemas.versions(call.catalog, called))))
+    return found
+
+
+def pretty(content: Content) -> str:
+    """A schema for people: JSON in lines; what is no JSON as it was registered."""
+    if content.kind not in (AVRO, JSON):
+        return content.text
+    try:
+        return json.dumps(json.loads(content.text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return content.text

@@ -1,0 +1,139 @@
+"""`/schemas`: the subjects of a cluster, and one subject with its versions and what differs between two.
+
+As of an earlier position: what had been registered by then, of what clusters hold now.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from backend.domain.access.access import Action, may_somewhere
+from backend.domain.base.errors import ClusterSilent, NotFound, ValueInvalid
+from backend.queries.schemas.schemas import list_schema_targets
+from backend.registry import permitted
+from backend.registry.refusals import Refusal
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.position_asked import At
+from backend.web.frame.services import Shared, SharedRegistries, Viewer, frame
+from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
+from backend.web.schemas.schemas_seen import Schemas, schemas_then
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+SCHEMAS = ("Schemas", "/schemas")
+MOST_SHOWN = 200
+_SHOWN_THEN = "what had been registered then, of what clusters hold now"
+_HIGHEST = 2**31 - 1
+Text = Annotated[str, Query(max_length=500)]
+
+
+@router.get("/schemas")
+def schemas_page(
+    request: Request,
+    services: Shared,
+    registries: SharedRegistries,
+    viewer: Viewer,
+    cluster: Text = "",
+    find: Text = "",
+    after: Text = "",
+    at: At = None,
+) -> Response:
+    """The subjects of a cluster: of the primary, if none is named."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    schemas, past = schemas_then(services, registries, caller, at)
+    around = {**frame(request, caller), "past": past, "shown_then": _SHOWN_THEN}
+    if schemas is None:
+        text = "Schemas are kept by the clusters of a tree, and there is no tree yet. See the Tree page."
+        message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
+        return templates.page("message.html", {**around, **message})
+    chosen = cluster or schemas.primary
+    subjects, silent = [], ""
+    try:
+        subjects = list_subjects(schemas, chosen, find.strip(), after, MOST_SHOWN + 1)
+    except ClusterSilent as error:
+        silent = error.detail
+    except NotFound:
+        if past is None or chosen not in schemas.wanted.leaves:
+            raise
+        silent = f"{chosen} is in no tree any more: what it held then is not known"
+    with services.looking() as connection:
+        targets = [] if past else list_schema_targets(connection)
+    context = {
+        "clusters": list(schemas.wanted.leaves),
+        "cluster": chosen,
+        "primary": schemas.primary,
+        "moving": schemas.wanted.move.cluster if schemas.wanted.move else None,
+        "find": find.strip(),
+        "subjects": subjects[:MOST_SHOWN],
+        "following": subjects[MOST_SHOWN - 1].name if len(subjects) > MOST_SHOWN else None,
+        "silent": silent,
+        "targets": targets_seen(targets, schemas),
+        "may_register": past is None and may_somewhere(caller, Action.DECLARE_STREAMS),
+    }
+    return templates.page("schemas.html", {**around, **context})
+
+
+@router.get("/schemas/{cluster}/{subject:path}")
+def subject_page(
+    cluster: str,
+    subject: str,
+    request: Request,
+    services: Shared,
+    registries: SharedRegistries,
+    viewer: Viewer,
+    version: Text = "",
+    against: Text = "",
+    at: At = None,
+) -> Response:
+    """One subject: its latest version, or another one, against the one before, or against any."""
+    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    schemas, past = schemas_then(services, registries, caller, at)
+    if schemas is None:
+        raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
+    view = subject_view(schemas, cluster, subject, _number(version), _number(against))
+    on_primary = schemas.translated(cluster, subject)[schemas.primary]
+    context = {
+        "subject": view,
+        "primary": schemas.primary,
+        "on_primary": on_primary,
+        "may_register": past is None and _may_register(schemas, on_primary),
+        "may_set_level": past is None and _may_set_level(schemas, on_primary),
+        "past": past,
+        "shown_then": _SHOWN_THEN,
+    }
+    return templates.page("subject.html", {**frame(request, caller), **context})
+
+
+def address_of(cluster: str, subject: str) -> str:
+    """Of a subject's page."""
+    return f"/schemas/{cluster}/{quote(subject, safe='')}"
+
+
+def _number(text: str) -> int | None:
+    plain = text.strip()
+    if not plain:
+        return None
+    if not (plain.isascii() and plain.isdigit() and 0 < int(plain[:12]) <= _HIGHEST):
+        raise ValueInvalid(f"{plain[:20]!r} is no version: a number from 1 on")
+    return int(plain)
+
+
+def _may_register(schemas: Schemas, subject: str) -> bool:
+    try:
+        schemas.scope(schemas.primary).check_register(subject, ())
+    except Refusal:
+        return False
+    return True
+
+
+def _may_set_level(schemas: Schemas, subject: str) -> bool:
+    try:
+        permitted.check_settings(schemas.call(schemas.primary), subject)
+    except (Refusal, ClusterSilent):
+        return False
+    return True

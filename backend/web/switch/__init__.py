@@ -1,0 +1,4 @@
+"""Switches: their plan, their course, and what is left.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

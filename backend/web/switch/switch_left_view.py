@@ -1,0 +1,81 @@
+"""After an emergency: what only the cluster that was left had, partition by partition, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend.domain.switch.switch_commands import AT_RISK
+from backend.queries.switch.switches import SwitchRow
+from backend.web.switch.switch_words import number
+from backend.web.words.figures import counted, full
+
+_LATE, _LOST, _NOTHING = "good", "bad", ""
+_WORST_FIRST = (_LOST, _LATE, _NOTHING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A partition, from its first offset that no other leaf had. `tone`: how what became of it is marked."""
+
+    stream: str
+    partition: int
+    first: int
+    became: str
+    tone: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftThere:
+    """What stands in the report, the worst first."""
+
+    rows: list[Left]
+    at_risk: int | None
+    """Records that distributors had last seen, when the command came, on that cluster only, of all tenants."""
+    arrived: int | None
+    """Records that came late, at most; None: the cluster has not come back, or not all of it has come."""
+    lost: int
+    """Partitions of which some are lost, or may be."""
+
+
+def left_there(row: SwitchRow) -> LeftThere | None:
+    """Of a switch whose report names anything; None of others."""
+    report = row.report or {}
+    stranded = report.get("stranded") or []
+    if not stranded:
+        return None
+    late, lost = _by_place(row.arrived, "partitions"), _by_place(row.arrived, "lost")
+    rows = [_left(each, late, lost, is_known=row.arrived is not None) for each in stranded]
+    rows.sort(key=lambda each: (_WORST_FIRST.index(each.tone), each.stream, each.partition))
+    return LeftThere(
+        rows=rows,
+        at_risk=number(report, AT_RISK),
+        arrived=None if row.arrived is None else row.arrived["records"],
+        lost=sum(each.tone == _LOST for each in rows),
+    )
+
+
+_ByPlace = Mapping[tuple[str, int], Sequence[Sequence[Any]]]
+"""(stream, partition) -> what is told of it, which begins with both."""
+
+
+def _by_place(arrived: Mapping[str, Any] | None, name: str) -> _ByPlace:
+    found: dict[tuple[str, int], list[Sequence[Any]]] = {}
+    for each in (arrived or {}).get(name, ()):
+        found.setdefault((each[0], each[1]), []).append(each)
+    return found
+
+
+def _left(stranded: Mapping[str, Any], late: _ByPlace, lost: _ByPlace, *, is_known: bool) -> Left:
+    stream, partition, first = stranded["stream"], stranded["partition"], stranded["first"]
+    place, tone = (stream, partition), _NOTHING
+    if not is_known:
+        records = stranded.get("records")
+        became = "not known" if records is None else counted(records, "record")
+    else:
+        said = [f"offsets {full(each[2])} to {full(each[3])} came late" for each in late.get(place, ())]
+        said += ["lost, or removed before it was seen to arrive"] if place in lost else []
+        became = ", ".join(said) or "nothing was there"
+        tone = _LOST if place in lost else _LATE if place in late else _NOTHING
+    return Left(stream=stream, partition=partition, first=first, became=became, tone=tone)

@@ -1,0 +1,99 @@
+"""`/switches/{id}`: the cockpit of a switch, live while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller, may, refusal
+from backend.domain.switch.cluster_switch import ENDED
+from backend.domain.switch.switch_plan import moves_of
+from backend.queries.switch import switch_progress
+from backend.queries.switch.active_clusters import list_active
+from backend.queries.switch.switch_clients import clients_of, missing
+from backend.queries.switch.switches import SwitchRow, find_switch, list_phases
+from backend.switching import planning
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.switch_left_view import left_there
+from backend.web.switch.switch_view import Live, SwitchView
+from backend.web.switch.switches_page import SWITCHES
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+SWITCH = "/switches/{switch}"
+TEMPLATE = "switch.html"
+
+
+def view_of(connection: Connection, services: ConsoleServices, switch: str, at: int | None = None) -> SwitchView:
+    """A switch now, with what it waits for, or at an earlier position, without. Raises NotFound."""
+    row = find_switch(connection, switch, at)
+    phases = list_phases(connection, [row.id], at)[row.id]
+    live = None if at is not None or row.state in ENDED else _live(connection, services, row)
+    leads_back = at is None and not row.is_moving and _leads_back(connection, row)
+    return SwitchView(row, phases, live, round(1000 * services.config.switch_hold_seconds), leads_back)
+
+
+def _leads_back(connection: Connection, row: SwitchRow) -> bool:
+    """Whether its reversal would move anybody: it may have been taken back, or its clients sent on."""
+    active = list_active(connection, places={moving.place for moving in row.moves})
+    return bool(moves_of(active, planning.way_back(row)))
+
+
+def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
+    told = switch_progress.read(connection, row.id) or {}
+    if not row.is_moving:
+        return Live(now=datetime.now(UTC), told=told)
+    clients = clients_of(connection, row, services.config)
+    return Live(now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), told=told)
+
+
+@router.get(SWITCH)
+def switch_page(switch: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return _page(request, services, caller, switch, at)
+
+
+@router.get(SWITCH + "/-live")
+def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on the page, which it asks for again and again while the switch is under way."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        view = view_of(connection, services, switch)
+    context = {**frame(request, caller), **_context(caller, view)}
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context))
+
+
+def _page(
+    request: Request,
+    services: ConsoleServices,
+    caller: Caller,
+    switch: str,
+    at: str | None,
+) -> Response:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        view = view_of(connection, services, switch, position)
+    about = {"past": past, "trail": [SWITCHES]}
+    context = {**_context(caller, view, is_past=past is not None), **about}
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapping[str, Any]:
+    refused = refusal(caller, Action.CHANGE_ESTATE)
+    return {
+        "asks_every": None if is_past else view.asks_every,
+        "view": view,
+        "report": view.row.report,
+        "left": left_there(view.row),
+        "may_change": may(caller, Action.CHANGE_ESTATE) and not is_past,
+        "why_not": None if refused is None else refused.detail,
+    }

@@ -1,0 +1,203 @@
+"""`/switches/plan`: what a switch would do, and the form that starts it.
+
+    GET     the form, and (once it says from where to where) the plan: it changes nothing, so it has an address
+    POST    start what the plan has said, if it still is what would be done, and the operator typed what is left
+
+A plan that became another one meanwhile is shown with what changed, and nothing is started.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from backend.callers import STATUS
+from backend.changes import switch_start
+from backend.domain.access.access import Action, Caller
+from backend.domain.base.errors import DomainError, FieldError, NotFound, PlanStale, ValueInvalid
+from backend.domain.switch.cluster_switch import EMERGENCY, TO_TARGET
+from backend.domain.switch.switch_facts import Wish
+from backend.domain.switch.switch_plan import Plan
+from backend.queries.switch.switch_clients import heard_ms
+from backend.queries.switch.switches import find_switch
+from backend.switching import planning
+from backend.web.forms.asked import Asked
+from backend.web.forms.form_page import ONCE
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.switch_plan_view import PlanView, differences
+from backend.web.switch.switch_wish import NAMES, choices, wish_of
+from backend.web.switch.switches_page import SWITCHES
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ADDRESS = "/switches/plan"
+_MOST_LINES = 300
+"""Of what a plan decides, kept in its form to tell what changed."""
+
+
+@router.get(ADDRESS)
+def plan_page(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form, with the plan below if it was asked for."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    given = {name: request.query_params[name] for name in NAMES if name in request.query_params}
+    if not given.get("reverses") and not (given.get("from") and given.get("to")):
+        return _page(request, services, caller, given)
+    try:
+        plan = _plan(services, given)
+    except DomainError as error:
+        return _page(request, services, caller, given, refused=error)
+    return _page(request, services, caller, given, plan)
+
+
+@router.post(ADDRESS)
+def start_switch(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Start it, once for each form that was shown; the browser goes on to the switch."""
+    caller = enter(viewer, Action.CHANGE_ESTATE)
+    given = {name: fields[name] for name in NAMES if name in fields}
+    once = fields.get("once", "")
+    if ONCE.fullmatch(once) is None:
+        return RedirectResponse(f"{ADDRESS}?{urlencode(given)}", 303)
+    # The same form leads to the same switch, however often it is sent.
+    switch = hashlib.sha256(f"{caller.name} {once}".encode()).hexdigest()[:12]
+    if _is_there(services, switch):
+        return RedirectResponse(f"/switches/{switch}", 303)
+    plan: Plan | None = None
+    try:
+        # In an emergency nobody waits for a cluster that may not answer.
+        plan = _plan(services, given, asks=given.get("mode") != EMERGENCY)
+        switch_start.check(plan, fields.get("digest", ""))
+        left = plan.wish.source
+        if fields.get("confirm", "").strip() != left:
+            problem = f"type {left}, the cluster that clients leave"
+            raise ValueInvalid(f"Nothing was started: {problem}.", (FieldError("/confirm", problem),))
+        change = switch_start.starting(plan, switch, heard_ms(services.config))
+        Asked(services, request, caller).carry_out_once(change, once, fields)
+    except DomainError as error:
+        if _is_there(services, switch):
+            # The same form was sent twice at once, and the other one was faster.
+            return RedirectResponse(f"/switches/{switch}", 303)
+        # What is shown again says all that there is to know.
+        shown = _plan(services, given) if plan is not None and plan.wish.is_emergency else plan
+        return _page(request, services, caller, given, shown, refused=error, seen=_seen(fields))
+    return RedirectResponse(f"/switches/{switch}", 303)
+
+
+def _is_there(services: ConsoleServices, switch: str) -> bool:
+    with services.reading() as connection:
+        try:
+            find_switch(connection, switch)
+        except NotFound:
+            return False
+    return True
+
+
+def _plan(services: ConsoleServices, given: Fields, *, asks: bool = True) -> Plan:
+    with services.reading() as connection:
+        wish = wish_of(connection, given)
+    return planning.make(services.reading, services.config, wish, datetime.now(UTC), asks=asks)
+
+
+def _seen(fields: Fields) -> list[str] | None:
+    """What the operator had seen the plan decide."""
+    try:
+        found = json.loads(fields.get("seen", ""))
+    except ValueError:
+        return None
+    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
+
+
+def _page(
+    request: Request,
+    services: ConsoleServices,
+    caller: Caller,
+    given: Mapping[str, str],
+    plan: Plan | None = None,
+    *,
+    refused: DomainError | None = None,
+    seen: Sequence[str] | None = None,
+) -> Response:
+    with services.reading() as connection:
+        options = choices(connection, given)
+    errors: dict[str, list[str]] = {}
+    for each in () if refused is None else refused.errors:
+        errors.setdefault(each.pointer.lstrip("/"), []).append(each.detail)
+    context = {
+        "given": given,
+        "options": options,
+        "errors": errors,
+        # A wrong word stands at its field.
+        "refused": None if refused is None or "confirm" in errors else refused.detail,
+        "stale": isinstance(refused, PlanStale),
+        "changes": ([], []),
+        "trail": [SWITCHES],
+        "plan": None,
+    }
+    if plan is not None:
+        context |= _of_the_plan(PlanView(plan), seen)
+    status = 200 if refused is None else STATUS[refused.kind]
+    return templates.page("switch_plan.html", {**frame(request, caller), **context}, status)
+
+
+def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
+    plan, decides = view.plan, view.decides[:_MOST_LINES]
+    return {
+        "plan": view,
+        "changes": ([], []) if seen is None else differences(seen, decides),
+        # As a pattern of browsers, which refuse to escape more than they have to.
+        "word": plan.wish.source.replace(".", r"\."),
+        "seen": json.dumps(decides),
+        "once": secrets.token_urlsafe(16),
+        "taken_at": f"{datetime.fromisoformat(plan.taken_at):%H:%M:%S}",
+        "same": _same(plan),
+    }
+
+
+def _same(plan: Plan) -> SameChange:
+    """What starts the same switch without a browser."""
+    wish = plan.wish
+    if wish.reverses is not None:
+        path = f"/api/v1/switches/{wish.reverses.switch}/reverse"
+        command = f"treeline switch reverse {wish.reverses.switch}"
+        return SameChange(None, command, curl("POST", path, {"plan_digest": plan.digest}))
+    asked = {
+        "from": wish.source,
+        "to": wish.target,
+        "tenant": wish.tenant,
+        "instance": wish.instance,
+        "environment": wish.environment,
+        "zone": wish.zone,
+        "mode": wish.mode,
+        "drain": wish.drain,
+        "plan_digest": plan.digest,
+    }
+    body = {name: value for name, value in asked.items() if value is not None}
+    return SameChange(None, _command(wish, plan.digest), curl("POST", "/api/v1/switches", body))
+
+
+def _command(wish: Wish, digest: str) -> str:
+    """It quotes the plan that was looked at, so it starts without showing another."""
+    named = {
+        "from": wish.source,
+        "to": wish.target,
+        "tenant": wish.tenant,
+        "instance": wish.instance,
+        "environment": wish.environment,
+        "zone": wish.zone,
+        "drain": None if wish.drain == TO_TARGET else wish.drain,
+        "digest": digest,
+    }
+    words = [word for name, value in named.items() if value is not None for word in (f"--{name}", value)]
+    return shlex.join(["treeline", "switch", "start", *words, *(["--emergency"] if wish.is_emergency else [])])

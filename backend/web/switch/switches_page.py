@@ -1,0 +1,62 @@
+"""`/switches`: every switch, the newest first, and where clients are now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action
+from backend.domain.switch.cluster_switch import ENDED
+from backend.queries.switch.active_clusters import list_active
+from backend.queries.switch.switches import SwitchRow, list_phases, list_switches, moving_switches
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter, offer, reasons
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.switch_view import Live, SwitchView
+from backend.web.switch.whereabouts import whereabouts
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+SWITCHES = ("Switches", "/switches")
+MOST_SHOWN = 200
+
+
+@router.get("/switches")
+def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        # Of the past, also those that were moving then.
+        found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
+        views = _views(connection, services, found[:MOST_SHOWN], position)
+        active = list_active(connection, position)
+        moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
+    places = whereabouts(active, moving)
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
+    context = {
+        "switches": views,
+        "more_switches": len(found) > MOST_SHOWN,
+        "places": places[:MOST_SHOWN],
+        "more_places": len(places) > MOST_SHOWN,
+        "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
+        "offers": offers,
+        "reasons": reasons(offers),
+        "past": past,
+    }
+    return templates.page("switches.html", {**frame(request, caller), **context})
+
+
+def _views(
+    connection: Connection, services: ConsoleServices, rows: Sequence[SwitchRow], at: int | None
+) -> list[SwitchView]:
+    phases = list_phases(connection, [row.id for row in rows], at)
+    limit_ms = round(1000 * services.config.switch_hold_seconds)
+    live = Live(now=datetime.now(UTC)) if at is None else None
+    return [SwitchView(row, phases[row.id], live if row.state not in ENDED else None, limit_ms) for row in rows]

@@ -1,0 +1,38 @@
+"""Where clients of environments are sent, and which switch is about to send them elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from backend.domain.switch.switch_facts import Place
+from backend.queries.switch.active_clusters import ActiveRow
+from backend.queries.switch.switches import SwitchRow
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where clients of an environment are sent: its row for all zones, and those of zones that have their own."""
+
+    place: Place
+    rows: tuple[ActiveRow, ...]
+    moving: SwitchRow | None
+    """The switch that is about to move some of them."""
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.place)
+
+    @property
+    def generation(self) -> int:
+        """The newest of its zones."""
+        return max(row.generation for row in self.rows)
+
+
+def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[Whereabouts]:
+    """By environment, in their order."""
+    by_place: dict[Place, list[ActiveRow]] = {}
+    for row in rows:
+        by_place.setdefault(row.place, []).append(row)
+    under_way = {each.place: switch for switch in moving for each in switch.moves}
+    return [Whereabouts(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]

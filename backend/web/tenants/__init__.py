@@ -1,0 +1,4 @@
+"""Tenants, streams, applications and grants.
+
+Of this layer's rooms it imports forms, frame, switch and words.
+"""

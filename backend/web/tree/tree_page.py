@@ -1,0 +1,117 @@
+"""The Tree page at `/` and `/tree`, and its blocks as they change at `/tree/live`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from backend.domain.access.access import Action, may, may_somewhere, refusal
+from backend.eventlog.faults import DatabaseUnavailable
+from backend.web.frame import templates
+from backend.web.frame.packing import PackedStreamRoute
+from backend.web.frame.pages import Offer, entering, offer, reasons
+from backend.web.frame.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.tree.live import Blocks, LiveTree
+from backend.web.tree.tree_view import Picture, TreeState, read
+from backend.web.words.figures import clock
+
+router = APIRouter(include_in_schema=False, route_class=PackedStreamRoute)
+
+TEMPLATE = "tree.html"
+BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
+# A page that was asked again after a cut connection asks for its session again too.
+RETRY_MILLISECONDS = 1000
+STREAM_SECONDS = 600.0
+
+
+@router.get("/")
+@router.get("/tree")
+def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or at an earlier position of the event log. Who may not read the estate begins elsewhere."""
+    if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
+        return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
+    instead = entering(request, viewer, Action.READ_ESTATE)
+    if instead is not None or viewer is None:
+        return instead or Response(status_code=401)
+    with services.reading() as connection:
+        try:
+            position, past = position_asked(connection, viewer, at)
+        except NoSuchPosition as why:
+            return no_such_position(request, viewer, why)
+        state = read(connection, position)
+    ways = (("Edit the tree", "/tree/edit"), ("Move the primary", "/tree/-primary"))
+    offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
+    offers.append(Offer("Losses and set-aside records", "/losses", None))
+    offered = {"offers": offers, "reasons": reasons(offers)}
+    about = {"lost_at": None, "past": past, **offered}
+    context = {**_context(state, live=position is None), **frame(request, viewer), **about}
+    return templates.page(TEMPLATE, context)
+
+
+def _live_tree(request: Request, services: Shared) -> LiveTree:
+    state = request.app.state
+    if not hasattr(state, "live_tree"):
+        state.live_tree = LiveTree(services, _draw, _banner)
+    live: LiveTree = state.live_tree
+    return live
+
+
+def _watching(viewer: Viewer) -> None:
+    if viewer is None:
+        raise HTTPException(401, "log in to see this page")
+    refused = refusal(viewer, Action.READ_ESTATE)
+    if refused is not None:
+        raise refused
+
+
+def _still_watching(request: Request) -> bool:
+    """Whether who asked may still see the page; while the database is away nothing new is seen anyway."""
+    try:
+        viewer: Viewer = request.state.find_caller()
+    except DatabaseUnavailable:
+        return True
+    return viewer is not None and may(viewer, Action.READ_ESTATE)
+
+
+@router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
+async def tree_live(
+    request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events named after the page's blocks, whenever one is different; `beat` while none is.
+
+    It ends with the session or token, and now and then for good measure; the browser asks again.
+    """
+    yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
+    until = time.monotonic() + STREAM_SECONDS
+    async with aclosing(live.watch()) as watching:
+        async for news in watching:
+            if not await run_in_threadpool(_still_watching, request):
+                break
+            for name, text in news.items():
+                yield ServerSentEvent(event=name, raw_data=text)
+            if not news:
+                yield ServerSentEvent(event="beat", raw_data="1")
+            if time.monotonic() > until:
+                break
+
+
+def _context(state: TreeState, *, live: bool) -> dict[str, Any]:
+    return {"picture": Picture(state), "state": state, "live": live}
+
+
+def _draw(state: TreeState) -> Blocks:
+    context = _context(state, live=True)
+    return {name: templates.block(TEMPLATE, name, context) for name in BLOCKS}
+
+
+def _banner(lost_at: datetime | None) -> str:
+    return templates.block(TEMPLATE, "outage", {"lost_at": lost_at and clock(lost_at)})

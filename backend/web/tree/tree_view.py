@@ -1,0 +1,345 @@
+"""What the Tree page shows, read in one snapshot: clusters, tree, distributors and the newest events.
+
+`TreeState` holds the rows as they were read; two that are equal look the same, so nothing is drawn again for
+them. `Picture` adds what only drawing needs: places, words, sums.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from urllib.parse import quote
+
+from sqlalchemy import Connection
+
+from backend.domain.records import copy_flags
+from backend.domain.tree import tree_shape
+from backend.domain.tree.distributor_settings import DEFAULTS
+from backend.queries.base import events as event_queries
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.distributors import DistributorRow, distributors_of
+from backend.queries.switch.active_clusters import list_active
+from backend.queries.topics.at_risk import records_at_risk
+from backend.queries.tree.trees import TreeRow, get_tree
+from backend.settings import settings
+from backend.web.frame.timeline_view import TimelineItem, timeline_items
+from backend.web.tree.tree_layout import Arrow, Diagram, layout
+from backend.web.words.figures import compact, counted, full, wrapped
+
+EVENTS_SHOWN = 60
+# A card's room for why its cluster is away; the whole reason stands in the notices.
+REASON_COLUMNS = 25
+REASON_LINES = 2
+TROUBLED = frozenset({"blocked", "degraded"})
+UNOBSERVED = "unobserved"
+_IN_TIME = {True: "in time", False: "late", None: "not known"}
+_FOLLOWS = "Records due there wait on the other clusters, and follow once they can."
+_DETAILS = re.compile(r" \(after .*?\)$")
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """Rows of one moment. `position` is the log's head, or the position asked for; `head` always the head."""
+
+    position: int
+    head: int
+    tree: TreeRow | None
+    clusters: tuple[ClusterRow, ...]
+    distributors: tuple[DistributorRow, ...]
+    events: tuple[TimelineItem, ...]
+    active: Mapping[str, int] = field(default_factory=dict)
+    """Cluster -> environments with clients that are sent there."""
+    at_risk: Mapping[str, int | None] = field(default_factory=dict)
+    """Cluster -> records that no other leaf has yet, at most; None: not known. Nothing of an earlier position."""
+
+
+def read(connection: Connection, at: int | None = None) -> TreeState:
+    """The state now, or at a position that exists."""
+    head = event_queries.head(connection).position
+    position = head if at is None else at
+    tree, clusters = get_tree(connection, at), tuple(list_clusters(connection, at))
+    return TreeState(
+        position=position,
+        head=head,
+        tree=tree,
+        clusters=clusters,
+        distributors=_distributors(connection, tree, clusters, at),
+        events=tuple(timeline_items(connection, event_queries.newest_events(connection, position, EVENTS_SHOWN))),
+        active=_active(connection, at),
+        at_risk={} if at is not None else records_at_risk(connection),
+    )
+
+
+def read_again(connection: Connection, before: TreeState) -> TreeState:
+    """The state now; what only events change is read only if there are new ones."""
+    if event_queries.head(connection).position != before.head:
+        return read(connection)
+    distributors = _distributors(connection, before.tree, before.clusters, None)
+    return replace(before, distributors=distributors, at_risk=records_at_risk(connection))
+
+
+def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
+    places = {(row.cluster, row.place) for row in list_active(connection, at)}
+    return Counter(cluster for cluster, _ in places if cluster is not None)
+
+
+def _distributors(
+    connection: Connection, tree: TreeRow | None, clusters: Iterable[ClusterRow], at: int | None
+) -> tuple[DistributorRow, ...]:
+    found = () if tree is None else distributors_of(connection, tree, clusters, at)
+    return tuple(_as_shown(row) for row in found)
+
+
+def _as_shown(row: DistributorRow) -> DistributorRow:
+    # They are not shown, but would make every moment of a busy system another one, as would seconds of a wait.
+    if row.observed is None:
+        return row
+    shown = replace(row.observed, copied_records=0, copied_bytes=0, position=0, wait_seconds=None)
+    return replace(row, observed=shown)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A cluster as its card shows it."""
+
+    name: str
+    zone: str | None
+    state: str
+    primary: bool
+    reason: str | None
+    reason_lines: tuple[str, ...]
+    active: int
+    """Environments with clients that are sent there."""
+    only_here: int | None
+    """Records that would be lost with it."""
+
+    @property
+    def marks(self) -> str:
+        """Both in words."""
+        said = [f"{counted(self.active, 'environment')} active here"] if self.active else []
+        said += [f"{counted(self.only_here, 'record')} only here"] if self.only_here else []
+        return ", ".join(said)
+
+
+@dataclass(frozen=True)
+class Distributor:
+    """A distributor as its arrow and its row of the table show it."""
+
+    row: DistributorRow
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.row.cluster}:{self.row.level}"
+
+    @property
+    def address(self) -> str:
+        """As the last parts of its forms' addresses."""
+        return f"{quote(self.row.cluster, safe='')}/{self.row.level}"
+
+    @cached_property
+    def state(self) -> str:
+        return self.row.observed.state if self.row.observed else UNOBSERVED
+
+    @property
+    def reason(self) -> str | None:
+        return self.row.observed.reason if self.row.observed else None
+
+    @property
+    def rate(self) -> float | None:
+        return self.row.observed.records_per_second if self.row.observed else None
+
+    @property
+    def lag(self) -> int | None:
+        return self.row.observed.lag_records if self.row.observed else None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether records wait for longer than the objective; not while that is not known."""
+        return self.row.observed is not None and self.row.observed.in_time is False
+
+    @property
+    def in_time(self) -> str:
+        """The same in words."""
+        return _IN_TIME[self.row.observed.in_time if self.row.observed else None]
+
+    @property
+    def wait(self) -> str:
+        """For how long records wait, and whether that is in time."""
+        seconds = self.row.observed.wait_seconds if self.row.observed else None
+        return self.in_time if seconds is None else f"{seconds:g} s, {self.in_time}"
+
+    @property
+    def flow(self) -> str:
+        """How fast the line's dots run."""
+        rate = self.rate or 0
+        return "none" if rate < 0.05 else "slow" if rate < 100 else "brisk" if rate < 2000 else "fast"
+
+    @property
+    def mask(self) -> str:
+        return copy_flags.text(copy_flags.mask(self.row.level))
+
+    @property
+    def flag(self) -> str:
+        return copy_flags.text(copy_flags.flag(self.row.level))
+
+    @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """What an operator has set, in words; nothing while all is as by default."""
+        chosen = self.row.settings
+        words = (
+            "paused" if chosen.paused else None,
+            chosen.bytes_per_second and f"at most {compact(chosen.bytes_per_second)}B/s",
+            chosen.compression if chosen.compression != DEFAULTS.compression else None,
+        )
+        return tuple(word for word in words if word)
+
+    @property
+    def read(self) -> str:
+        """The whole, then what stands on the arrow, in its order: who speaks to the machine says what is seen."""
+        state = f"{self.state} late" if self.is_late else self.state
+        return f"{self.spoken} L{self.row.level} {state} {compact(self.rate)}/s lag {compact(self.lag)}"
+
+    @cached_property
+    def spoken(self) -> str:
+        """The whole arrow in words."""
+        base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
+        if self.row.observed is None:
+            return base
+        in_time = f"if in time {self.in_time}" if self.row.observed.in_time is None else self.in_time
+        said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}, {in_time}"
+        return f"{said}. {self.reason}" if self.reason else said
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that needs attention; `kind` is bad, or note. `lines` are the details, one each."""
+
+    kind: str
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A state, ready to be drawn."""
+
+    state: TreeState
+
+    @cached_property
+    def leaves(self) -> dict[str, Leaf]:
+        """Every cluster, by name; those of the tree first, in its order."""
+        rows = {row.name: row for row in self.state.clusters}
+        tree = self.state.tree
+        order = [*(tree_shape.leaves(tree.shape) if tree else ()), *rows]
+        primary = tree.primary_cluster if tree else None
+        return {name: _leaf(rows[name], name == primary, self.state) for name in order if name in rows}
+
+    @cached_property
+    def distributors(self) -> dict[str, Distributor]:
+        return {each.key: each for each in map(Distributor, self.state.distributors)}
+
+    @cached_property
+    def diagram(self) -> Diagram | None:
+        tree = self.state.tree
+        if tree is None:
+            return None
+        lines = max((len(leaf.reason_lines) for leaf in self.leaves.values()), default=0)
+        return layout(tree.shape, tree.targets, lines + self.has_marks)
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether cards have a line for where clients are; always while there are any, so that nothing jumps."""
+        return bool(self.state.active)
+
+    @cached_property
+    def arrows(self) -> list[tuple[Arrow, Distributor]]:
+        """Arrows in the order of the table, which is also the keyboard's."""
+        arrows = {arrow.key: arrow for arrow in self.diagram.arrows} if self.diagram else {}
+        return [(arrows[key], each) for key, each in self.distributors.items() if key in arrows]
+
+    @property
+    def timeline(self) -> tuple[TimelineItem, ...]:
+        return self.state.events
+
+    @property
+    def online(self) -> int:
+        return sum(row.state != "offline" for row in self.state.clusters)
+
+    @property
+    def running(self) -> int:
+        return sum(each.state == "running" for each in self.distributors.values())
+
+    @property
+    def in_time(self) -> int:
+        return sum(each.in_time == _IN_TIME[True] for each in self.distributors.values())
+
+    @property
+    def late(self) -> int:
+        return sum(each.is_late for each in self.distributors.values())
+
+    @property
+    def objective(self) -> str:
+        """For how long records may wait at a distributor."""
+        return f"{settings().distributor_objective_seconds:g} s"
+
+    @property
+    def records_per_second(self) -> float | None:
+        return _sum(each.rate for each in self.distributors.values())
+
+    @property
+    def lag_records(self) -> float | None:
+        return _sum(each.lag for each in self.distributors.values())
+
+    @cached_property
+    def notices(self) -> list[Notice]:
+        """Offline clusters, then distributors that do not run for another reason, then late ones that do run."""
+        offline = [leaf for leaf in self.leaves.values() if leaf.state == "offline"]
+        found = []
+        if offline:
+            names = offline[0].name if len(offline) == 1 else counted(len(offline), "cluster")
+            reasons = (f"{leaf.name}: {leaf.reason or 'it does not answer'}" for leaf in offline)
+            title = f"{names} {'is' if len(offline) == 1 else 'are'} offline"
+            found.append(Notice("bad", title, (*reasons, _FOLLOWS)))
+        away = {leaf.name for leaf in offline}
+        groups: dict[tuple[str, str], list[Distributor]] = {}
+        for each in self.distributors.values():
+            if each.state not in ("running", UNOBSERVED) and not away & {each.row.cluster, each.row.target}:
+                groups.setdefault((each.state, each.reason or ""), []).append(each)
+        for (state, reason), members in groups.items():
+            names = ", ".join(each.key for each in members)
+            title = f"{counted(len(members), 'distributor')} {state}: {names}"
+            found.append(Notice("bad" if state in TROUBLED else "note", title, (reason,) if reason else ()))
+        late = [each.key for each in self.distributors.values() if each.is_late and each.state == "running"]
+        if late:
+            title = f"{counted(len(late), 'distributor')} late: {', '.join(late)}"
+            found.append(Notice("bad", title, (f"Records wait for longer than {self.objective}.",)))
+        return found
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known, None if nothing is."""
+    known: Sequence[float] = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _leaf(row: ClusterRow, primary: bool, state: TreeState) -> Leaf:
+    reason = row.reason if row.state == "offline" else None
+    return Leaf(
+        name=row.name,
+        zone=row.zone,
+        state=row.state,
+        primary=primary,
+        reason=reason,
+        reason_lines=wrapped(_gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
+        active=state.active.get(row.name, 0),
+        only_here=state.at_risk.get(row.name),
+    )
+
+
+def _gist(reason: str) -> str:
+    """What a card has room for: of librdkafka's "<address>: Connect to <address> failed: Connection refused (after
+    0ms in state CONNECT)" the end."""
+    return _DETAILS.sub("", reason.rpartition(" failed: ")[2])

@@ -1,0 +1,4 @@
+"""Webhooks.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

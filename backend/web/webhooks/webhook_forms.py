@@ -1,0 +1,282 @@
+"""Forms that make, change, test and delete webhooks, rotate their secrets, and send an event again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
+
+from backend.changes import webhooks as changes
+from backend.changes.webhooks import WebhookChange
+from backend.dispatch import Outcome
+from backend.domain.access.access import Action
+from backend.queries.webhooks.webhook_deliveries import list_deliveries
+from backend.queries.webhooks.webhook_secrets import new_secret
+from backend.queries.webhooks.webhooks import WebhookRow, find_webhook
+from backend.settings import Settings
+from backend.web.forms.asked import Asked
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
+from backend.web.forms.same_change import SameChange, curl, file_of
+from backend.web.forms.shown_once import ShownOnce
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.webhooks.webhooks_page import SAID, TEMPLATE, WEBHOOK, WEBHOOKS, address_of, told, webhook_context
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+API = "/api/v1/webhooks"
+YES, NO = "yes", "no"
+_ONCE = "Its secret is shown once, on the next page."
+
+
+def _with_secret(
+    change: Callable[[Fields, str], WebhookChange],
+    effect: Callable[[Connection, Outcome, Fields], Effect],
+    webhook: Callable[[Fields], str],
+) -> ShownOnce:
+    def page(asked: Asked, given: Fields, secret: str) -> Response:
+        with asked.services.reading() as connection:
+            context = webhook_context(connection, asked.viewer, webhook(given))
+        return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": secret})
+
+    return ShownOnce(
+        new=new_secret,
+        change=change,
+        effect=effect,
+        page=page,
+        place=lambda given: address_of(webhook(given)),
+    )
+
+
+def _events(given: Fields) -> list[str]:
+    return [kind for kind in SAID if given.get(kind) == YES]
+
+
+def _shown(row: WebhookRow) -> dict[str, str]:
+    return {"Address": row.url, "Told of": told(row.events), "Enabled": YES if row.enabled else NO}
+
+
+def _same(row: WebhookRow, call: str) -> SameChange:
+    content = {"url": row.url, "events": list(row.events), "enabled": row.enabled}
+    return file_of("webhooks", row.name, content, call)
+
+
+def _choices() -> Mapping[str, Any]:
+    return {"kinds": list(SAID.items()), "answers": [(YES, YES), (NO, NO)]}
+
+
+def _create_form(config: Settings) -> FormPage:
+    def change(given: Fields, secret: str) -> WebhookChange:
+        enabled = given.get("enabled") != NO
+        name, url = given.get("name", ""), given.get("url", "").strip()
+        return changes.create_webhook(name, url, _events(given), enabled=enabled, secret=secret, config=config)
+
+    def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
+        row = find_webhook(connection, given["name"])
+        body = {"name": row.name, "url": row.url, "events": list(row.events), "enabled": row.enabled}
+        return Effect(
+            sentence=f"{row.url} is told of what happens from then on. {_ONCE}",
+            same=_same(row, curl("POST", API, body)),
+            fields=fields_of({"Name": row.name, **_shown(row)}),
+            notes=("A file shows no secret: rotate it afterwards, which shows one.",),
+        )
+
+    return FormPage(
+        template="webhook_form.html",
+        address="/webhooks/-new",
+        heading="New webhook",
+        trail=[WEBHOOKS],
+        verb="Create the webhook",
+        act=_with_secret(change, effect, lambda given: given["name"]),
+        usual=lambda _: {"enabled": YES, "switch": YES, "gap": YES, "quarantine": YES},
+        choices={**_choices(), "is_new": True},
+        empty="Type a name and an address: here stands what will be.",
+    )
+
+
+def _change_form(row: WebhookRow, config: Settings) -> FormPage:
+    def usual(connection: Connection) -> Fields:
+        now = find_webhook(connection, row.name)
+        kinds = dict.fromkeys(now.events, YES)
+        return {"url": now.url, "enabled": YES if now.enabled else NO, "version": str(now.version), **kinds}
+
+    def change(given: Fields) -> WebhookChange:
+        return changes.change_webhook(
+            row.name,
+            url=given.get("url", "").strip(),
+            events=_events(given),
+            enabled=given.get("enabled") != NO,
+            config=config,
+            match=version_seen(given),
+        )
+
+    def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
+        after = find_webhook(connection, row.name)
+        body = {"url": after.url, "events": list(after.events), "enabled": after.enabled}
+        off = "What happens while it is disabled is not sent; what waits goes on when it is enabled again."
+        return Effect(
+            sentence=f"{row.name} is changed, for what happens from then on."
+            if outcome.events
+            else "Nothing would change: it is so already.",
+            same=_same(after, curl("PATCH", f"{API}/{row.name}", body, version=row.version)),
+            fields=fields_of(_shown(after), _shown(row)),
+            notes=(off,) if row.enabled and not after.enabled else (),
+            nothing=not outcome.events,
+        )
+
+    return FormPage(
+        template="webhook_form.html",
+        address=f"{address_of(row.name)}/-change",
+        heading=f"Change {row.name}",
+        trail=_trail(row),
+        verb="Change the webhook",
+        act=Command(change, effect, lambda _: address_of(row.name)),
+        usual=usual,
+        choices={**_choices(), "is_new": False},
+    )
+
+
+def _secret_form(row: WebhookRow, config: Settings) -> FormPage:
+    def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
+        call = curl("POST", f"{API}/{row.name}/secret", version=row.version)
+        return Effect(
+            sentence="Whatever is sent from then on is signed with another secret, which is shown once, on the "
+            "next page. Until the receiver knows it, it refuses what comes, and that is sent again later.",
+            same=SameChange(None, f"treeline webhook rotate {row.name}", call),
+        )
+
+    return _about(
+        row,
+        "secret",
+        "Rotate the secret",
+        _with_secret(
+            lambda given, secret: changes.rotate_secret(row.name, secret, config, version_seen(given)),
+            effect,
+            lambda _: row.name,
+        ),
+        f"{row.name} signs with a secret of {row.secret_since:%Y-%m-%d}; who knows it can sign as we do.",
+    )
+
+
+def _test_form(row: WebhookRow, _: Settings) -> FormPage:
+    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
+        call = curl("POST", f"{API}/{row.name}/test")
+        return Effect(
+            sentence=f"An event of kind test is sent to {row.url}; its page shows what becomes of it.",
+            same=SameChange(None, f"treeline webhook test {row.name}", call),
+        )
+
+    act = Command(lambda _: changes.send_test(row.name), effect, lambda _: address_of(row.name))
+    return _about(row, "test", "Send a test", act, "See whether what is sent arrives, and is taken.")
+
+
+def _delete_form(row: WebhookRow, _: Settings) -> FormPage:
+    def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
+        call = curl("DELETE", f"{API}/{row.name}", version=row.version)
+        return Effect(
+            sentence=f"{row.url} is told nothing any more, not even what waits; what was sent is forgotten.",
+            same=SameChange(None, f"treeline delete webhook {row.name}", call),
+        )
+
+    act = Command(
+        lambda given: changes.delete_webhook(row.name, version_seen(given)), effect, lambda _: WEBHOOKS[1]
+    )
+    return _about(row, "delete", "Delete the webhook", act, f"{row.name} tells {row.url} of: {told(row.events)}.")
+
+
+def _about(row: WebhookRow, way: str, heading: str, act: Any, hint: str) -> FormPage:
+    """A form with nothing to fill in."""
+    return FormPage(
+        template="hint_form.html",
+        asks_nothing=True,
+        address=f"{address_of(row.name)}/-{way}",
+        heading=heading,
+        trail=_trail(row),
+        verb=heading,
+        act=act,
+        usual=lambda connection: {"version": str(find_webhook(connection, row.name).version)},
+        choices={"hint": hint},
+    )
+
+
+def _trail(row: WebhookRow) -> list[tuple[str, str]]:
+    return [WEBHOOKS, (row.name, address_of(row.name))]
+
+
+_FORMS = {"change": _change_form, "secret": _secret_form, "test": _test_form, "delete": _delete_form}
+
+
+def _page(services: ConsoleServices, webhook: str, way: str) -> FormPage:
+    """Raises NotFound."""
+    with services.reading() as connection:
+        row = find_webhook(connection, webhook)
+    return _FORMS[way](row, services.config)
+
+
+@router.get("/webhooks/-new")
+def new_webhook(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """The form that makes a webhook."""
+    caller = enter(viewer, Action.MANAGE_WEBHOOKS)
+    return show_form(request, services, caller, _create_form(services.config))
+
+
+@router.post("/webhooks/-new")
+def create_webhook(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or make it."""
+    caller = enter(viewer, Action.MANAGE_WEBHOOKS)
+    return answer_form(request, services, caller, _create_form(services.config), fields)
+
+
+def _add_routes(way: str) -> None:
+    def form(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+        """The form."""
+        caller = enter(viewer, Action.MANAGE_WEBHOOKS)
+        return show_form(request, services, caller, _page(services, webhook, way))
+
+    def sent(webhook: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+        """Try it out, or do it."""
+        caller = enter(viewer, Action.MANAGE_WEBHOOKS)
+        return answer_form(request, services, caller, _page(services, webhook, way), fields)
+
+    router.add_api_route(f"{WEBHOOK}/-{way}", form, methods=["GET"])
+    router.add_api_route(f"{WEBHOOK}/-{way}", sent, methods=["POST"])
+
+
+for _way in _FORMS:
+    _add_routes(_way)
+
+
+def _retry_form(connection: Connection, webhook: str, fields: Fields) -> FormPage:
+    row, typed = find_webhook(connection, webhook), fields.get("position", "")
+    position = int(typed) if typed.isascii() and typed.isdigit() and len(typed) < 19 else 0
+
+    def effect(connection: Connection, _: Outcome, __: Fields) -> Effect:
+        (delivery,) = list_deliveries(connection, row.name, at=position)
+        return Effect(
+            sentence=f"Event {position}, of kind {delivery.kind}, is sent to {row.url} within seconds; its line "
+            "shows what becomes of it.",
+            same=SameChange(
+                None,
+                f"treeline webhook retry {row.name} {position}",
+                curl("POST", f"{API}/{row.name}/deliveries/{position}/retry"),
+            ),
+            notes=("The receiver may have it already: its id is the same, by which it can tell.",),
+        )
+
+    act = Command(lambda _: changes.retry_delivery(row.name, position), effect, lambda _: address_of(row.name))
+    return _about(row, "retry", f"Send event {position} again", act, f"{row.name} is told of: {told(row.events)}.")
+
+
+@router.post(WEBHOOK + "/-retry")
+def retry(webhook: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Try it out, or send an event again."""
+    caller = enter(viewer, Action.MANAGE_WEBHOOKS)
+    with services.reading() as connection:
+        page = _retry_form(connection, webhook, fields)
+    return answer_form(request, services, caller, page, fields)

@@ -1,0 +1,152 @@
+"""`/webhooks`: who outside is told of what, and `/webhooks/{name}`: what was sent, which follows by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy import Connection
+
+from backend.domain.access.access import Action, Caller
+from backend.queries.webhooks.webhook_deliveries import (
+    DELIVERED,
+    FAILED,
+    PENDING,
+    DeliveryRow,
+    count_states,
+    list_deliveries,
+)
+from backend.queries.webhooks.webhooks import WebhookRow, find_webhook, list_webhooks
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter, offer, reasons
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.words.figures import NOTHING, counted
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+WEBHOOKS = ("Webhooks", "/webhooks")
+WEBHOOK = "/webhooks/{webhook}"
+TEMPLATE = "webhook.html"
+_SHOWN = 50
+_GLYPHS = {DELIVERED: "running", PENDING: "starting", FAILED: "blocked"}
+SAID = {
+    "switch": "switches",
+    "gap": "gaps: records lost, logs cut off",
+    "quarantine": "records set aside and replayed",
+}
+"""Kinds of events, as people call them."""
+
+
+@dataclass(frozen=True)
+class DeliveryView:
+    """A delivery in a line."""
+
+    row: DeliveryRow
+    glyph: str
+    outcome: str
+    can_retry: bool
+
+
+@dataclass(frozen=True)
+class WebhookView:
+    """A webhook in a line."""
+
+    row: WebhookRow
+    told: str
+    last: DeliveryView | None
+    waiting: int
+    failed: int
+
+
+def address_of(webhook: str) -> str:
+    """Of a webhook's page."""
+    return WEBHOOK.format(webhook=webhook)
+
+
+def told(events: tuple[str, ...]) -> str:
+    """The kinds of events in words, in the order in which the forms have them."""
+    return ", ".join(kind for kind in SAID if kind in events) or NOTHING
+
+
+def _delivery(row: DeliveryRow) -> DeliveryView:
+    attempts = counted(row.attempts, "attempt")
+    if row.state == DELIVERED:
+        outcome = f"taken with {row.status}, {attempts}"
+    elif row.state == FAILED:
+        outcome = f"given up after {attempts}: {row.problem}"
+    elif row.problem:
+        outcome = f"{attempts} in vain, goes on: {row.problem}"
+    else:
+        outcome = "is being sent" if row.attempts else "waits"
+    return DeliveryView(row, _GLYPHS[row.state], outcome, row.state != DELIVERED)
+
+
+def _view(connection: Connection, row: WebhookRow, states: dict[str, int]) -> WebhookView:
+    last = next((_delivery(each) for each in list_deliveries(connection, row.name, limit=1)), None)
+    return WebhookView(row, told(row.events), last, states[PENDING], states[FAILED])
+
+
+@router.get("/webhooks")
+def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """Every webhook, now or at an earlier position; what was delivered is of now only."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        states = count_states(connection)
+        views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection, position)]
+    offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "New webhook", "/webhooks/-new")]
+    context = {
+        "past": past,
+        "webhooks": views,
+        "offers": offers,
+        "reasons": reasons(offers),
+        "kinds": SAID.items(),
+    }
+    return templates.page("webhooks.html", {**frame(request, caller), **context})
+
+
+@router.get(WEBHOOK)
+def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """One webhook and what was sent to it; now, or at an earlier position without that."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        context = webhook_context(connection, caller, webhook, at)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(WEBHOOK + "/-live")
+def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    with services.reading() as connection:
+        context = webhook_context(connection, caller, webhook)
+    return HTMLResponse(templates.block(TEMPLATE, "deliveries", {**frame(request, caller), **context}))
+
+
+def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: str | None = None) -> dict[str, Any]:
+    """What a webhook's page shows. Raises NotFound."""
+    position, past = position_asked(connection, viewer, at)
+    row = find_webhook(connection, webhook, position)
+    here = address_of(webhook)
+    ways = (("Send a test", "test"), ("Change", "change"), ("Rotate the secret", "secret"), ("Delete", "delete"))
+    offers = [
+        offer(viewer, Action.MANAGE_WEBHOOKS, None, label, f"{here}/-{way}")
+        for label, way in ways
+        if row.enabled or way != "test"
+    ]
+    return {
+        "past": past,
+        "webhook": row,
+        "told": told(row.events),
+        "deliveries": [_delivery(each) for each in list_deliveries(connection, webhook, limit=_SHOWN)],
+        "most": _SHOWN,
+        "offers": offers,
+        "reasons": reasons(offers),
+        "manages": not reasons(offers),
+        "here": here,
+        "trail": [WEBHOOKS],
+        "secret": "",
+    }

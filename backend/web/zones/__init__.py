@@ -1,0 +1,4 @@
+"""The zone router.
+
+Of this layer's rooms it imports forms, frame and words.
+"""

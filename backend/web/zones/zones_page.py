@@ -1,0 +1,42 @@
+"""`/zones`: the zone router, which follows by itself; `?at=` has epochs of then: what nodes report is not kept."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+
+from backend.domain.access.access import Action, Caller
+from backend.queries.zones.zones import read_past_epochs, read_zones
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.zones.zones_view import ZonesView
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+ZONES = "/zones"
+TEMPLATE = "zones.html"
+
+
+@router.get(ZONES)
+def zones_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
+    """The page, now or as of an earlier position."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return templates.page(TEMPLATE, _context(request, services, caller, at))
+
+
+@router.get(ZONES + "/-live")
+def zones_live(request: Request, services: Shared, viewer: Viewer) -> Response:
+    """What changes on it."""
+    caller = enter(viewer, Action.READ_ESTATE)
+    return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", _context(request, services, caller)))
+
+
+def _context(
+    request: Request, services: ConsoleServices, caller: Caller, at: str | None = None
+) -> dict[str, object]:
+    with services.reading() as connection:
+        position, past = position_asked(connection, caller, at)
+        seen = read_zones(connection) if position is None else read_past_epochs(connection, position)
+    return {**frame(request, caller), "view": ZonesView(seen), "past": past}

@@ -1,0 +1,352 @@
+"""What the page Zones says: where epochs are, who stands for which broker where, which bytes crossed a border."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from backend.domain.zones.route_epochs import SILENT_SECONDS
+from backend.domain.zones.zone_traffic import PAYLOAD_PLANES, PLANES, UNKNOWN_ZONE, crosses
+from backend.queries.zones.zone_router import NodeRow
+from backend.queries.zones.zones import BrokerSeen, ZonesSeen
+from backend.web.forms.effect import listed
+from backend.web.words.figures import counted, sized, span
+
+BROKERS_SHOWN = 200
+NODES_SHOWN = 200
+CELLS = 12
+"""Epochs that the strip shows."""
+_SHADES = 7
+_NAMED = 4
+_LATE_EPOCH_SECONDS = 60.0
+"""The newest epoch is no older than ten seconds while one begins after the other."""
+_ABOUT = {
+    "produce": "records on their way to the leaders",
+    "fetch": "records that are read",
+    "metadata": "who the brokers are",
+    "group": "consumer groups",
+    "transaction": "transactions",
+    "route": "proxies and mains, about where records are",
+    "other": "all else",
+}
+
+
+@dataclass(frozen=True)
+class EpochShown:
+    """One of the three."""
+
+    name: str
+    epoch: int
+    age: str
+    because: str
+
+
+@dataclass(frozen=True)
+class EpochCell:
+    """One epoch of the strip; `state` is committed, fenced or open."""
+
+    epoch: int
+    state: str
+
+
+@dataclass(frozen=True)
+class StandsThere:
+    """A node in a cell of the map."""
+
+    node: str
+    is_dead: bool
+
+
+@dataclass(frozen=True)
+class BrokerShown:
+    """A row of the map: per zone who stands there for the broker."""
+
+    seen: BrokerSeen
+    cells: Sequence[tuple[str, Sequence[StandsThere]]]
+    """By zone, in the order of the columns; nobody: clients of the zone are told the broker's own address."""
+
+
+@dataclass(frozen=True)
+class BytesShown:
+    """A cell of a plane's matrix."""
+
+    from_zone: str
+    to_zone: str
+    bytes: int
+    text: str
+    kind: str
+    """`home`: within a zone; `away`: over a border; `unknown`: nobody knows."""
+    is_wrong: bool
+    """Payload that crossed a border."""
+    shade: int
+
+
+@dataclass(frozen=True)
+class PlaneShown:
+    """One plane: from where to where its bytes went."""
+
+    name: str
+    about: str
+    is_payload: bool
+    rows: Sequence[tuple[str, Sequence[BytesShown]]]
+    total: str
+    crossed: int
+    crossed_text: str
+
+
+@dataclass(frozen=True)
+class NodeShown:
+    """A row of the nodes."""
+
+    row: NodeRow
+    serves: str
+    stands_for: str
+    behind: str
+    """How far a main's epoch is behind the fenced one."""
+    heard: str
+    cold: str
+    cache: str
+    cache_share: float | None
+
+
+@dataclass(frozen=True)
+class ZonesView:
+    """The page."""
+
+    seen: ZonesSeen
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.seen.nodes
+
+    @cached_property
+    def zones(self) -> Sequence[str]:
+        return self.seen.zones
+
+    @cached_property
+    def dead(self) -> Sequence[NodeRow]:
+        return [each for each in self.seen.nodes if each.is_dead]
+
+    @cached_property
+    def paid(self) -> int:
+        return self.seen.paid_payload_bytes
+
+    @property
+    def payload(self) -> int:
+        return sum(each.bytes for each in self.seen.traffic if each.plane in PAYLOAD_PLANES)
+
+    # --- the whole in a sentence
+
+    @property
+    def tone(self) -> str:
+        if len(self.dead) == len(self.seen.nodes):
+            return "bad"
+        return "bad" if self.paid else "warn" if self.dead or self.epochs_stand else "good"
+
+    @property
+    def glyph(self) -> str:
+        return {"good": "running", "warn": "degraded", "bad": "blocked"}[self.tone]
+
+    @property
+    def state(self) -> str:
+        if len(self.dead) == len(self.seen.nodes):
+            return "No node reports"
+        if self.paid:
+            return f"{sized(self.paid)} of payload crossed zones"
+        if self.dead:
+            return f"{counted(len(self.dead), 'node')} dead"
+        if self.epochs_stand:
+            return "Epochs stand still"
+        return "Clients stay in their zones"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What there is to know besides."""
+        return list(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        if self.payload:
+            crossed = sized(self.paid) if self.paid else "nothing"
+            yield f"Of {sized(self.payload)} that clients produced and read, {crossed} went from zone to zone."
+        else:
+            yield "Clients have neither produced nor read anything yet."
+        wrong = {plane.name for plane in self.planes if plane.is_payload and plane.crossed}
+        if "produce" in wrong:
+            yield "Produced over a border: for a broker without a main, or by a client that logs in."
+        if "fetch" in wrong:
+            yield "Read over a border: the router's file has no reads, or a zone did not have it (cold reads)."
+        if self.dead:
+            names = _some([each.report.node for each in self.dead])
+            does, they = ("does", "it") if len(self.dead) == 1 else ("do", "they")
+            yield f"{names} {does} not report: what {they} stood for, others of the zone stand for, if it has any."
+        if self.epochs_stand:
+            yield "No epoch has begun for a while: see that a worker runs (treeline status)."
+
+    @property
+    def about(self) -> str:
+        living = [each.heard.silent_seconds for each in self.seen.nodes if not each.is_dead]
+        heard = f" · reported {_ago(min(living))}" if living else ""
+        return f"{counted(len(self.zones), 'zone')} · {counted(len(self.seen.nodes), 'node')}{heard}"
+
+    # --- epochs
+
+    @property
+    def epochs(self) -> Sequence[EpochShown]:
+        found = self.seen.epochs
+        begun, committed = self._age(found.begun_at), self._age(found.committed_at)
+        held = found.fenced - found.committed
+        behind = f"{counted(held, 'epoch')} behind the fence" if held else "all that is fenced"
+        return [
+            EpochShown("current", found.current, begun, "proxies write under it"),
+            EpochShown("fenced", found.fenced, begun, "mains refuse it, and older ones"),
+            EpochShown("committed", found.committed, committed, f"in blocks, and let go; {behind}"),
+        ]
+
+    @property
+    def cells(self) -> Sequence[EpochCell]:
+        """The newest epochs, the oldest first."""
+        found = self.seen.epochs
+        first = max(1, found.current - CELLS + 1)
+        return [EpochCell(epoch, self._state_of(epoch)) for epoch in range(first, found.current + 1)]
+
+    def _state_of(self, epoch: int) -> str:
+        found = self.seen.epochs
+        return "committed" if epoch <= found.committed else "fenced" if epoch <= found.fenced else "open"
+
+    @property
+    def epochs_stand(self) -> bool:
+        """While nodes report, one begins every ten seconds."""
+        begun = self.seen.epochs.begun_at
+        heard = [each.heard.unbroken_seconds for each in self.seen.nodes if not each.is_dead]
+        if not heard or max(heard) < _LATE_EPOCH_SECONDS:
+            return False
+        return begun is None or (self.seen.now - begun).total_seconds() > _LATE_EPOCH_SECONDS
+
+    @property
+    def held_back_by(self) -> Sequence[tuple[str, str, bool]]:
+        """Mains that are behind what is fenced: name, how far, whether a dead one has to be forgotten by hand."""
+        dead = {each.report.node for each in self.dead}
+        found = []
+        for each in self.seen.holding_back:
+            far = "does not tell how far it is" if each.reported_epoch is None else f"is at {each.reported_epoch}"
+            if each.node in dead:
+                far += f", and is dead with {counted(each.open_streams, 'open stream')}"
+            found.append((each.node, far, each.node in dead))
+        return found
+
+    def _age(self, moment: datetime | None) -> str:
+        if moment is None:
+            return "not yet"
+        return _ago((self.seen.now - moment).total_seconds())
+
+    # --- who stands where
+
+    @cached_property
+    def brokers(self) -> Sequence[BrokerShown]:
+        return [self._broker(each) for each in self.seen.brokers[:BROKERS_SHOWN]]
+
+    @property
+    def brokers_left(self) -> int:
+        return max(0, len(self.seen.brokers) - BROKERS_SHOWN)
+
+    def _broker(self, seen: BrokerSeen) -> BrokerShown:
+        cells = []
+        for zone in self.zones:
+            nodes = seen.proxies.get(zone, ())
+            # Whom a dead one stood for, somebody else stands for by now, if there is anybody.
+            living = [each for each in nodes if not each.is_dead]
+            cells.append((zone, [StandsThere(each.report.node, each.is_dead) for each in living or nodes]))
+        return BrokerShown(seen, cells)
+
+    # --- bytes
+
+    @cached_property
+    def planes(self) -> Sequence[PlaneShown]:
+        """Payload first; others only where something went."""
+        sums: dict[str, dict[tuple[str, str], int]] = {plane: {} for plane in PLANES}
+        for hop in self.seen.traffic:
+            sums.setdefault(hop.plane, {})[hop.from_zone, hop.to_zone] = hop.bytes
+        return [self._plane(name, cells) for name, cells in sums.items() if cells or name in PAYLOAD_PLANES]
+
+    def _plane(self, name: str, sums: Mapping[tuple[str, str], int]) -> PlaneShown:
+        named = {zone for pair in sums for zone in pair}
+        zones = [*self.zones, *sorted(named - set(self.zones) - {UNKNOWN_ZONE})]
+        zones += [UNKNOWN_ZONE] if UNKNOWN_ZONE in named else []
+        is_payload, most = name in PAYLOAD_PLANES, max(sums.values(), default=0)
+        rows = [
+            (
+                from_zone,
+                [
+                    _bytes(from_zone, to_zone, sums.get((from_zone, to_zone), 0), most, is_payload)
+                    for to_zone in zones
+                ],
+            )
+            for from_zone in zones
+        ]
+        crossed = sum(size for (from_zone, to_zone), size in sums.items() if crosses(from_zone, to_zone))
+        return PlaneShown(
+            name, _ABOUT.get(name, ""), is_payload, rows, sized(sum(sums.values())), crossed, sized(crossed)
+        )
+
+    # --- nodes
+
+    @property
+    def nodes(self) -> Sequence[NodeShown]:
+        """Those that are dead first."""
+        order = sorted(self.seen.nodes, key=lambda each: (not each.is_dead, each.report.zone, each.report.node))
+        return [self._node(each) for each in order[:NODES_SHOWN]]
+
+    @property
+    def nodes_left(self) -> int:
+        return max(0, len(self.seen.nodes) - NODES_SHOWN)
+
+    def _node(self, row: NodeRow) -> NodeShown:
+        told = row.report
+        brokers = sum(map(len, told.stands_for.values()))
+        main = f"main of {told.cluster}:{told.broker}" if row.heard.is_main else None
+        behind = self.seen.epochs.fenced - (told.reported_epoch or 0)
+        cold = f"{told.cold_reads.reads:,}" + (
+            f" ({sized(told.cold_reads.bytes)})" if told.cold_reads.bytes else ""
+        )
+        cache = told.cache
+        return NodeShown(
+            row,
+            serves=", ".join(filter(None, ("proxy" if "proxy" in told.serves else None, main))),
+            stands_for=counted(brokers, "broker") if brokers else "none",
+            behind="" if told.reported_epoch is None or behind <= 1 else f"{behind} behind",
+            heard=_ago(row.heard.silent_seconds),
+            cold=cold,
+            cache=f"{sized(cache.bytes)} of {sized(cache.most_bytes)}" if cache.most_bytes else "none",
+            cache_share=min(100.0, 100 * cache.bytes / cache.most_bytes) if cache.most_bytes else None,
+        )
+
+    @property
+    def silent_after(self) -> str:
+        return f"{SILENT_SECONDS:.0f} s"
+
+
+def _bytes(from_zone: str, to_zone: str, size: int, most: int, is_payload: bool) -> BytesShown:
+    kind = "home" if from_zone == to_zone else "away" if crosses(from_zone, to_zone) else "unknown"
+    shade = 0 if not size else max(1, round(_SHADES * size / most))
+    return BytesShown(
+        from_zone,
+        to_zone,
+        size,
+        text=sized(size) if size else "0",
+        kind=kind,
+        is_wrong=is_payload and kind == "away" and size > 0,
+        shade=shade,
+    )
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 1:
+        return "just now"
+    return f"{seconds:.0f} s ago" if seconds < 60 else f"{span(1000 * seconds)} ago"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return listed([*names[:_NAMED], *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,4 @@
+"""Access of applications, as clusters should have it.
+
+Of this layer's rooms it imports topics.
+"""

@@ -1,0 +1,109 @@
+"""Barriers: letting each leaf enter the routes that the tree asks for.
+
+Old and new edges into a leaf have different sources, so fencing one does not fence the other. For a new version
+of its routes every transactional id that was ever allowed to copy to the leaf, and every one that will be, is
+fenced on it; only then is the version recorded as entered, and only then does any unit open a session there. One
+procedure serves target switches, tree changes, new leaves, and leaves that were away (design, "Barrier").
+
+A barrier that is repeated, by another process or after a kill, fences once more: sessions are opened anew, and
+nothing is lost.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend import deciders
+from backend.domain.base.errors import DomainError
+from backend.domain.distribution.leaf import EnterRoutes
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.copy import fencing
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.distribution.leaf_routes import LeafRow, list_leaves, wanted_version
+from backend.queries.distribution.partition_buckets import partition_buckets
+from backend.settings import Settings
+from workers import context
+
+log = structlog.get_logger("barrier")
+
+ACTOR = "worker:barrier"
+
+
+@dataclass(frozen=True)
+class _Due:
+    cluster: ClusterRow
+    leaf: LeafRow
+    buckets: int
+    """Units of a distributor that may copy there once the barrier is passed."""
+
+
+class Barriers:
+    """One process's barriers; `tick` is called about once a second and never waits for a cluster."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+
+    def tick(self) -> None:
+        """Begin the barrier of each leaf that is not where the tree wants it, unless it is under way."""
+        with self._engine.connect() as connection:
+            due = _due(connection, self._settings)
+        for each in due:
+            with self._lock:
+                if each.cluster.name in self._running:
+                    continue
+                self._running.add(each.cluster.name)
+            threading.Thread(
+                target=self._pass, args=(each,), name=f"barrier-{each.cluster.name}", daemon=True
+            ).start()
+
+    def _pass(self, due: _Due) -> None:
+        try:
+            fenced = self._fence(due)
+            self._record(due, fenced)
+        except KafkaCallFailed as error:
+            log.warning("barrier not passed; it is tried again", leaf=due.cluster.name, reason=error.reason)
+        except DomainError as error:
+            log.warning("barrier not recorded; it is tried again", leaf=due.cluster.name, reason=error.detail)
+        finally:
+            with self._lock:
+                self._running.discard(due.cluster.name)
+
+    def _fence(self, due: _Due) -> int:
+        names = [unit.kafka_name for unit in due.leaf.units_ever(due.buckets)]
+        row = due.cluster
+        fencing.check_identity(row.bootstrap_servers, row.properties, row.kafka_cluster_id)
+        with ThreadPoolExecutor(max_workers=fencing.AT_ONCE) as pool:
+            for _ in pool.map(lambda name: fencing.fence(row.bootstrap_servers, row.properties, name), names):
+                pass
+        return len(names)
+
+    def _record(self, due: _Due, fenced: int) -> None:
+        name, version = due.cluster.name, due.leaf.wanted
+
+        def build(connection: Connection) -> EnterRoutes:
+            wanted = wanted_version(connection, name)
+            # With as many as were fenced: if it is another number by now, the barrier begins again.
+            return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced, buckets=due.buckets)
+
+        context.dispatch(deciders.LEAF, f"leaf-{name}", build, ACTOR, f"barrier-{uuid.uuid4().hex[:12]}")
+        log.info("leaf has entered its routes", leaf=name, version=version, fenced=fenced)
+
+
+def _due(connection: Connection, settings: Settings) -> list[_Due]:
+    """Leaves that are not where the tree wants them and can be reached."""
+    buckets = partition_buckets(connection, settings)
+    rows = {row.name: row for row in list_clusters(connection)}
+    return [
+        _Due(rows[name], leaf, buckets)
+        for name, leaf in list_leaves(connection).items()
+        if not leaf.entered_as(buckets) and name in rows and rows[name].state != "offline"
+    ]

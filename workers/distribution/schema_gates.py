@@ -1,0 +1,175 @@
+"""What targets know of schemas, for the units that copy to them: schema before data.
+
+A target's and the primary's schemas topics are followed from the first record on that may be of a schema the
+target does not have, ids only, and as long as units copy there: streams without schemas cost nothing. Threads
+share all of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+
+import structlog
+
+from backend.domain.distribution.edges import Endpoint
+from backend.kafka.copy.schema_wait import SchemaGate, Verdict
+from backend.registry.mirror import Mirror
+
+_AHEAD_IDS = 1000
+"""So many ids above the highest that is known may be given before it is heard of; as many as a take-over skips."""
+_ANY_ID = 2**32 - 1
+_NOBODYS_SECONDS = 1.0
+"""What the primary, which answers, has not heard of for so long is no schema's id."""
+
+log = structlog.get_logger("schema-gates")
+
+
+class SchemaGates:
+    """One process's."""
+
+    def __init__(self, topic: str, wait_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.wait_seconds, self.clock = wait_seconds, clock
+        self.changes: Counter[str] = Counter()
+        """By cluster; higher when what it knows has changed."""
+        self.primary: Endpoint | None = None
+        self._topic = topic
+        self._lock = threading.Lock()
+        self._gates: dict[str, TargetGate] = {}
+        self._followed: dict[str, Followed] = {}
+        self._ending: list[Mirror] = []
+
+    def assign(self, primary: Endpoint | None) -> None:
+        """Who writes schemas from now on."""
+        self.primary = primary
+
+    def of(self, target: Endpoint) -> SchemaGate | None:
+        """The gate of all units that copy to a target; None if none is to wait."""
+        if self.wait_seconds <= 0:
+            return None
+        with self._lock:
+            gate = self._gates.get(target.name)
+            if gate is None or gate.target != target:
+                gate = self._gates[target.name] = TargetGate(self, target)
+            return gate
+
+    def followed(self, endpoint: Endpoint) -> Followed | None:
+        """What is read of a cluster's topic, if it is read now."""
+        found = self._followed.get(endpoint.name)
+        return found if found is not None and found.mirror.endpoint == endpoint else None
+
+    def follow(self, endpoint: Endpoint) -> Followed:
+        """The same, read from now on."""
+        with self._lock:
+            found = self.followed(endpoint)
+            if found is None:
+                self._end(endpoint.name)
+                found = Followed(endpoint, self._topic, self.clock())
+                found.mirror.on_news = lambda: self._changed(endpoint.name)
+                self._followed[endpoint.name] = found
+                found.mirror.start()
+            return found
+
+    def _changed(self, cluster: str) -> None:
+        self.changes[cluster] += 1
+
+    def tidy(self, targets: Collection[str]) -> None:
+        """Follow no more what no unit copies to; to be called now and then with the targets of all units."""
+        with self._lock:
+            used = self._followed.keys() & set(targets)
+            if used and self.primary is not None:
+                used.add(self.primary.name)
+            for name in self._followed.keys() - used:
+                self._end(name)
+            for mirror in [each for each in self._ending if each.ended]:
+                mirror.join()
+                self._ending.remove(mirror)
+
+    def _end(self, cluster: str) -> None:
+        followed = self._followed.pop(cluster, None)
+        if followed is not None:
+            followed.mirror.stop()
+            self._ending.append(followed.mirror)
+            self._changed(cluster)
+
+
+class Followed:
+    """One cluster's schemas topic, read since some time."""
+
+    def __init__(self, endpoint: Endpoint, topic: str, since: float) -> None:
+        self.mirror = Mirror(endpoint, topic, ids_only=True)
+        self.since = since
+
+    def has(self, schema_id: int) -> bool:
+        """Whether a version has this id, softly deleted or not."""
+        return self.mirror.ready and schema_id in self.mirror.catalog.contents
+
+
+class TargetGate:
+    """One target's; see `SchemaGate`."""
+
+    def __init__(self, gates: SchemaGates, target: Endpoint) -> None:
+        self.target = target
+        self._gates = gates
+        self._lock = threading.Lock()
+        self._waited_since: dict[int, float] = {}
+        self._strange_since: dict[int, float] = {}
+
+    @property
+    def _primary(self) -> Endpoint | None:
+        """Who has the schemas first; None if that is nobody else."""
+        primary = self._gates.primary
+        return None if primary is None or primary.name == self.target.name else primary
+
+    @property
+    def highest(self) -> int:
+        """As `SchemaGate`: while the primary's topic is not read, every id is asked for."""
+        primary = self._primary
+        if primary is None:
+            return 0
+        writer = self._gates.followed(primary)
+        return writer.mirror.catalog.highest_id + _AHEAD_IDS if writer and writer.mirror.ready else _ANY_ID
+
+    @property
+    def news(self) -> object:
+        """As `SchemaGate`."""
+        primary, changes = self._primary, self._gates.changes
+        if primary is None:
+            return 0
+        reader = self._gates.followed(self.target)
+        ready = reader is not None and reader.mirror.ready
+        return primary.name, changes[primary.name], changes[self.target.name], ready, self.highest
+
+    def knows(self, schema_id: int) -> bool:
+        """As `SchemaGate`."""
+        found = self._gates.follow(self.target).has(schema_id)
+        if found:
+            with self._lock:
+                # Should the target lose it, it is waited for again.
+                self._waited_since.pop(schema_id, None)
+        return found
+
+    def verdict(self, schema_id: int) -> Verdict:
+        """As `SchemaGate`."""
+        primary = self._primary
+        if primary is None:
+            return Verdict.NOBODYS
+        writer, reader = self._gates.follow(primary), self._gates.follow(self.target)
+        unread = [each.since for each in (writer, reader) if not each.mirror.ready]
+        now = self._gates.clock()
+        if unread:
+            # One wait for all ids: with a topic that cannot be read, none would ever be known.
+            return self._until(max(unread), now)
+        with self._lock:
+            if not writer.has(schema_id) and writer.mirror.reason is None:
+                since = self._strange_since.setdefault(schema_id, now)
+                waits = now - since < min(_NOBODYS_SECONDS, self._gates.wait_seconds)
+                return Verdict.WAIT if waits else Verdict.NOBODYS
+            if schema_id not in self._waited_since:
+                log.info("records wait for a schema", cluster=self.target.name, schema_id=schema_id)
+            return self._until(self._waited_since.setdefault(schema_id, now), now)
+
+    def _until(self, since: float, now: float) -> Verdict:
+        return Verdict.WAIT if now - since < self._gates.wait_seconds else Verdict.RAN_OUT

@@ -1,0 +1,290 @@
+"""A shift: one Celery task, bounded in time, in which a pool process looks after its units.
+
+The threads that run the units belong to the process, not to the task: when a shift ends, they go on, and the
+next shift in the same process takes them up as they are. So a shift's end costs nothing, and a unit changes
+hands only when another holder's share is too small or its process dies. A process that no shift looks after
+any more (its worker was told to stop, Celery lost it) lets its units go after two lease lives.
+
+Leases are renewed by a thread of its own (`lease_keeper.py`), which waits for none of this. A process whose
+renewals are late anyway is starved: its leases get longer, it leaves expired leases of others alone for a while,
+since they are late as well, and it takes one unit at a time.
+
+While the database is away nobody can take a lease, so units go on; the target fences whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import structlog
+from sqlalchemy import Connection, Engine
+
+from backend.domain.base.errors import DomainError
+from backend.domain.distribution import assignment
+from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.edges import EdgePlan
+from backend.domain.distribution.rescan import Checkpoint
+from backend.kafka.copy.clients import CopyLimits
+from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.topic_ids import TopicIds
+from backend.queries.distribution.leaf_routes import known_origins, why_not_entered
+from backend.settings import Settings
+from workers.distribution import checkpoints, desired, edge_losses, unit_states
+from workers.distribution.desired import Desired
+from workers.distribution.distributor import DistributorThread
+from workers.distribution.schema_gates import SchemaGates
+from workers.leases import leases
+from workers.leases.ended_holders import free_ended
+from workers.leases.lease_keeper import LeaseKeeper
+from workers.measures import MeasureBook
+
+log = structlog.get_logger("shift")
+
+_STOP_SECONDS = 1.0
+_LET_GO_SECONDS = 10.0
+_MOST_ABANDONED = 32
+
+
+def copy_limits(settings: Settings) -> CopyLimits:
+    """What the settings say about a copy session."""
+    return CopyLimits(
+        batch_records=settings.batch_records,
+        transaction_timeout_ms=settings.transaction_timeout_ms,
+        fetch_wait_max_ms=settings.fetch_wait_max_ms,
+        fetch_buffer_kbytes=settings.fetch_buffer_kbytes,
+        quarantine_topic=settings.quarantine_topic,
+        record_loop=settings.record_loop,
+    )
+
+
+class UnitHost:
+    """The units of one process; `tick` is called about once a second by whichever shift runs."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.holder = leases.this_process()
+        self._engine = engine
+        self._settings = settings
+        self._limits = copy_limits(settings)
+        self._topic_ids = TopicIds()
+        self._schema_gates = SchemaGates(settings.schemas_topic, settings.schema_wait_seconds)
+        self._threads: dict[Unit, DistributorThread] = {}
+        self._desired = Desired(-1, {})
+        self._seen_position: tuple[int, int] | None = None
+        self._looked_after = time.monotonic()
+        self._guard: threading.Thread | None = None
+        self._leases = LeaseKeeper(engine, settings, self.holder, time.sleep)
+        self._lock = threading.Lock()
+        self._abandoned: list[DistributorThread] = []
+        self._measures = MeasureBook(engine)
+
+    def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+        """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
+        if self._guard is None or not self._guard.is_alive():
+            # A thread can be started only once: a guard that has died is replaced.
+            self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
+            self._guard.start()
+        self._leases.start()
+        try:
+            self._look_after(seconds, stopping)
+        finally:
+            self._leases.rest()
+
+    def _look_after(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with self._lock:
+                self._looked_after = time.monotonic()
+                try:
+                    self._tick()
+                except DomainError as error:
+                    log.warning("the database is away; units go on", reason=error.detail)
+                # A database that hangs makes a round long; that is not being forgotten.
+                self._looked_after = time.monotonic()
+            if stopping(self._settings.lease_renew_seconds):
+                self.let_go()
+                return
+
+    def let_go(self) -> None:
+        """Stop every unit and give the leases back."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+        self._schema_gates.tidy(())
+        try:
+            with self._engine.begin() as connection:
+                leases.end_shift(connection, self.holder)
+        except DomainError as error:
+            log.warning("shift's end not recorded", reason=error.detail)
+
+    def _tick(self) -> None:
+        settings = self._settings
+        if ended := free_ended(self._engine, settings.home):
+            log.info("leases of ended processes given back", holders=ended)
+        with self._engine.begin() as connection:
+            now = desired.position(connection)
+            if now != self._seen_position:
+                self._desired = desired.read(connection, settings)
+                self._seen_position = now
+                self._schema_gates.assign(self._desired.primary)
+            grace = self._leases.grace_seconds
+            shifts = leases.report_shift(connection, self.holder, self._leases.seconds, grace)
+            unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
+            checkpointed = self._write_checkpoints(connection)
+            taken = leases.taken(connection, grace)
+        for thread, streams in checkpointed:
+            thread.checkpoints_written(streams)
+        plans = self._desired.plans
+        self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
+        lost = [
+            thread
+            for unit, thread in self._threads.items()
+            if self._leases.is_lost(unit.name, thread.epoch) or not thread.is_alive()
+        ]
+        self._abandon_hung()
+        lost = [thread for thread in lost if thread.unit in self._threads]
+        surplus = [self._threads[unit] for unit in assignment.surplus(list(self._threads), plans, shifts)]
+        self._stop(lost + [thread for thread in surplus if thread not in lost], _STOP_SECONDS)
+        free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
+        wanted = assignment.wanted(free, len(self._threads), len(plans), shifts, is_late=self._leases.is_late)
+        if wanted:
+            self._take(wanted)
+        for unit, thread in self._threads.items():
+            if unit in plans:
+                thread.assign(plans[unit], self._desired.position)
+        # Last, and after the leases' transaction: these rows may be many, and nobody waits for them.
+        self._measures.take(self._threads.values())
+        self._measures.write()
+        self._measures.forget_others(plans.values())
+
+    def _take(self, wanted: tuple[Unit, ...]) -> None:
+        with self._engine.begin() as connection:
+            names = [unit.name for unit in wanted]
+            got = leases.acquire(connection, self.holder, names, self._leases.seconds, self._leases.grace_seconds)
+        for name, epoch in got.items():
+            self._leases.hold(name, epoch)
+        for unit in wanted:
+            if unit.name not in got:
+                continue
+            thread = DistributorThread(
+                unit,
+                got[unit.name],
+                self._limits,
+                self._why_not(unit.name, got[unit.name]),
+                self._knowledge(unit),
+                self._desired.plans[unit],
+                self._desired.position,
+            )
+            self._threads[unit] = thread
+            thread.start()
+        log.info("units taken", units=sorted(got))
+
+    def _why_not(self, unit: str, epoch: int) -> Callable[[EdgePlan], str | None]:
+        def why_not(plan: EdgePlan) -> str | None:
+            with self._engine.connect() as connection:
+                if not leases.holds(connection, self.holder, unit, epoch):
+                    return "the lease went to another holder"
+                return why_not_entered(connection, plan.target.name, plan.routes_version, plan.buckets)
+
+        return why_not
+
+    def _knowledge(self, unit: Unit) -> Knowledge:
+        source = unit.cluster
+
+        def foreign(number: int) -> bool:
+            with self._engine.connect() as connection:
+                return number not in known_origins(connection)
+
+        def read(places: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], Sequence[Checkpoint]]:
+            with self._engine.connect() as connection:
+                return checkpoints.read(connection, source, places)
+
+        return Knowledge(
+            foreign=foreign,
+            checkpoints=read,
+            set_aside=lambda what: edge_losses.set_aside(unit, what),
+            lost=lambda what: edge_losses.lost(unit, what),
+            replaced=lambda what: edge_losses.replaced(unit, what),
+            cut_off=lambda what: edge_losses.cut_off(unit, what),
+            schema_gate=self._schema_gates.of,
+            topic_ids=self._topic_ids,
+        )
+
+    def _write_checkpoints(self, connection: Connection) -> list[tuple[DistributorThread, set[str]]]:
+        """Write down what was taken; of which streams by whom, to be told once it is committed."""
+        taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}
+        streams = []
+        for thread in self._threads.values():
+            if news := thread.take_checkpoints():
+                taken.setdefault(thread.unit.cluster, []).extend(news)
+                streams.append((thread, {stream for stream, _, _ in news}))
+        for cluster in sorted(taken):
+            checkpoints.write(connection, cluster, taken[cluster])
+        return streams
+
+    def _stop(self, threads: list[DistributorThread], patience_seconds: float) -> None:
+        """Stop units side by side; give back the leases of those that have ended.
+
+        One that is still in a transaction keeps its lease and is asked again at the next tick: waiting longer
+        here would let the leases of all others expire.
+        """
+        for thread in threads:
+            thread.stop()
+        deadline = time.monotonic() + patience_seconds
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        ended = [thread for thread in threads if not thread.is_alive()]
+        if not ended:
+            return
+        for thread in ended:
+            self._threads.pop(thread.unit, None)
+            self._leases.drop(thread.unit.name)
+        log.info("units let go", units=sorted(thread.unit.name for thread in ended))
+        self._measures.write_last(ended)
+        try:
+            with self._engine.begin() as connection:
+                leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
+        except DomainError as error:
+            log.warning("leases not given back; they expire", reason=error.detail)
+
+    def _abandon_hung(self) -> None:
+        """Leave threads that hang to themselves and free their units; the next session fences what they hold.
+
+        Seen when a broker was killed: librdkafka's send_offsets_to_transaction waits for ever, whatever its
+        timeout says. A process with too many such threads ends itself; Celery starts another.
+        """
+        hung = [thread for thread in self._threads.values() if thread.hung()]
+        if not hung:
+            return
+        for thread in hung:
+            thread.stop()
+            del self._threads[thread.unit]
+            self._leases.drop(thread.unit.name)
+        self._abandoned += hung
+        log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
+        self._measures.write_last(hung)
+        with self._engine.begin() as connection:
+            leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+        if len(self._abandoned) > _MOST_ABANDONED:
+            log.error("too many abandoned units; this process ends")
+            self._stop(list(self._threads.values()), _LET_GO_SECONDS)
+            os._exit(1)
+
+    def _let_go_if_forgotten(self) -> None:
+        while True:
+            time.sleep(self._settings.lease_ttl_seconds / 2)
+            try:
+                with self._lock:  # and so not in the middle of a shift's round, however long that takes
+                    # On a starved machine the next shift comes late as well.
+                    patience = 2 * self._leases.seconds
+                    if self._threads and time.monotonic() - self._looked_after > patience:
+                        log.warning("no shift looks after this process; letting go")
+                        self._let_go()
+            except Exception:
+                # Without this thread a process that no shift looks after would keep its units for ever.
+                log.exception("units not let go although no shift looks after them; it is tried again")
