@@ -16,14 +16,14 @@ from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.settings import settings
 
 START_SECONDS = 90
-# As a broker runs in production, but for the size: the estate's brokers save memory by a simpler compiler.
+# As a broker runs in production, except for the size: the estate's brokers save memory by a simpler compiler.
 BROKER_JVM = ["-Xms512m", "-Xmx512m", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
               "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"]  # fmt: skip
 
 
 @contextmanager
 def single_broker_clusters(folder: Path, names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Boot clusters with these names, their logs and data below `folder`; gives their bootstrap servers.
+    """Boot clusters with these names, with logs and data below `folder`; yields their bootstrap servers.
 
     Ends the run (SystemExit) if one does not start.
     """

@@ -33,7 +33,7 @@ class Estate:
         return subprocess.run(
             [sys.executable, "-m", "backend.cli", *words],
             cwd=PROJECT_ROOT,
-            # Local: not the control plane that the developer's own context leads to.
+            # The local estate, not the control plane of the developer's own context.
             env={**outside, "TREELINE_HOME": str(self.home), "TREELINE_CONTEXT": "local"},
             capture_output=True,
             text=True,
@@ -41,7 +41,7 @@ class Estate:
         )
 
     def up(self, *words: str) -> float:
-        """Seconds that it took. Ends the run (SystemExit) if it fails."""
+        """Run `treeline up`; return the seconds that it took. Ends the run (SystemExit) if it fails."""
         began = time.monotonic()
         run = self.treeline("up", "--estate", str(self.file), "--spare-ports", *words)
         if run.returncode:
@@ -53,7 +53,7 @@ class Estate:
         return answer
 
     def client(self) -> httpx2.Client:
-        """Of the REST API, as the administrator; paths are below /api/v1."""
+        """Return a REST client as the administrator; paths are below /api/v1."""
         status = self.status()
         return httpx2.Client(
             base_url=f"{status['control_plane']}/api/v1",
@@ -63,7 +63,10 @@ class Estate:
         )
 
     def verify(self, records: int) -> tuple[float, dict[str, Any]]:
-        """Seconds, and what it says. Ends the run (SystemExit) if a record is lost or doubled."""
+        """Run `treeline verify`; return its seconds and its answer.
+
+        Ends the run (SystemExit) if a record is lost or doubled.
+        """
         began = time.monotonic()
         run = self.treeline("verify", "--records", str(records), "--json")
         took = time.monotonic() - began
@@ -75,7 +78,7 @@ class Estate:
 
 @contextmanager
 def estate(file: Path) -> Iterator[Estate]:
-    """Of an estate file; whatever runs of it afterwards is ended and wiped."""
+    """Yield an estate of this file; everything of it that still runs afterwards is ended and wiped."""
     with tempfile.TemporaryDirectory(prefix="treeline-bench-") as folder:
         running = Estate(Path(folder) / "home", file)
         try:

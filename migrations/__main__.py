@@ -1,6 +1,6 @@
-"""`python -m migrations`: bring the database to the tables of this version, as its owner.
+"""`python -m migrations`: migrate the database to the tables of this version, as its owner.
 
-The same as `alembic upgrade head` in a checkout, where `alembic.ini` is; from a wheel there is none.
+The same as `alembic upgrade head` in a checkout, where `alembic.ini` is; a wheel has none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables that the code declares, to compare them with those that the migrations make."""
+"""The tables that the code declares, to compare them with those that the migrations create."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backend.eventlog.tables import METADATA
 
 
 def declared_tables() -> sa.MetaData:
-    """All of them: importing a module puts its tables into the common METADATA."""
+    """Return all tables: importing a module puts its tables into the common METADATA."""
     for package in (backend.projections, backend.queries):
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             import_module(found.name)

@@ -1,8 +1,8 @@
 """Runs migrations as the database's owner.
 
-The address comes from the settings; a caller with an open connection (the tests) passes it in
-`config.attributes["connection"]`. `config.attributes["application_login"]` is the login of the application,
-which the first migration lets become the application's role.
+The URL comes from the settings; a caller with an open connection (the tests) passes it in
+`config.attributes["connection"]`. `config.attributes["application_login"]` is the application's login, which the
+first migration allows to assume the application's role.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def migrate(connection: Connection) -> None:
     with context.begin_transaction():
         # Two machines that start at once would both find the same migration missing.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411733)")
-        # Inside: a transaction that a statement before this one had begun, Alembic would not commit.
+        # Inside the transaction: one that an earlier statement had begun would not be committed by Alembic.
         if refusal := why_unsupported(version_number(connection)):
             sys.exit(refusal)
         if doubt := why_untested(version_number(connection)):

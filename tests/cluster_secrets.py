@@ -1,4 +1,4 @@
-"""Settings of what clusters' properties may refer to, for a test's own process."""
+"""Settings of the secrets that clusters' properties may reference, for a test's own process."""
 
 from __future__ import annotations
 

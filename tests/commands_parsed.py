@@ -1,4 +1,4 @@
-"""Words of a command as the program parses them, without doing what they say."""
+"""Parser for command lines, which does not execute them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from backend.cli import app
 
 PROGRAM: Any = typer.main.get_command(app)
 Refused = typer.BadParameter.__bases__[0]
-"""What is wrong with the words of a command, whatever."""
+"""Any error in the words of a command."""
 
 
 def parsed(words: Sequence[str]) -> Any:
-    """The context of the command that these words (without the program's name) are of. Raises Refused.
+    """Return the context of the command that these words (without the program's name) select. Raises Refused.
 
-    What is asked for by a prompt is to be in the environment.
+    Answers to prompts must be in the environment.
     """
     command, arguments, context = PROGRAM, list(words), None
     while True:

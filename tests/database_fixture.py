@@ -28,13 +28,13 @@ from tests.short_lived import short_lived
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = "treeline_template"
 READY_SECONDS = 30
-# Kills of the server process lose nothing without fsync; only a machine's power cut would.
+# Kills of the server process lose nothing without fsync; only a power failure would.
 FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "max_wal_size": "128MB"}
 OTHER_PROGRAMS = Path(os.environ["TREELINE_TEST_POSTGRES"]) if "TREELINE_TEST_POSTGRES" in os.environ else None
 """Folder of another version's programs, to run any test on it (tests/integration/test_postgres_versions.py)."""
 
 Content = Callable[[str], None]
-"""Fills a migrated database, given its address, and leaves no connection behind."""
+"""Fills a migrated database, given its URL, and leaves no connection behind."""
 
 
 class RunningPostgres:
@@ -57,7 +57,7 @@ class RunningPostgres:
 
     @property
     def url(self) -> str:
-        """Of the database that the fixtures migrate."""
+        """Return the URL of the database that the fixtures migrate."""
         return self.server.url(TEMPLATE)
 
     def start(self) -> None:
@@ -66,20 +66,20 @@ class RunningPostgres:
                 self.server.command(),
                 stdout=log,
                 stderr=log,
-                # A test run that is killed leaves no server behind.
+                # A killed test run leaves no server behind.
                 preexec_fn=lambda: die_with_parent(signal.SIGQUIT),
             )
         self._wait_until_ready()
 
     def template(self, content: Content | None) -> str:
-        """The database to copy for a test that begins with this content; made once, for all that do."""
+        """Return the template database with this content; it is made once for all tests."""
         if content is None:
             return TEMPLATE
         if content not in self._filled:
             name = f"{TEMPLATE}_{secrets.token_hex(6)}"
             create_database(self.server, name, template=TEMPLATE)
             content(self.server.url(name))
-            # PostgreSQL copies no database with a connection to it, and those may outlive who made them.
+            # PostgreSQL cannot copy a database with connections, and those may outlive their clients.
             run_as_owner(self.server, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
             run_as_owner(
                 self.server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
@@ -91,7 +91,7 @@ class RunningPostgres:
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """As after a crash: SIGQUIT ends every server process at once and leaves recovery to the next start."""
+        """Crash the server: SIGQUIT ends every server process at once and leaves recovery to the next start."""
         self._end(signal.SIGQUIT)
 
     def _end(self, number: signal.Signals) -> None:
@@ -125,27 +125,27 @@ class Database:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPostgres]:
-    """The session's server, with a migrated template database."""
+    """Yield the session's server, with a migrated template database."""
     with short_lived(tmp_path_factory.mktemp("postgres")) as folder:
         yield from _migrated(folder / "data")
 
 
 @pytest.fixture
 def database_content() -> Content | None:
-    """What fills a test's database beforehand; None: nothing. Overridden where many tests begin with the same."""
+    """Return the initial content of a test's database; None: empty. Overridden where many tests share content."""
     return None
 
 
 @pytest.fixture
 def database(postgres: RunningPostgres, database_content: Content | None) -> Iterator[Database]:
-    """A fresh database, dropped after the test."""
+    """Yield a fresh database, dropped after the test."""
     with fresh_database(postgres, database_content) as made:
         yield made
 
 
 @contextmanager
 def fresh_database(postgres: RunningPostgres, content: Content | None = None) -> Iterator[Database]:
-    """A migrated database that begins with this content, dropped at the end."""
+    """Yield a migrated database with this content, dropped at the end."""
     name = f"test_{secrets.token_hex(6)}"
     create_database(postgres.server, name, template=postgres.template(content))
     url = postgres.server.url(name)
@@ -158,7 +158,7 @@ def fresh_database(postgres: RunningPostgres, content: Content | None = None) ->
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[RunningPostgres]:
-    """A running server with a migrated database, for one test that stops, kills or starves it."""
+    """Yield a server with a migrated database, for one test that stops, kills or starves it."""
     yield from _migrated(tmp_path / "data")
 
 

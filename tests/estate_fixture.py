@@ -23,13 +23,13 @@ from backend.settings import PROJECT_ROOT
 
 DEFAULT_ESTATE = PROJECT_ROOT / "estates" / "unbalanced.yaml"
 BOOTED_BYTES = "memory-when-booted"
-"""File in the shared estate's home: what all its processes held together before any test had used it."""
+"""File in the shared estate's home: the memory of all its processes before any test had used it."""
 SMALL_ESTATE = PROJECT_ROOT / "tests" / "estate" / "small.yaml"
 
 
 @dataclass(frozen=True)
 class RunningEstate:
-    """An estate that `treeline up` has started; `booted` is how that ended."""
+    """An estate that `treeline up` has started; `booted` is the finished command."""
 
     home: Path
     booted: subprocess.CompletedProcess[str]
@@ -46,11 +46,11 @@ class RunningEstate:
         return str(running.read_layout(Home(self.home))["clusters"][cluster])
 
     def status(self) -> dict[str, Any]:
-        """What `treeline status --json` prints, without starting a program for it."""
+        """Return what `treeline status --json` prints, without starting a program for it."""
         return running.status(Home(self.home))
 
     def process(self, name: str) -> dict[str, Any]:
-        """One process, as its supervisor says."""
+        """Return one process from the supervisor's state."""
         state = running.read_state(Home(self.home))
         assert state is not None, "the estate has not started"
         found: dict[str, Any] = next(row for row in state["processes"] if row["name"] == name)
@@ -61,11 +61,11 @@ class RunningEstate:
 
 
 def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run the program `treeline` for one home, without what the caller's environment says of others.
+    """Run the program `treeline` for one home, without the caller's TREELINE variables.
 
     `settings` go into its environment: `visibility_timeout_seconds="3"`.
     """
-    # COLUMNS is said by pytest's side-by-side processes, and says nothing of what a program's reader has.
+    # COLUMNS is set by pytest's parallel processes, and does not describe a user's terminal.
     outside = {name: value for name, value in os.environ.items() if not name.startswith(("TREELINE_", "COLUMNS"))}
     if cache := os.environ.get("TREELINE_CACHE"):
         outside["TREELINE_CACHE"] = cache
@@ -80,7 +80,7 @@ def treeline(home: Path, *words: str, **settings: str) -> subprocess.CompletedPr
 
 
 def boot(home: Path, file: Path, *words: str, **settings: str) -> RunningEstate:
-    """`treeline up` on ports that nobody prefers; what does not run afterwards is the test's to judge.
+    """Run `treeline up` on spare ports; processes that do not run afterwards are for the test to judge.
 
     The estate ends with the test run, also when that is killed.
     """
@@ -91,12 +91,12 @@ def boot(home: Path, file: Path, *words: str, **settings: str) -> RunningEstate:
 
 
 HOMES = pytest.StashKey[set[Path]]()
-"""Of the estates that a test has booted."""
+"""Homes of the estates that a test has booted."""
 
 
 @pytest.fixture
 def boot_estate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., RunningEstate]]:
-    """Boots estates of the test's own, in one home; ends and wipes it afterwards."""
+    """Yield a function that boots the test's own estates, in one home; ended and wiped afterwards."""
     home = tmp_path / "home"
     request.node.stash[HOMES] = {home}
 
@@ -109,7 +109,7 @@ def boot_estate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
 @pytest.fixture(scope="session")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
-    """The default estate, running; do not break it."""
+    """Yield the default estate, running; do not break it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # the one folder that all workers of this session share

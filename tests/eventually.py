@@ -1,4 +1,4 @@
-"""Waiting for what must become true, without a guess about how long it takes."""
+"""Waiting for conditions without a guess about how long they take."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 T = TypeVar("T")
 
-GIVE_UP_SECONDS = 180.0  # far beyond what any of it takes, however busy the machine: only a broken thing gets here
+GIVE_UP_SECONDS = 180.0  # far beyond any expected duration, however busy the machine: only a failure gets here
 
 
 def eventually(look: Callable[[], T | None], what: str, every_seconds: float = 0.05) -> T:
-    """The first true value of `look`; fails the test if there never is one."""
+    """Return the first true value of `look`; fails the test if there never is one."""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while not (found := look()):
         if time.monotonic() > deadline:

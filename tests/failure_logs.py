@@ -1,4 +1,4 @@
-"""What the processes of an estate logged is shown with a test that fails on it; afterwards it is wiped."""
+"""Log output of an estate's processes, shown with a test that fails on it before the estate is wiped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""HTTP as a stranger's program speaks it. One TLS context for all clients: each would read all certificates anew,
-which takes as long as some tests.
+"""HTTP clients for tests, with one shared TLS context.
+
+A context per client would read all certificates anew, which takes as long as some tests.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ SECONDS = 30.0
 
 
 def client(**settings: Any) -> httpx2.Client:
-    """As httpx2.Client, without what the environment says of proxies."""
+    """Return an httpx2.Client that ignores the environment's proxies."""
     return httpx2.Client(**{"trust_env": False, "timeout": SECONDS, "verify": _TLS} | settings)
 
 
 def request(method: str, url: str, **settings: Any) -> httpx2.Response:
-    """One request by a connection of its own, as httpx2.request."""
+    """Send one request on a connection of its own, as httpx2.request does."""
     return httpx2.request(method, url, **{"trust_env": False, "timeout": SECONDS, "verify": _TLS} | settings)
 
 

@@ -1,4 +1,4 @@
-"""Kafka as tests use it: topics, producing, and reading everything with a reader of their own."""
+"""Kafka helpers of tests: topics, producing, and reading everything with an independent reader."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from confluent_kafka.admin import (
 
 DEADLINE_SECONDS = 180.0
 BROKER_SECONDS = 10.0
-"""A broker that has not answered after so long is away."""
+"""Seconds after which a broker that has not answered counts as down."""
 MARKER_SECONDS = 5.0
-"""Who has committed a transaction does not wait for its markers: so long they are waited for where one is open."""
+"""Seconds to wait for the markers of an open transaction, which may follow its commit."""
 _NO_BROKER = frozenset(
     {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
 )
 
 
 def create_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    """Make a topic and wait until every broker knows it: the controller answers before.
+    """Create a topic and wait until every broker knows it: the controller answers earlier.
 
-    It keeps records however old their timestamps are, if `config` says nothing else. Waits for a broker, which a
-    busy machine may be without for a moment (fenced, since its heartbeats came too late).
+    It keeps records however old their timestamps are, unless `config` says otherwise. Waits for a broker, which a
+    busy machine may lack for a moment (fenced, since its heartbeats came too late).
     """
     admin = AdminClient({"bootstrap.servers": servers})
     settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
@@ -54,7 +54,7 @@ def create_topic(servers: str, name: str, partitions: int = 1, **config: str) ->
         except KafkaException as error:
             code = error.args[0].code()
             if tried and code == KafkaError.TOPIC_ALREADY_EXISTS:
-                break  # the first request did it, and its answer came too late
+                break  # the first request succeeded, and its answer came too late
             if code not in _NO_BROKER or time.monotonic() > deadline:
                 raise
         tried = True
@@ -69,7 +69,7 @@ def create_topic(servers: str, name: str, partitions: int = 1, **config: str) ->
 
 
 def _partitions_known(admin: AdminClient, topic: str) -> float:
-    """How many partitions of a topic a broker knows; more than any number if it is away."""
+    """Return how many partitions of a topic a broker knows; more than any number if it is down."""
     try:
         return len(admin.list_topics(topic, BROKER_SECONDS).topics[topic].partitions)
     except KafkaException:
@@ -88,13 +88,13 @@ def configure(servers: str, topic: str, config: Mapping[str, str]) -> None:
 
 
 def topics(servers: str) -> set[str]:
-    """Names of all topics."""
+    """Return the names of all topics."""
     return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=DEADLINE_SECONDS).topics)
 
 
 @contextmanager
 def suppress_unknown() -> Iterator[None]:
-    """A topic that is to be deleted may be gone: a request that no broker answers in time is sent again."""
+    """Ignore that a topic to be deleted is gone: a request without an answer in time is sent again."""
     try:
         yield
     except KafkaException as gone:
@@ -103,8 +103,9 @@ def suppress_unknown() -> Iterator[None]:
 
 
 def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **config: Any) -> None:
-    """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, each partition's in the
-    order given: without idempotence a batch that a broker refuses, fenced on a busy machine, comes after the next.
+    """Produce records given as keyword arguments of `Producer.produce`, all acknowledged, in order per partition.
+
+    Without idempotence, a batch that a broker refuses (fenced on a busy machine) would follow the next one.
     """
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True, **config})
     failed: list[KafkaError] = []
@@ -127,13 +128,13 @@ def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **co
 
 
 def read_all(servers: str, topic: str, isolation: str = "read_committed") -> list[Message]:
-    """Every visible record of a topic up to its present ends, partition by partition in log order."""
+    """Return every visible record of a topic up to its current ends, partition by partition in log order."""
     found = list(read_from_zero(servers, topic, isolation))
     return sorted(found, key=lambda message: (message.partition(), message.offset()))
 
 
 def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") -> Iterator[Message]:
-    """The same without holding all of them; log order within each partition."""
+    """Yield what `read_all` returns without holding all of it; log order within each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -141,7 +142,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
             "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            # The end of a partition is told when a fetch comes back empty, for which a broker takes its time.
+            # The end of a partition is reported when a fetch comes back empty, which may take the broker a while.
             "fetch.wait.max.ms": 1,
         }
     )
@@ -158,7 +159,7 @@ def read_from_zero(servers: str, topic: str, isolation: str = "read_committed") 
                 deadline = time.monotonic() + DEADLINE_SECONDS
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 at = TopicPartition(topic, message.partition())
-                # The end as it was first seen: a topic that is written to all the time has another one each time.
+                # The end as first seen: a topic that is written to all the time has another one each time.
                 end = ends.setdefault(at.partition, consumer.get_watermark_offsets(at, cached=True)[1])
                 if message.offset() >= end:
                     left.discard(at.partition)

@@ -20,14 +20,14 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 def folders() -> list[Path]:
-    """With what the tools need, fetched if it is not there yet."""
+    """Return the folders with the tools' files, downloaded if missing."""
     cache = settings().cache
     # The second has what the first lacks: the commands that came with the broker.
     return [ensure_jars(cache, print, pom=POM, name="tools"), ensure_jars(cache, print)]
 
 
 def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """A tool's run, whatever came of it."""
+    """Run a tool and return the result, whatever its exit code."""
     paths = ":".join(classpath(folder) for folder in folders())
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", paths, name, *words]
     return subprocess.run(
@@ -42,7 +42,7 @@ def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[
 
 
 def tool(name: str, *words: str) -> list[str]:
-    """Lines that a tool writes; it must succeed."""
+    """Return the lines that a tool writes; it must succeed."""
     done = run(name, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()

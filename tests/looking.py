@@ -1,4 +1,4 @@
-"""What groups have committed and what was set for them elsewhere, by hand, and looks at it."""
+"""Committed and translated offsets of groups, written by hand, and snapshots of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = Wanted(limit=1000)
 
 
 def commit(database: Database, group: str = "billing", cluster: str = "c1", **changed: Any) -> None:
-    """What a group has committed by itself, in the place of what it had."""
+    """Record an offset that a group has committed by itself, in place of the one before."""
     row = {
         "cluster": cluster,
         "stream": STREAM,
@@ -38,7 +38,7 @@ def commit(database: Database, group: str = "billing", cluster: str = "c1", **ch
 
 
 def applied(database: Database, cluster: str, offset: int, **changed: Any) -> None:
-    """What was set for it elsewhere."""
+    """Record an offset that was set for the group on another cluster."""
     row = {
         "cluster": cluster,
         "stream": STREAM,
@@ -59,7 +59,7 @@ def applied(database: Database, cluster: str, offset: int, **changed: Any) -> No
 
 
 def look(database: Database) -> Look:
-    """A look; what it saw is found by what is given back."""
+    """Take a snapshot; the result is the key to what it saw."""
     assert past.take(database.engine)
     with database.engine.connect() as connection:
         at = connection.execute(sa.select(sa.func.max(looks.c.at))).scalar_one()

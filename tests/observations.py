@@ -1,4 +1,4 @@
-"""What workers would have written of distributors that they run."""
+"""Distributor states as workers would have written them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backend.settings import settings
 def observe(
     engine: Engine, cluster: str, level: int, target: str, state: str = "running", **facts: object
 ) -> None:
-    """All units of one distributor in one state, held by a worker whose lease lasts."""
+    """Put all tasks of one distributor into one state, held by a worker whose lease lasts."""
     with engine.begin() as connection:
         for bucket in range(settings().partition_buckets):
             unit = f"distributor:{cluster}:{level}:{bucket}"

@@ -1,6 +1,6 @@
 """Older releases of confluent-kafka, each in a folder of its own beside the virtual environment's packages.
 
-Clients of the field are years older than brokers, and decide otherwise what a broker can do. `make install-dev`
+Clients in use are years older than brokers, and detect a broker's features in other ways. `make install-dev`
 installs them; where that has not been run, the first test that needs one does.
 """
 
@@ -31,7 +31,7 @@ def _installed(release: str) -> Path:
     stamp = folder / "requirements.txt"
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with (_FOLDER / "lock").open("w") as lock:
-        # Tests run side by side; two that install into one folder would spoil it.
+        # Tests run in parallel; two that install into one folder would spoil it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != pinned.read_text():
             words = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--upgrade"]

@@ -1,4 +1,4 @@
-"""Facts that a test leaves for the reports of the documentation, where they are asked for (`make reports`)."""
+"""Facts that a test leaves for the reports of the documentation, if they are requested (`make reports`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ FOLDER = "TREELINE_REPORTS"
 
 
 def leave(name: str, facts: Any) -> None:
-    """Write them to a file of this name in the folder that TREELINE_REPORTS names, or nowhere."""
+    """Write facts to a file of this name in the folder that TREELINE_REPORTS names, if it is set."""
     if FOLDER in os.environ:
         (Path(os.environ[FOLDER]) / f"{name}.json").write_text(json.dumps(facts))

@@ -1,10 +1,10 @@
-"""`make reports`: run what looks at pages in a browser and at the REST API, and write docs/reports of it.
+"""`make reports`: run the tests of pages in a browser and of the REST API, and write docs/reports from them.
 
     python -m tests.reports              everything, some ten minutes
     python -m tests.reports weight rest  only these
 
-What a report says was measured by the tests that it names, in this run; a test that fails is in it, and the exit
-code is 1.
+All figures of a report were measured by the tests that it names, in this run; a test that fails is listed, and the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.report_facts import FOLDER
 
 REPORTS = PROJECT_ROOT / "docs" / "reports"
 BROWSER = {"browser", "open_page"}
-"""Fixtures that a test has which looks at pages in Chromium."""
+"""Fixtures of tests that show pages in Chromium."""
 ESTATE = {"estate", "boot_estate"}
 QUIET = ["-q", "--no-header", "--show-capture=no", "-p", "no:cacheprovider"]
 ENDS: list[int] = []
@@ -35,13 +35,13 @@ GENERATED = "<!-- Written by `make reports`; see tests/reports.py. -->"
 
 
 class Outcomes:
-    """What became of each test of a run; with `only_browser` those alone run that need Chromium and no brokers."""
+    """Outcome of each test of a run; with `only_browser` only those run that need Chromium and no brokers."""
 
     def __init__(self, only_browser: bool = False) -> None:
         self.only_browser = only_browser
         self.ended: dict[str, str] = {}
         self.elsewhere: list[str] = []
-        """That need a whole estate: `make test` runs them."""
+        """Tests that need a whole estate: `make test` runs them."""
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         if not self.only_browser:
@@ -64,18 +64,18 @@ def run(*what: str, only_browser: bool = False) -> Outcomes:
 
 
 def facts(folder: Path, pattern: str) -> list[Any]:
-    """What tests have left."""
+    """Return the facts that tests have left."""
     return [json.loads(path.read_text()) for path in sorted(folder.glob(f"{pattern}.json"))]
 
 
 def page(title: str, said: str, test: str, lines: list[str]) -> str:
-    """A report: its heading, what it is about, and how to have it again."""
+    """Return a report: its heading, its subject, and how to create it again."""
     again = f"Again, by itself: `.venv/bin/python -m pytest {test}`"
     return "\n".join([f"# {title}", GENERATED, "", textwrap.fill(said, 140), "", again, "", *lines]) + "\n"
 
 
 def words_of(test: str) -> str:
-    """A test's name as the promise that it is."""
+    """Return a test's name as the promise that it tests."""
     return test.removeprefix("test_").replace("_", " ")
 
 
@@ -165,7 +165,7 @@ WRITTEN: dict[str, Callable[[Path], str]] = {
 
 
 def main(names: list[str]) -> int:
-    """Write the reports of these names; all, if none is given."""
+    """Write the reports of these names; all if none is given."""
     REPORTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder

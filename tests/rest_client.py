@@ -1,4 +1,4 @@
-"""The REST API of a running estate, as a stranger's script speaks to it."""
+"""Client for the REST API of a running estate, independent of the product."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests import http
 
 
 class RestClient:
-    """Paths are below /api/v1; `ok` raises on anything but success."""
+    """REST client with paths below /api/v1; `ok` raises on anything but success."""
 
     def __init__(self, url: str, token: str) -> None:
         self._client = http.client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {token}"})

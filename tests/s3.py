@@ -17,19 +17,19 @@ from tests.eventually import eventually
 
 @dataclass(frozen=True)
 class S3:
-    """Where it is."""
+    """A running S3 server."""
 
     endpoint: str
 
     def bucket(self, name: str) -> str:
-        """Make one; its URL."""
+        """Create a bucket and return its URL."""
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
         urllib.request.urlopen(request, timeout=10).close()
         return f"s3://{name}"
 
     @property
     def options(self) -> dict[str, str]:
-        """By which obstore speaks to it; who asks is of no account to it."""
+        """Return obstore's options for the server, which does not check credentials."""
         return {
             "endpoint": self.endpoint,
             "allow_http": "true",

@@ -23,7 +23,7 @@ class Coin:
 
 @dataclass(frozen=True, kw_only=True)
 class Paid(Event, name="Paid", version=2):
-    """Version 2 added `currency`; until then all was paid in shells."""
+    """Version 2 added `currency`; until then everything was paid in shells."""
 
     amount: int
     currency: str

@@ -31,7 +31,7 @@ BALANCES = Projection("sample_balances", frozenset({Paid}), (balances,), apply)
 
 
 def create_tables(owner: Engine) -> None:
-    """As a migration would; the application gets its rights by default privileges."""
+    """Create the tables as a migration would; the application gets its rights by default privileges."""
     METADATA.create_all(owner)
 
 

@@ -1,7 +1,7 @@
-"""Where files are kept that are made and thrown away by the thousand: in memory, where there is room for them.
+"""Folder for files that are created and deleted by the thousand: in memory, if there is room for them.
 
-Each test's database is some 700 files. ext4 without a journal gives no inode again for minutes after it was
-deleted, and looks at each of those in turn: a database took 40 ms to make at first, and 170 ms after 150 of them.
+Each test's database has some 700 files. ext4 without a journal reuses no inode for minutes after its deletion, and
+checks each of those in turn: creating a database took 40 ms at first, and 170 ms after 150 of them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
-"""Of free memory there; less is left to the programs under test."""
+"""Minimum free memory in bytes; if there is less, it is left to the programs under test."""
 _PREFIX = "treeline-tests-"
 
 
 @contextmanager
 def short_lived(usual: Path, memory: Path = MEMORY, room_bytes: int = ROOM_BYTES) -> Iterator[Path]:
-    """A folder in memory that goes away at the end, or `usual`, which is left as it is."""
+    """Yield a folder in memory that is deleted at the end, or `usual`, which is kept."""
     if not _has_room(memory, room_bytes):
         yield usual
         return
     for left in memory.glob(f"{_PREFIX}*"):
-        if not _runs(left.name.removeprefix(_PREFIX).partition("-")[0]):  # a test run that was killed
+        if not _runs(left.name.removeprefix(_PREFIX).partition("-")[0]):  # left by a killed test run
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(
         prefix=f"{_PREFIX}{os.getpid()}-", dir=memory, ignore_cleanup_errors=True

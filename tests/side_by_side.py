@@ -1,4 +1,4 @@
-"""Which tests run in one process, where several run side by side: those that share what takes long to boot."""
+"""Assignment of tests to parallel processes: tests that share something slow to boot run in one process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-# In the order in which they begin: the longest first, but not three estates at the same time, which take so much
-# to boot that each would wait for the others.
+# In starting order: the longest first, but not three estates at the same time, which take so much to boot that
+# each would wait for the others.
 FOLDERS_THAT_SHARE = {
     "tests/faults/five/": "an estate that may be broken",
     "tests/access/": "an estate where clients log in",
@@ -19,12 +19,12 @@ FOLDERS_THAT_SHARE = {
     "tests/faults/small/": "a small estate that may be broken",
     "tests/client/": "two clusters that clients are moved between",
     "tests/replication_live/": "brokers that are killed by a schedule",
-    # A switch holds up what is to become of commits, for as long as it holds clients.
+    # A switch delays the translation of commits for as long as it holds clients.
     "tests/offsets/": "groups that commit",
     "tests/switches/": "groups that commit",
-    # Its batches on Spark hold up a switch, which waits for their end.
+    # Its batches on Spark delay a switch, which waits for their end.
     "tests/spark/test_translator.py": "groups that commit",
-    # It pauses a distributor of the session's estate, and what is paused is in the way of a switch.
+    # It pauses a distributor of the session's estate, and a paused distributor blocks a switch.
     "tests/integration/test_rest_edge_losses.py": "groups that commit",
     "tests/placement_live/": "brokers that may be killed",
     "tests/zone_router_live/": "brokers behind the nodes of their zones",
@@ -34,13 +34,13 @@ FOLDERS_THAT_SHARE = {
 
 
 BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/", "tests/docs/")
-"""What goes on beside the folders that need the session's estate."""
+"""Folders that run beside those that need the session's estate."""
 LONG = ("tests/pages/", "tests/registry/", "tests/integration/test_copy_session.py")
-"""Whose files take the longest of what comes last."""
+"""Files that take the longest among those that start last."""
 
 
 def shared_with(test: str) -> str:
-    """What a test shares its process with, by its node id: what its folder's tests do, or those of its file."""
+    """Return what a test shares its process with, by its node id: that of its folder, or of its file."""
     for folder, shared in FOLDERS_THAT_SHARE.items():
         if test.startswith(folder):
             return shared
@@ -48,10 +48,10 @@ def shared_with(test: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What uses the session's estate comes last, together: an estate costs a fifth of a core while it lives.
+    """Put the tests that use the session's estate last, together: an estate costs a fifth of a core.
 
-    Of either half, whole folders come first: one that began last would keep a process waiting for the others.
-    Therefore the late half's folders begin while the others still have work for minutes that needs no estate.
+    In either half whole folders come first: one that began last would keep a process waiting for the others.
+    Therefore the late half's folders begin while the others still have minutes of work that needs no estate.
     """
     late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
     folders = list(dict.fromkeys(FOLDERS_THAT_SHARE.values()))
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    # Without xdist nothing runs side by side, and this module must do without it too.
+    # Without xdist nothing runs in parallel, and this module must work without it.
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWhatIsShared(LoadScopeScheduling):

@@ -18,9 +18,9 @@ import pytest
 
 _EVERY_SECONDS = 1.0
 _ROWS = 40
-"""The most rows of a table. Whatever takes less time than these is left out."""
+"""Maximum rows of a table; the rest is left out."""
 _FIXTURES = "fixture_seconds"
-# The first that is found in a process's command line says its kind.
+# The first of these that occurs in a process's command line determines its kind.
 _KINDS = (
     ("kafka.Kafka", "Kafka brokers (Java)"),
     ("org.apache.kafka", "Kafka's own tools (Java)"),

@@ -1,6 +1,4 @@
-"""When each process was at what, where tests run side by side; shown at the end, to judge the order by which
-`side_by_side.py` lets them begin.
-"""
+"""Timeline of parallel test processes, shown at the end to judge the order of `side_by_side.py`."""
 
 from __future__ import annotations
 
@@ -9,21 +7,21 @@ import pytest
 from tests.side_by_side import shared_with
 
 LEAST_SECONDS = 20.0
-"""Of what is shown."""
+"""Minimum duration of spans to be shown."""
 
 Span = tuple[float, float]
-"""When it began and ended, in seconds."""
+"""Start and end in seconds."""
 
 
 class Turns:
-    """What is told of tests, put together by process and by what they share."""
+    """Collected test times by process and by what the tests share."""
 
     def __init__(self) -> None:
         self._spans: dict[tuple[str, str], Span] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         worker = getattr(report, "worker_id", None)
-        if worker is None:  # of one that a process left by dying
+        if worker is None:  # of a test that a process left by dying
             return
         key = worker, shared_with(report.nodeid)
         began, ended = self._spans.get(key, (report.start, report.stop))
@@ -35,7 +33,7 @@ class Turns:
             terminalreporter.write_line(line)
 
     def lines(self) -> list[str]:
-        """What took long, by process and in its order; last, when each process had ended."""
+        """Return the long spans of each process in order; then the end of each process."""
         first = min((began for began, _ in self._spans.values()), default=0.0)
         shown = [
             f"{worker}  {(began - first) / 60:5.1f} to {(ended - first) / 60:5.1f}  {shared}"
@@ -51,5 +49,5 @@ class Turns:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("numprocesses", None):  # of the process that the others tell
+    if config.getoption("numprocesses", None):  # of the process that reports for the others
         config.pluginmanager.register(Turns())

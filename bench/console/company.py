@@ -1,5 +1,7 @@
-"""A large company's control plane in a database: 50 clusters in a tree, tenants with their users and applications,
-streams that are applied on all clusters, a history of a million events, and who logged in meanwhile.
+"""A large company's control plane in a database.
+
+50 clusters in a tree, tenants with their users and applications, streams that are applied on all clusters, a
+history of a million events, and logins in between.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _DECLARED = {
 
 
 def tree(clusters: list[str], level: int) -> dict[str, Any]:
-    """Halves of halves."""
+    """Return a tree that halves the clusters at each level."""
     if len(clusters) == 1:
         return {"cluster": clusters[0]}
     half = (len(clusters) + 1) // 2
@@ -49,7 +51,7 @@ def tree(clusters: list[str], level: int) -> dict[str, Any]:
 
 
 def lay_out(rest: RestClient) -> None:
-    """Clusters that are away, and their tree."""
+    """Create the clusters, which are offline, and their tree."""
     for name in CLUSTERS:
         body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "zone": "az1", "accept_offline": True}
         rest.ok("POST", "/clusters", body)
@@ -57,7 +59,7 @@ def lay_out(rest: RestClient) -> None:
 
 
 def fill(engine: Engine, events: int) -> None:
-    """So many events altogether, and what follows from them."""
+    """Append this many events altogether, and their projections."""
     registry = domain_registry()
     with engine.begin() as connection:
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
@@ -66,7 +68,8 @@ def fill(engine: Engine, events: int) -> None:
         connection.execute(logins.insert(), list(_logins()))
     for projection in PROJECTIONS:
         rebuilding.rebuild(engine, registry, projection)
-    # As PostgreSQL does by itself within a minute; who may only append to the log may not ask for it.
+    # As PostgreSQL does by itself within a minute; the application's role, which may only append, cannot request
+    # it.
     owner = create_engine(engine.url, role=None)
     with owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(sa.text("ANALYZE"))
@@ -97,8 +100,7 @@ def _logins() -> Iterator[dict[str, Any]]:
 
 
 def _events() -> Iterator[tuple[str, Event]]:
-    """By their event streams: tenants, users, applications, streams; then one change of a stream after the other,
-    for ever."""
+    """Yield events with their streams: tenants, users, applications, streams; then endless changes of a stream."""
     names = [f"tenant-{number:03}" for number in range(TENANTS)]
     for name in names:
         place = {"tenant": name, "instance": "main", "environment": "prod"}
@@ -146,7 +148,7 @@ def _applied(name: str, stream: str, clusters: list[str]) -> Iterator[tuple[str,
 
 
 def _application(name: str, which: str, consumed: tuple[str, str]) -> Iterator[tuple[str, Event]]:
-    """One that may read a stream of its tenant, and waits for leave to write to one of another."""
+    """Yield the events of an application that may read one stream, and requests another tenant's stream."""
     path = {"tenant": name, "instance": "main", "environment": "prod", "application": which}
     of = f"application-{name}/main/prod/{which}"
     quotas = {"producer_bytes_per_second": None, "consumer_bytes_per_second": None, "request_percentage": None}

@@ -1,7 +1,7 @@
-"""What is observed of the large company, and a week of looks at it.
+"""Observations of the large company, and a week of snapshots of them.
 
-A group for each of 20,000 partitions, which goes on on nine other clusters. The first hundred, those of the page,
-have committed in each minute: with what that sets elsewhere 2,000,000 rows.
+One group for each of 20,000 partitions, whose offsets are translated to nine other clusters. The first hundred,
+which the page shows, have committed in each minute: with the offsets set elsewhere 2,000,000 rows.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _MINUTE = "CAST(:last AS timestamptz) - (:minutes - m) * interval '1 minute'"
 
 
 def fill(engine: Engine, position: int) -> list[float]:
-    """Observe, look a few times while a twentieth changes, and make a week of it that ends at a position's event.
+    """Write observations, take some snapshots while a twentieth changes, and extend them to a week.
 
-    Gives the seconds of each look.
+    The week ends at the event of a position. Returns the seconds of each snapshot.
     """
     owner, took = create_engine(engine.url, role=None), []
     with owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -74,12 +74,12 @@ def fill(engine: Engine, position: int) -> list[float]:
 
 
 def _week(connection: Connection, last: datetime) -> None:
-    """Looks a minute apart up to `last`, which saw what there is, and of the busy ones each something else."""
+    """Add snapshots a minute apart up to `last`, each with other values for the busy groups."""
     given = {"last": last, "minutes": MINUTES}
     connection.execute(sa.delete(looks))
     connection.execute(sa.text(f"INSERT INTO looks SELECT {_MINUTE} FROM generate_series(1, :minutes) m"), given)
     for table, fewer in ((past_commits, 1), (past_applied, ELSEWHERE)):
-        # Where one is set elsewhere, it is set less often: as many rows of either table.
+        # An offset that is set elsewhere is set less often: as many rows in either table.
         counted = {"last": last, "minutes": MINUTES // fewer, "busy": BUSY}
         name, columns = (
             table.name,

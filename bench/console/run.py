@@ -1,8 +1,8 @@
-"""How quickly the console answers where there is much: 50 clusters, 200 tenants, 5,000 streams, 1,000,000 events.
+"""Response times of the console for a large company: 50 clusters, 200 tenants, 5,000 streams, 1,000,000 events.
 
-Each page is asked for many times by one browser; the peer is the server's answer to /livez, which asks nobody.
-Then 20 browsers watch the tree while it changes. Fails if a page takes more than 200 ms at the 95th percentile,
-the first page has more than 150 kB, or a change takes more than a second to be seen.
+Each page is requested many times by one browser; the peer is the server's answer to /livez, which needs no
+lookups. Then 20 browsers watch the tree while it changes. Fails if a page takes more than 200 ms at the 95th
+percentile, the first page has more than 150 kB, or a change takes more than a second to appear.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ BROWSERS = 20
 
 
 def timed(client: httpx2.Client, path: str, times: int) -> tuple[list[float], int]:
-    """Milliseconds of each answer, and the bytes of the last."""
+    """Return the milliseconds of each answer, and the bytes of the last."""
     found = []
     for _ in range(times):
         began = time.perf_counter()
@@ -69,7 +69,7 @@ def timed(client: httpx2.Client, path: str, times: int) -> tuple[list[float], in
 
 
 def first_page_bytes(client: httpx2.Client) -> int:
-    """Of the tree page with all that it names, compressed as servers in front of it do; fonts as they are."""
+    """Return the bytes of the tree page with all its files, compressed as by a proxy in front; fonts unchanged."""
     text = client.get("/tree").text
     total = len(gzip.compress(text.encode()))
     styles = [client.get(path) for path in re.findall(r'<link rel="stylesheet" href="([^"]+)"', text)]
@@ -80,7 +80,7 @@ def first_page_bytes(client: httpx2.Client) -> int:
 
 
 def watched(console: Console) -> list[float]:
-    """Seconds until each of the browsers that watch the tree has heard of a new tenant."""
+    """Return the seconds until each browser that watches the tree has received a new tenant."""
     ready, heard = threading.Barrier(BROWSERS + 1), [0.0] * BROWSERS
     headers = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -89,7 +89,7 @@ def watched(console: Console) -> list[float]:
         with client, client.stream("GET", "/tree/live") as answer:
             lines = answer.iter_lines()
             next(lines)
-            time.sleep(3)  # the blocks as they are have come
+            time.sleep(3)  # the initial blocks have arrived
             ready.wait()
             for line in lines:
                 if "seen-by-all" in line:

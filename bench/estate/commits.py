@@ -1,9 +1,9 @@
-"""How long a commit takes until it is applied on every other cluster, as the brokers themselves have noted it.
+"""Time from a commit until it is applied on every other cluster, by the brokers' own timestamps.
 
-Groups commit in turn on one cluster while records are produced there. What their committers set on the other
-clusters is read from `__consumer_offsets` afterwards: its metadata tell which commit it stands for, and both times
-are the brokers' (one machine, one clock). A commit that a later one of its group has overtaken counts until that
-one is applied.
+Groups commit in turn on one cluster while records are produced there. The offsets that their committers set on the
+other clusters are read from `__consumer_offsets` afterwards: the metadata names the commit, and both times are the
+brokers' (one machine, one clock). A commit that was overtaken by a later one of its group counts until that one is
+applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from backend.kafka.logs.log_ranges import LogRange, messages
 
 GROUPS, COMMITS_PER_SECOND, SECONDS = 200, 40, 60
 RECORDS_PER_SECOND = 400
-"""In one go each second."""
+"""Produced in one burst each second."""
 SOURCE, STREAM, PARTITIONS = "cluster-1", "acme-retail-prod-orders", 4
 _SETTLE_SECONDS = 40.0
 _PREFIX = "acme-retail-prod-bench"
@@ -31,25 +31,25 @@ _PREFIX = "acme-retail-prod-bench"
 
 @dataclass(frozen=True)
 class Applied:
-    """Milliseconds from a commit until it was applied on a cluster, sorted."""
+    """Milliseconds from each commit until it was applied on a cluster, sorted."""
 
     milliseconds: list[int]
     missing: int
     """Commits that were not applied on some cluster."""
 
     def at(self, share: float) -> float:
-        """Seconds that this share of the commits did not exceed."""
+        """Return the seconds that this share of the commits did not exceed."""
         return self.milliseconds[min(int(len(self.milliseconds) * share), len(self.milliseconds) - 1)] / 1000
 
     @property
     def median(self) -> float:
-        """In seconds."""
+        """Return the median in seconds."""
         return statistics.median(self.milliseconds) / 1000
 
 
 def measure(servers: Mapping[str, str]) -> Applied:
-    """Commit for a while, wait, and read what came of it."""
-    # The session that translates begins with the first commit.
+    """Commit for a while, wait, and return the results."""
+    # The translation session begins with the first commit.
     _commit(servers[SOURCE], 1)
     time.sleep(_SETTLE_SECONDS)
     began = int(time.time() * 1000)
@@ -76,7 +76,7 @@ def measure(servers: Mapping[str, str]) -> Applied:
 
 
 def _commit(servers: str, seconds: float) -> None:
-    """At a fixed rate, each group in its turn and further on each time."""
+    """Commit at a fixed rate, each group in turn and with rising offsets."""
     members = [
         Consumer({"bootstrap.servers": servers, "group.id": f"{_PREFIX}{n}", "enable.auto.commit": False})
         for n in range(GROUPS)
@@ -100,7 +100,7 @@ def _commit(servers: str, seconds: float) -> None:
 
 
 def _offsets(servers: str) -> list[tuple[str, int, group_log.OffsetValue]]:
-    """Every commit of the bench's groups: (group's own name, partition, what), in the log's order."""
+    """Return all commits of the bench's groups: (group's own name, partition, value), in the log's order."""
     config = client_config(servers, {})
     places = partitions(config, group_log.INTERNAL_TOPIC, 15)
     ranges = [

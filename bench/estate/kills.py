@@ -3,9 +3,9 @@
     python bench/estate/kills.py --who parent|child|mixed --kills 20 --seed 7
 
 Boots the small estate of the tests, lets records flow from cluster-1 to cluster-2, and kills every 2 to 6 seconds:
-the shifts' worker (its parent process, with which its pool ends), or the pool process with the most threads, which
-runs the most units. The stall is the longest gap between two arrivals of one partition on cluster-2. At the end
-every record must have arrived exactly once.
+the worker that runs distributors (its parent process, with which its pool ends), or the pool process with the most
+threads, which runs the most tasks. The stall is the longest gap between two arrivals of one partition on
+cluster-2. At the end every record must have arrived exactly once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTLE_SECONDS = 20.0
 
 
 class Arrivals(threading.Thread):
-    """Reads the copies as they come and keeps when the last one of each partition did."""
+    """Reads the copies as they arrive and stores when the last one of each partition did."""
 
     def __init__(self, servers: str) -> None:
         super().__init__(daemon=True)
@@ -83,14 +83,14 @@ class Load(threading.Thread):
 
 
 def worker(running: Estate) -> int | None:
-    """Process id of the shifts' worker, if it has one now."""
+    """Return the process id of the distributors' worker, if it runs now."""
     state = read_state(Home(running.home.resolve()))
     rows = state["processes"] if state else []
     return next(row["pid"] for row in rows if row["name"] == "worker:shifts")
 
 
 def kill(running: Estate, who: str) -> str:
-    """End one process, if it is there; what was ended."""
+    """Kill one process, if it runs; return which one."""
     pid = worker(running)
     if pid is None:
         return "none: being started"

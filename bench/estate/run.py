@@ -1,7 +1,7 @@
 """The local estate against the limits that it promises: start, verification, memory, idleness, recovery.
 
-Boots estates of its own in temporary homes on free ports; prints a Markdown table. Nothing here has a peer:
-the limits are the product's own (docs/benchmarks.md).
+Boots estates of its own in temporary homes on free ports; prints a Markdown table. Nothing here has a peer: the
+limits are the product's own (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTLE_SECONDS = 10
 
 
 def cpu_seconds(processes: list[dict[str, Any]]) -> dict[int, float]:
-    """CPU time so far of everything but brokers, children included, by process id."""
+    """Return the CPU time so far of everything but brokers, children included, by process id."""
     found: dict[int, float] = {}
     for row in processes:
         if row["name"].startswith("kafka:") or not row.get("pid"):
@@ -42,18 +42,18 @@ def cpu_seconds(processes: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def idle_share(running: Estate) -> float:
-    """Per cent of one core that everything outside the brokers takes while nothing happens."""
+    """Return the percentage of one core that everything outside the brokers takes while nothing happens."""
     time.sleep(SETTLE_SECONDS)
     processes = running.status()["processes"]
     before = cpu_seconds(processes)
     time.sleep(IDLE_SECONDS)
     after = cpu_seconds(processes)
-    # What ended meanwhile is not counted; Spark lets its Python processes go after a while.
+    # Processes that ended meanwhile are not counted; Spark ends its Python processes after a while.
     return sum(after[pid] - before.get(pid, 0.0) for pid in after) / IDLE_SECONDS * 100
 
 
 def recovery_seconds(running: Estate) -> float:
-    """From kill -9 of the shifts' worker, 100,000 records under way, until every distributor runs anew."""
+    """Return the seconds from kill -9 of the worker, with 100,000 records in flight, to full recovery."""
     status = running.status()
     client = running.client()
 
@@ -91,7 +91,7 @@ def recovery_seconds(running: Estate) -> float:
 
 
 def commit_rows(running: Estate) -> list[tuple[str, str, str]]:
-    """From a commit on one cluster until all others have it, and what the session that translates it takes."""
+    """Return rows for the time from a commit to its application everywhere, and for the translation session."""
     servers = {name: row["bootstrap_servers"] for name, row in running.status()["clusters"].items()}
     applied = commits.measure(servers)
     memory = sum(row.get("memory_bytes") or 0 for row in running.status()["processes"])

@@ -1,4 +1,4 @@
-"""A history as control planes have it: streams declared, applied on five clusters, changed, applied again."""
+"""A typical history of a control plane: streams declared, applied on five clusters, changed, applied again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAMS_PER_TENANT = 200
 
 
 def entries(registry: EventRegistry, first_tenant: int, count: int) -> Iterator[Entry]:
-    """`count` events, of as many tenants as it takes from `first_tenant` on."""
+    """Yield `count` events, of as many tenants as it takes from `first_tenant` on."""
     number = first_tenant
     while count > 0:
         for event in _of_tenant(f"t{number}"):

@@ -1,8 +1,8 @@
-"""How fast the event log is, beside PostgreSQL without it: python bench/event_log/run.py [--events N].
+"""Throughput of the event log compared with bare PostgreSQL: python bench/event_log/run.py [--events N].
 
 Starts a PostgreSQL of its own with its usual durability, and prints a Markdown table. The peer of a command is the
-same row inserted into a bare table in one transaction, without lock, chain, projections or decision: what the
-database costs anyway. The peer of a rebuild and of recording many outcomes at once is to do it one by one.
+same row inserted into a bare table in one transaction, without lock, chain, projections or decision: the cost of
+the database alone. The peer of a rebuild and of recording many outcomes at once is to do it one by one.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from backend.projections.catalogue import PROJECTIONS  # noqa: E402
 
 WRITERS = 8
 COMMANDS = 1000
-ROW_BY_ROW_EVENTS = 5000  # enough to see how slow it is
+ROW_BY_ROW_EVENTS = 5000  # enough to measure its rate
 STREAMS = 200
 AT_ONCE = 500  # as workers/topics/recording.py
 
 
 @contextmanager
 def postgres() -> Iterator[Engine]:
-    """A migrated database on a server that ends with the block."""
+    """Yield a migrated database on a server that ends with the block."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -98,7 +98,7 @@ def create_tenant(dispatcher: Dispatcher, name: str) -> None:
 
 
 def no_answer(*_: object) -> None:
-    """Commands of the bench are not answered."""
+    """Return nothing: commands of the bench have no answer."""
 
 
 def insert_bare(engine: Engine, name: str) -> None:
@@ -128,7 +128,7 @@ def commands(engine: Engine, dispatcher: Dispatcher) -> None:
 
 
 def recording(dispatcher: Dispatcher) -> None:
-    """200 streams were declared: the reconcile loop records the topics of five clusters."""
+    """Declare 200 streams, for which the reconcile loop records the topics of five clusters."""
     place = {"instance": "main", "environment": "prod"}
     for name, at_once in (("one", 1), ("many", AT_ONCE)):
         setting_up = [

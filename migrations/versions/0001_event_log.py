@@ -74,7 +74,8 @@ def downgrade() -> None:
 
 
 def _protect_history() -> None:
-    # Missing rights stop the application; the trigger stops owners and superusers from doing it by accident.
+    # Missing rights stop the application; the trigger stops owners and superusers from changing events by
+    # accident.
     op.execute(
         """
         CREATE FUNCTION refuse_change_of_history() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -96,7 +97,7 @@ def _grant() -> None:
     op.execute(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
     op.execute(f"GRANT SELECT, INSERT ON events TO {ROLE}")
     op.execute(f"GRANT SELECT, UPDATE ON event_log_head TO {ROLE}")
-    # Tables of later migrations are projections and work state: rows that may be rebuilt.
+    # Tables of later migrations are projections and work state: rows that can be rebuilt.
     op.execute(
         f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {ROLE}"
     )
@@ -106,7 +107,7 @@ def _grant() -> None:
 
 
 def _ensure_role() -> None:
-    """Create the role and let the application's login become it, or say what an administrator must do."""
+    """Create the role and let the application's login assume it, or report what an administrator must do."""
     connection = op.get_bind()
     present = connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role"), {"role": ROLE})
     if not present:
@@ -114,7 +115,7 @@ def _ensure_role() -> None:
     configured = op.get_context().config
     login = configured.attributes.get("application_login") if configured else None
     login = login or connection.scalar(sa.text("SELECT current_user"))
-    # Before version 16 whoever was a member could become the role, and there was no privilege SET.
+    # Before version 16 every member of a role could assume it, and the privilege SET did not exist.
     privilege = "SET" if version_number(connection) >= 160_000 else "MEMBER"
     may_become = connection.scalar(
         sa.text("SELECT pg_has_role(rolname, :role, :privilege) FROM pg_roles WHERE rolname = :login"),

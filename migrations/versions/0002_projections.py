@@ -1,4 +1,4 @@
-"""Read models of clusters, trees, tenants and streams; login links and sessions."""
+"""Projections of clusters, trees, tenants and streams; login links and sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = (
 
 
 def upgrade() -> None:
-    # /readyz compares it with the newest migration of the program that runs.
+    # /readyz compares it with the newest migration of the running program.
     op.execute(f"GRANT SELECT ON alembic_version TO {ROLE}")
     _clusters()
     _trees()
@@ -136,7 +136,7 @@ def _streams() -> None:
 
 
 def _temporal(name: str, key: tuple[str, ...], *columns: sa.Column[Any]) -> None:
-    """A table whose rows hold from one position to another; at most one open row per key."""
+    """Create a table whose rows are valid from one position to another, with at most one open row per key."""
     op.create_table(
         name,
         *(

@@ -1,4 +1,4 @@
-"""Work in progress: leases, shifts, states of units, internal topics."""
+"""Work in progress: leases, worker sessions, states of tasks, internal topics."""
 
 from __future__ import annotations
 

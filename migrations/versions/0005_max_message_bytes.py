@@ -1,4 +1,4 @@
-"""A stream declares how large its records may be."""
+"""Maximum message size of streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNTIL_NOW = "1048588"
 
 
 def upgrade() -> None:
-    # What the events' upcaster says of streams that were declared before.
+    # The upcaster gives streams that were declared before the same value.
     column = sa.Column("max_message_bytes", sa.Integer, nullable=False, server_default=UNTIL_NOW)
     op.add_column("streams", column)
     op.alter_column("streams", "max_message_bytes", server_default=None)

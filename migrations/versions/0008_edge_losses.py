@@ -1,4 +1,4 @@
-"""What distributors could not copy: records set aside, and ranges lost."""
+"""Records that distributors could not copy: dead-lettered records and ranges of lost records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Births of the partitions of a stream's topic that lost the tail of their log."""
+"""Incarnations of the partitions of a stream's topic that lost the tail of their log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With how many units of a distributor a leaf was entered, and every number that there ever was."""
+"""Number of tasks per distributor at a leaf's entry, and all numbers that there ever were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers see and do about consumer offsets."""
+"""Observations and work state of consumer offsets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""In which incarnation of the target's log an offset was set, and for which progress: what stands in another log
-says nothing, and what an application commits behind it is later progress, whatever the clocks say."""
+"""Incarnation and progress for which an offset was set.
+
+An offset in another incarnation of the log says nothing. A later commit of an application in the same log is later
+progress, whatever the clocks say.
+"""
 
 from __future__ import annotations
 

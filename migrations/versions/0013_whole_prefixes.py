@@ -1,5 +1,7 @@
-"""What of a log was gone before anybody had looked at it is not known, and said so; the broker's own time of a
-commit tells whether it is read once more."""
+"""Flag for logs whose beginning was gone before the first poll; the broker's own time of a commit.
+
+The broker's time tells whether a commit has to be read again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Nobody knows which of them are whole; an index is made again by the next commit.
+    # It is unknown which of them are whole; an index is rebuilt by the next commit.
     op.execute("DELETE FROM log_marks")
     for table in ("log_marks", "group_commits"):
         op.add_column(table, sa.Column("whole", sa.Boolean, nullable=False, server_default=sa.true()))

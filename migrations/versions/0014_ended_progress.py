@@ -1,5 +1,7 @@
-"""Progress that has ended stays on the map where progress of other clusters must not count again; commits say
-where they were read, and what was applied of what it was."""
+"""Ended progress of groups, the place where commits were read, and the origin of applied offsets.
+
+Ended progress stays on the map so that progress of other clusters does not count again.
+"""
 
 from __future__ import annotations
 

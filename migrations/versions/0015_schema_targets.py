@@ -1,4 +1,4 @@
-"""What the schema distributor sees of each target, and a primary that is being moved."""
+"""State of each target of the schema distributor, and the move of the primary in progress."""
 
 from __future__ import annotations
 

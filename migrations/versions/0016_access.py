@@ -1,4 +1,4 @@
-"""Users, their memberships and tokens; hashes of tokens and passwords; sessions know the token they came from."""
+"""Users, memberships and tokens; hashes of tokens and passwords; the token from which a session came."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column(*version, nullable=False),
     )
     _temporal("memberships", ("user", "tenant"), sa.Column("membership", sa.Text, nullable=False))
-    # Who belongs to a tenant.
+    # The members of a tenant.
     op.create_index("memberships_tenant", "memberships", ["tenant"])
     _temporal(
         "api_tokens",

@@ -1,4 +1,4 @@
-"""Applications, their grants and what clusters have of them; their sealed passwords."""
+"""Applications, their grants, their state on clusters, and their encrypted passwords."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def upgrade() -> None:
         sa.Column("requested_by", sa.Text, nullable=False),
         sa.Column("decided_by", sa.Text),
     )
-    # What a tenant has to decide.
+    # Grants that a tenant has to decide on.
     op.create_index("grants_owner", "grants", ["owner"])
     _temporal(
         "application_clusters",

@@ -1,4 +1,4 @@
-"""How long units waited for schemas at their target; which environments allow subjects by record name."""
+"""Time that tasks waited for schemas at their target; environments that allow subjects by record name."""
 
 from __future__ import annotations
 

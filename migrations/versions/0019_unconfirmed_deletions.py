@@ -1,4 +1,4 @@
-"""Topics of deleted streams that stay if they have records by now."""
+"""Flag for topics of deleted streams that are kept if they have records."""
 
 from __future__ import annotations
 

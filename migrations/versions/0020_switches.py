@@ -1,4 +1,4 @@
-"""Where discovery sends clients, switches with their phases, and the clients that were seen."""
+"""Active clusters of discovery, switches with their phases, and the clients that were seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has not arrived yet is NULL, not the JSON value null: workers look for it."""
+"""NULL in place of the JSON value null for unreplicated records that have not arrived: workers query it."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Nothing: both read as nothing."""
+    """Do nothing: both values are read as nothing."""

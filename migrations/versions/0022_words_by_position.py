@@ -1,5 +1,7 @@
-"""Words to hold are put in order by positions of the event log, not by times: clocks differ between machines that
-PostgreSQL may run on."""
+"""Order of clients' hold confirmations by positions of the event log instead of times.
+
+Clocks differ between the machines that PostgreSQL may run on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that has heard of a move says where it reads and writes until it is there."""
+"""Cluster on which a client reads and writes while it has not completed a move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placements are carried out: how far, how fast, and what has to be taken away again."""
+"""Runs of placements: progress, limits, and throttles to be removed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well clusters are replicated, as a worker last saw it."""
+"""Replication health of clusters, as last observed by a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reassignments that were handed in, to be checked and carried out as placements."""
+"""Submitted reassignments, to be checked and applied as placements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done about replicas when brokers come or go: policies, brokers as they were seen, and proposals."""
+"""Placement policies for brokers that join or leave, brokers as observed, and proposals."""
 
 from __future__ import annotations
 

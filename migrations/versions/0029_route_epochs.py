@@ -1,4 +1,4 @@
-"""Epochs of the zone router's channel, and what its nodes report."""
+"""Epochs of the zone router's channel, and reports of its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages find events by kind and by who caused them, offsets by group and stream, topics by cluster."""
+"""Indexes by which pages find events by kind and actor, offsets by group and stream, topics by cluster."""
 
 from __future__ import annotations
 

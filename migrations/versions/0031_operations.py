@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, their secrets, and what is sent to them; what units measure of streams."""
+"""Webhooks with their secrets and deliveries; stream metrics that tasks measure."""
 
 from __future__ import annotations
 

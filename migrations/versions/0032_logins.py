@@ -1,4 +1,4 @@
-"""Who logged in, from where, by what; sessions that can be listed and ended; identities of OpenID providers."""
+"""Audit of logins; sessions that can be listed and ended; identities of OpenID providers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_SESSIONS = ("name", "means", "opened_at", "address", "agent")
 
 
 def upgrade() -> None:
-    # Who was logged in logs in again: of sessions that are there nobody knows how they began.
+    # Users have to log in again: how existing sessions began is unknown.
     op.execute("DELETE FROM sessions")
     for name in OF_SESSIONS:
         kind = sa.DateTime(timezone=True) if name == "opened_at" else sa.Text
@@ -51,7 +51,7 @@ def upgrade() -> None:
     )
     for column in ("time", "user", "kind"):
         op.create_index(f"logins_{column}", "logins", [column, "id"])
-    # Events of a time, among a million others.
+    # Finds events by time, among millions.
     op.create_index("events_time", "events", ["time"])
     op.create_index(
         "events_by_people",

@@ -1,4 +1,4 @@
-"""What has changed last, what failed and what goes is found without a look at all of a company's topics."""
+"""Indexes for the topics that changed last, failed or are to be removed, without a scan of all topics."""
 
 from __future__ import annotations
 

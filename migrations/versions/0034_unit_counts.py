@@ -1,4 +1,4 @@
-"""What a unit's holders before counted of waits for schemas, so that counts go on when it changes hands."""
+"""Schema waits counted by a task's earlier holders, so that counters continue when it changes hands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was observed, kept for a while: looks, and what each saw otherwise than the one before."""
+"""History of observations: snapshots, and the differences of each from the one before."""
 
 from __future__ import annotations
 

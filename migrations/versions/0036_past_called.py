@@ -1,4 +1,4 @@
-"""Groups of then are found by what they were called, without looking at every place."""
+"""Index by which past groups are found by their names."""
 
 from __future__ import annotations
 

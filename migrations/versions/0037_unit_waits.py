@@ -1,4 +1,4 @@
-"""Units tell for how long records wait."""
+"""Time for which records wait, as reported by tasks."""
 
 from __future__ import annotations
 

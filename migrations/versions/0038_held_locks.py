@@ -1,4 +1,4 @@
-"""Fencing epochs of locks that are held while foreign systems are called."""
+"""Fencing epochs of locks that are held while external systems are called."""
 
 from __future__ import annotations
 

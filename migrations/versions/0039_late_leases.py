@@ -1,4 +1,4 @@
-"""Leases that follow how late renewals get, and counts of holders that were fenced."""
+"""Leases whose lifetime follows the delay of renewals, and counts of fenced holders."""
 
 from __future__ import annotations
 

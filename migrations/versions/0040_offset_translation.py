@@ -1,4 +1,4 @@
-"""The translator of offsets says what it does, and what it waits for."""
+"""State of the offset translator, and the reason why it waits."""
 
 from __future__ import annotations
 

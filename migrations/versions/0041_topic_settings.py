@@ -1,4 +1,4 @@
-"""Streams declare any topic setting of Kafka; what topics have beside that is kept as it was seen last."""
+"""Declared topic settings of streams, and other settings of their topics as last observed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = ("replication_factor", "min_insync_replicas")
 
 
 def upgrade() -> None:
-    # What the events' upcaster says of streams that were declared before: nothing.
+    # The upcaster gives streams that were declared before the same value: none.
     for name, empty in (("config", "{}"), ("released", "[]")):
         column = sa.Column(name, postgresql.JSONB, nullable=False, server_default=sa.text(f"'{empty}'::jsonb"))
         op.add_column("streams", column)
@@ -44,7 +44,7 @@ def downgrade() -> None:
     op.drop_table("topic_defaults")
     op.drop_table("topic_overrides")
     for name in _NUMBERS:
-        # Older versions know no default but one.
+        # Older versions know only one default.
         op.execute(sa.text(f"UPDATE streams SET {name} = 1 WHERE {name} IS NULL"))
         op.alter_column("streams", name, nullable=False)
     for name in ("released", "config"):

@@ -1,4 +1,4 @@
-"""Clusters say how many replicas streams have that do not declare it."""
+"""Default replicas of clusters for streams that do not declare them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Nothing is set on clusters that were added before: automatic.
+    # Clusters that were added before have no defaults: automatic.
     empty = sa.text("'{}'::jsonb")
     op.add_column("clusters", sa.Column("defaults", postgresql.JSONB, nullable=False, server_default=empty))
     op.alter_column("clusters", "defaults", server_default=None)

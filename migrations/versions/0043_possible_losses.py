@@ -1,4 +1,4 @@
-"""Losses say how many offsets are known to be lost: of topics made anew often none."""
+"""Number of offsets known to be lost: often none for recreated topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters say which default replicas they had before these were last set."""
+"""Default replicas of clusters before the last change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ down_revision = "0043_possible_losses"
 branch_labels = None
 depends_on = None
 
-# As the projection folds them. Numbers are never given twice: they tell a cluster from another one that had its
-# name earlier.
+# As the projection folds them. Numbers are never reused: they tell a cluster from an earlier one with its name.
 _FILL = """
     WITH neighbours AS (
         SELECT name, number, valid_from, defaults, lag(defaults) OVER spans AS former

@@ -1,4 +1,4 @@
-"""What a PromQL expression asks for, and which labels its answer has."""
+"""Metrics that a PromQL expression queries, and the labels of its result."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 import promql_parser as promql
 
 SCRAPED = frozenset({"job", "instance"})
-"""What Prometheus adds to everything that it scrapes."""
+"""Labels that Prometheus adds to every scrape."""
 _SELECTING = {"topk", "bottomk"}
 
 
 class Wrong(Exception):
-    """An expression that names what there is not."""
+    """An expression names an unknown metric or label."""
 
 
 def labels_of(text: str, metrics: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The labels of an expression's answer. Raises Wrong for metrics and labels that there are not, and
-    ValueError for what cannot be parsed."""
-    # What Grafana puts in before it asks.
+    """Return the labels of an expression's result.
+
+    Raises Wrong for unknown metrics and labels, and ValueError for what cannot be parsed.
+    """
+    # Variables that Grafana fills in before it queries.
     return _labels(promql.parse(text.replace("$__rate_interval", "1m")), metrics)
 
 

@@ -1,4 +1,4 @@
-"""The project's own files, as the house rules look at them."""
+"""The project's own files, for the house rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_OURS = {"node_modules", "__pycache__"}
 
 @cache
 def python_files(*folders: str) -> tuple[Path, ...]:
-    """Every Python file below the folders, or of the whole project."""
+    """Return every Python file below the folders, or of the whole project."""
     found = [path for folder in folders or PYTHON_FOLDERS for path in (PROJECT_ROOT / folder).rglob("*.py")]
     return tuple(sorted(path for path in found if not NOT_OURS & set(path.parts)))
 
@@ -34,14 +34,14 @@ def shown(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    """`backend.api` for backend/api/__init__.py."""
+    """Return `backend.api` for backend/api/__init__.py."""
     parts = path.relative_to(PROJECT_ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """Names of everything that a file imports, at its top or inside functions: modules and their members."""
+    """Return the names of everything that a file imports, at its top or inside functions: modules and members."""
     names: set[str] = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):

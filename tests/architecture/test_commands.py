@@ -1,5 +1,4 @@
-"""Every route of the REST API and of a registry has a command, every command an example, a form of its answer, and
-a dry run."""
+"""Every REST route has a command; every command has an example, an output format and a dry run."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ TO_FILES = {
     "export": "a file for `apply -f`, YAML",
     "logs": "a log as it is",
 }
-"""Commands that print what is no table, each with what it is."""
+"""Commands that print no table, each with what they print."""
 SAYS_ONLY = {
     "context delete",
     "context set",
@@ -75,7 +74,7 @@ STATE = {
     "zones",
     "zones epochs",
 }
-"""Commands that show a state, which `--watch` shows again."""
+"""Commands that show a state, and so accept `--watch`."""
 EXITS = re.compile(r"\b[Ee]xits?(?: codes?)?(?: with)? (\d[^.]*)")
 EXIT = re.compile(r"(?: *exit)? *(\d+)\b:?(.*)")
 SAID_OF_CODES = {
@@ -84,7 +83,7 @@ SAID_OF_CODES = {
     r"not allowed|not logged in": Code.NOT_ALLOWED,
     r"missing somewhere|still lacks|not taken|refused meanwhile|no such": Code.NOT_SO,
 }
-"""How texts tell of what only one code stands for."""
+"""Phrases that belong to only one exit code."""
 
 
 def leaves(command: Any = ROOT, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -103,7 +102,7 @@ def options(command: Any) -> set[str]:
 
 
 def routes() -> list[tuple[str, bool]]:
-    """Each route, below /api/v1 where it is there, and whether it can be asked for a dry run."""
+    """Return each route, below /api/v1 where it is there, and whether it supports a dry run."""
     found = []
     for path, methods in create_app(Settings()).openapi()["paths"].items():
         for method, about in methods.items():
@@ -113,7 +112,7 @@ def routes() -> list[tuple[str, bool]]:
 
 
 def command_of(verb: str) -> tuple[str, list[str]]:
-    """The command that a verb names, and what stands behind it."""
+    """Return the command that a verb names, and the arguments that follow."""
     words = verb.split()
     for length in range(len(words), 0, -1):
         if " ".join(words[:length]) in COMMANDS:

@@ -129,8 +129,11 @@ def test_a_service_is_neither_root_nor_able_to_write_its_image_nor_open_to_the_n
 
 @each_service
 def test_nothing_is_copied_into_a_container_that_cannot_be_written(name, service):
-    """Configs and secrets with `content` or `environment` are copied into the container, and Compose refuses to do
-    so where it is read-only (docker/compose#12031); files are mounted."""
+    """Configs and secrets with `content` or `environment` must not be used for read-only containers.
+
+    Compose copies them into the container, and refuses to do so if it is read-only (docker/compose#12031); files
+    are mounted.
+    """
     assert service["read_only"]
     for kind in ("configs", "secrets"):
         for each in service.get(kind, []):
@@ -174,7 +177,7 @@ def test_no_password_stands_in_the_file():
 
 
 def test_only_the_database_and_migrations_get_the_owner_s_password():
-    """All others are at the database by the login that cannot change history."""
+    """All other services use the login that cannot change history."""
     known = {name for name, service in SERVICES.items() if "TREELINE_POSTGRES_PASSWORD" in str(service)}
     assert known == {"postgres", "migrate"}
     addresses = {
@@ -226,7 +229,7 @@ def test_our_services_start_what_the_code_has(name, service):
 
 
 def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_path):
-    """Ports, addresses and the estate's own files aside."""
+    """Commands match apart from ports, addresses and the estate's own files."""
     home = Home(tmp_path)
     home.make()
     estate = read_estate(PROJECT_ROOT / "estates" / "unbalanced.yaml")
@@ -236,10 +239,10 @@ def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_pa
     started = {spec.name: spec.argv[1:] for spec in plan.processes}
     brokers = {name.split(":")[1] for name in started if name.startswith("kafka:")}
     assert brokers == {n for n, s in SERVICES.items() if s["image"].startswith("apache/kafka:")}
-    # Compose takes an image of Redis in its place.
+    # Compose uses an image of Redis instead.
     others = {name for name in started if not name.startswith("kafka:")} - {"valkey"}
     assert {name.replace(":", "-") for name in others} <= SERVICES.keys()
-    # The login that the database's image makes by a script of its own is made there before migrations run.
+    # The login that the database image creates by a script exists there before migrations run.
     assert started.pop("migrate") == ["-m", "backend.estate.programs.database_login"]
     assert SERVICES["migrate"]["command"][1:] == ["-m", "migrations"]
     for name in others - {"postgres", "migrate"}:
@@ -247,7 +250,7 @@ def test_what_the_local_estate_starts_has_a_service_with_the_same_command(tmp_pa
 
 
 def shape(words):
-    """A command without what differs from place to place."""
+    """Return a command without the parts that differ from place to place."""
     hidden = {"--host", "--port", "--schedule"}
     return [word for before, word in zip(["", *words], words, strict=False) if before not in hidden]
 
@@ -311,7 +314,7 @@ def test_the_image_knows_its_version_though_nothing_is_installed_there(tmp_path)
     assert re.search(r"^COPY backend backend$", last, re.MULTILINE)
 
 
-# What an editable installation adds would find the modules that are missing.
+# The finder of an editable installation would find the missing modules.
 BUILD_ALONE = """
 import runpy, sys
 sys.meta_path = [each for each in sys.meta_path if "Editable" not in getattr(each, "__name__", "")]
@@ -320,7 +323,7 @@ runpy.run_module("backend.kafka.copy.native.build", run_name="__main__")
 
 
 def test_the_image_builds_the_record_loop_from_the_files_that_it_has_copied(tmp_path):
-    """The stage with the compiler copies a part of the code only, so that other changes build nothing anew."""
+    """The stage with the compiler copies only part of the code, so that other changes do not rebuild anything."""
     stage = DOCKERFILE[DOCKERFILE.index(" AS packages") : DOCKERFILE.rindex("FROM ")]
     for arguments in re.findall(r"^COPY (backend.*)$", stage, re.MULTILINE):
         *sources, target = arguments.split()

@@ -1,4 +1,4 @@
-"""Every module is reached from something that is started: a program, a server, a worker, a migration, a bench."""
+"""Every module is reached from an entry point: a program, a server, a worker, a migration, a bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENTRIES = {
     "backend.cli", "backend.asgi", "backend.kafka.copy.native.build", "workers.app", "migrations.env",
     "spark.jobs.offset_timestamps", "spark.jobs.replica_placement",
 }  # fmt: skip
-# Kept without being started, each with its reason.
+# Kept although nothing starts them, each with its reason.
 FOR_TESTS = {"backend.eventlog.memory": "the event log's twin, on which simulations run"}
 
 MODULES = {module_name(path): path for path in python_files(*PACKAGES)}
@@ -32,7 +32,7 @@ def reached_from(names: set[str]) -> set[str]:
 
 @cache
 def references(name: str) -> set[str]:
-    """Modules that a module imports, or names in a text: a program to start, a worker's app."""
+    """Return the modules that a module imports, or names in a text: a program to start, a worker's app."""
     found = set(imported(MODULES[name]))
     for node in ast.walk(parsed(MODULES[name])):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -56,7 +56,7 @@ def test_no_module_of_the_client_package_is_dead():
     modules = {f"treeline_client.{path.stem}": path for path in python_files("client/treeline_client")}
     used = {name for path in modules.values() for name in imported(path) if modules.get(name) != path}
     dead = {name for name in modules if name not in used and not name.endswith(".__init__")}
-    # What the package gives to applications is imported by its __init__, and so used.
+    # The API of the client package is imported by its __init__, and so used.
     assert not dead
 
 

@@ -1,4 +1,4 @@
-"""Every setting, command and event is documented, and says what it is for."""
+"""Every setting, command and event is documented, with its purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts in pyproject.toml, and the stricter rules of the domain."""
+"""Import rules: the contracts in pyproject.toml, and the stricter rules of the domain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.architecture.sources import PROJECT_ROOT, imported, parsed, python_files, shown
 
-# What a decision must not know: the time, chance, and anything outside the process.
+# A decision must not depend on time, chance, or anything outside the process.
 IMPURE_MODULES = {
     "asyncio", "concurrent", "ctypes", "glob", "http", "io", "logging", "multiprocessing", "os", "pathlib",
     "platform", "queue", "random", "secrets", "select", "shutil", "signal", "socket", "sqlite3", "ssl",
@@ -59,7 +59,7 @@ def test_the_domain_asks_nothing_outside_its_arguments():
 
 
 def test_only_the_dispatcher_appends():
-    """Seeding goes around it for benches and restores; the store and its twin define what appending is."""
+    """Seeding bypasses it for benches and restores; the store and its twin define what appending is."""
     allowed = {
         "backend/dispatch.py",
         "backend/eventlog/store.py",

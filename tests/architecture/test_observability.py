@@ -1,4 +1,4 @@
-"""What is shipped for Prometheus and Grafana asks for what the code tells, and each alert says what to do."""
+"""The shipped Prometheus and Grafana files use existing metrics, and each alert says what to do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ each_panel = pytest.mark.parametrize("title", PANELS)
 
 
 def exported() -> Mapping[str, frozenset[str]]:
-    """Name -> labels of what the API, the nodes of a zone router and Prometheus itself tell."""
+    """Return name -> labels of the metrics of the API, the zone router's nodes, and Prometheus itself."""
     return {
         "up": frozenset(),
         **{name: frozenset(metric.labels) for name, metric in METRICS.items()},
@@ -114,7 +114,7 @@ def test_the_dashboard_offers_labels_that_there_are_and_overlaps_nowhere() -> No
 def test_every_metric_is_looked_at_by_a_rule_or_a_panel() -> None:
     asked = " ".join([rule["expr"] for rule in RULES.values()])
     asked += " ".join(target["expr"] for panel in PANELS.values() for target in panel["targets"])
-    # Of what counts time the counts beside it tell enough; the other says how to read those by stream.
+    # For times, the counts beside them suffice; the other metric explains how to read those by stream.
     assert {name for name in METRICS if name not in asked} == {
         "treeline_schema_held_seconds_total",
         "treeline_replication_by_stream",

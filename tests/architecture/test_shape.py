@@ -1,4 +1,4 @@
-"""Sizes and names: small enough to hold in one's head, and named after what they are for."""
+"""Sizes and names: files small enough to keep in mind, and named after their purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The read model of applications says what their state says, whatever happened, and in whatever order."""
+"""The projection of applications matches their state, whatever happened, and in whatever order."""
 
 from __future__ import annotations
 

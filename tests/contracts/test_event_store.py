@@ -1,4 +1,4 @@
-"""What every event store promises; the one in PostgreSQL and its twin in memory keep the same promises."""
+"""Promises of every event store, kept by the one in PostgreSQL and by its twin in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What temporal rows promise, on a connection, in a batch and in memory: the same writes give the same rows."""
+"""Promises of temporal rows on a connection, in a batch and in memory: the same writes give the same rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows(request: pytest.FixtureRequest) -> Rows:
 
 
 class Batched(BatchedRows):
-    """Knows its connection, to read what was written."""
+    """A batch that exposes its connection, to read what was written."""
 
     def __init__(self, connection: sa.Connection) -> None:
         super().__init__(connection)
@@ -148,7 +148,7 @@ def test_any_writes_give_the_same_rows_in_memory_as_in_the_database(connection, 
             if isinstance(rows, Batched) and source.random() < 1 / writes_of_a_batch:
                 rows = Batched(rows.written())
         write_at_random(source, (memory, rows), step, position)
-        # Not always: what was looked at is known to a batch, and takes another way.
+        # Not always: rows that were read are known to a batch, and take another code path.
         if source.random() < 0.2:
             part = source.choice(({"row": "a"}, {"number": 2}, {}, {"row": "b", "number": 1}))
             looks = [sorted(temporal.open_rows(each, seats, part), key=str) for each in (memory, rows)]

@@ -22,7 +22,7 @@ POSTGRES = postgres_programs()
 
 
 def default_estate_away(database_url: str) -> None:
-    """The clusters, tree and tenants of the default estate, without the clusters themselves."""
+    """Create the clusters, tree and tenants of the default estate, without running clusters."""
     declared = yaml.safe_load((PROJECT_ROOT / "estates" / "unbalanced.yaml").read_text())
     with serve_here(database_url) as console:
         for name, cluster in declared["clusters"].items():

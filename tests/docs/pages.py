@@ -1,4 +1,4 @@
-"""The documentation as tests read it: its pages, their blocks of code, links and headings."""
+"""The documentation for tests: its pages, code blocks, links and headings."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PROGRAM = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?treeline (?P<rest>.*)$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, with what a comment above it says of it: nobody who reads the page sees that."""
+    """A fenced block with the comment above it, which readers of the page do not see."""
 
     language: str
     text: str
     tested: str | None
-    """`here`: it is run against a control plane without clusters; `estate`: against a whole one."""
+    """`here`: it is run against a control plane without clusters; `estate`: against a whole estate."""
     file: str | None
-    """Its text is this file, for the blocks that follow."""
+    """Name of the file with this text, for the blocks that follow."""
 
 
 @cache
 def pages() -> tuple[Path, ...]:
-    """Every page for people, those of the site and those that stand elsewhere."""
+    """Return every page for people, those of the site and those elsewhere."""
     return (*sorted(DOCS.rglob("*.md")), *(PROJECT_ROOT / name for name in OUTSIDE))
 
 
@@ -43,7 +43,7 @@ def shown(page: Path) -> str:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, in their order and without their indentation."""
+    """Yield the fenced blocks of a page in order, without indentation."""
     text = page.read_text()
     for found in BLOCK.finditer(text):
         indent = len(found["indent"])
@@ -59,14 +59,14 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def prose(page: Path) -> str:
-    """A page without its blocks."""
+    """Return a page without its blocks."""
     return BLOCK.sub("", page.read_text())
 
 
 def commands(block: Block) -> Iterator[list[str]]:
-    """The words of each `treeline` command of a block, without the program itself.
+    """Yield the words of each `treeline` command of a block, without the program itself.
 
-    Brackets of what may be left out are taken away, and so is what the shell does with the output.
+    Brackets of optional parts are removed, and so is the shell's redirection of output.
     """
     for line in re.sub(r"\\\n\s*", " ", block.text).splitlines():
         found = PROGRAM.match(line.strip())
@@ -78,7 +78,7 @@ def commands(block: Block) -> Iterator[list[str]]:
 
 
 def script(page: Path, tested: str) -> tuple[dict[str, str], str]:
-    """Files of a page, and its tested blocks as one script of bash: what says "exit code N" has to end so."""
+    """Return files of a page, and its tested blocks as one bash script; "exit code N" states the expected result."""
     files: dict[str, str] = {}
     lines = ["set -euo pipefail"]
     for block in blocks(page):
@@ -98,7 +98,7 @@ def _ends_with(line: str, code: int) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """What a link to a heading of the page may say, as GitHub and the site make it."""
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
     found: set[str] = set()
     for heading in re.findall(r"^#{1,6} (.+)$", prose(page), re.MULTILINE):
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()

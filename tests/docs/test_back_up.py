@@ -1,4 +1,4 @@
-"""The how-to that backs up and restores: a real dump, restored on another server, its log proven to be whole."""
+"""The how-to for backup and restore: a real dump, restored on another server, its log verified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = DOCS / "howto" / "back-up.md"
 
 
 def plain(url: str) -> str:
-    """As PostgreSQL's own programs take it."""
+    """Return the URL in the form that PostgreSQL's own programs accept."""
     return url.replace("postgresql+psycopg://", "postgresql://")
 
 

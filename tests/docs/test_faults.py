@@ -1,4 +1,4 @@
-"""The table of faults says which command runs their tests."""
+"""The table of faults names the command that runs their tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY = {False: "make test", True: "make nightly"}
 
 
 def rows() -> list[tuple[str, list[Path], set[str]]]:
-    """(fault, files of its tests, commands) of each line of the table."""
+    """Return (fault, files of its tests, commands) of each line of the table."""
     table = PAGE.read_text().partition("## One run")[0]
     found = []
     for row in ROW.finditer(table):
@@ -28,7 +28,7 @@ def rows() -> list[tuple[str, list[Path], set[str]]]:
 
 
 def run_by(file: Path) -> set[str]:
-    """The commands that run tests of a file, by their marks."""
+    """Return the commands that run tests of a file, by their marks."""
     module = ast.parse(file.read_text())
     tests = [each for each in module.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")]
     if any(ast.unparse(each) == "pytestmark = pytest.mark.nightly" for each in module.body):

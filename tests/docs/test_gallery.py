@@ -12,12 +12,12 @@ from tests.pages.gallery import NO_PICTURE, PICTURES
 
 FOLDER = DOCS / "images" / "gallery"
 MOST_BYTES = 4_000_000
-"""All pictures together: whoever clones the repository has them."""
+"""Maximum bytes of all pictures: everyone who clones the repository downloads them."""
 BLOCKS = ("/-live", "/-applied")
 
 
 def shown_at(address: str, routes: list[str]) -> str:
-    """The route that an address leads to; names do not begin with "-", as forms do."""
+    """Return the route that an address leads to; names do not begin with "-", as forms do."""
     path = address.partition("?")[0]
     for route in routes:
         parts = [r".+" if part.endswith(":path}") else r"[^/-][^/]*" if part.startswith("{") else re.escape(part)

@@ -1,4 +1,4 @@
-"""The commands of the how-to's, run in bash against a real control plane whose clusters are away."""
+"""The commands of the how-to's, run in bash against a real control plane whose clusters are offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every link of the documentation that leads to another page, a heading or a file leads somewhere."""
+"""Every link of the documentation to another page, a heading or a file has an existing target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_pages_name_no_file_of_the_code_that_there_is_not() -> None:
-    """A path in code marks, with a folder of the project and an ending, is a file or a pattern of some."""
+    """A path in code marks with a folder of the project and an extension matches an existing file."""
     root = pages()[0].parents[1]
     path = re.compile(r"`((?:backend|workers|spark|tests|estates|migrations|frontend|bench|client)/[\w./*{}-]+)`")
     broken = []

@@ -1,4 +1,4 @@
-"""Every REST path that the documentation names is one that the API, a registry or the console has."""
+"""Every REST path in the documentation is one of the API, a registry or the console."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ METHODS = "GET|POST|PUT|PATCH|DELETE"
 NAMED = re.compile(rf"`(?:(?P<methods>(?:{METHODS})(?:(?:, | and |/)(?:{METHODS}))*) )?(?P<path>/[a-z…][^`\s]*)")
 CALLED = re.compile(r"(?:\$U|\$TREELINE_URL|\$A)?(?P<path>/api/v1/[^\s\"'`)]+)")
 OURS = re.compile(r"^/(api/v1/|[a-z][a-z-]+(/|$|:))")
-# Of registries, whose routes are no OpenAPI: their words at the beginning.
+# First segments of registries' routes, which are in no OpenAPI document.
 REGISTRY = re.compile(r"^/(registries|subjects|schemas|config|mode|compatibility|contexts|v1/metadata)(/|$)")
-# Paths that are no routes: files and folders, and what others serve.
+# Paths that are no routes: files and folders, and those of other servers.
 NOT_ROUTES = re.compile(r"^/(etc|run|dev|proc|sys|mnt|var|tmp|path|treeline|static|openapi\.json|openapi)(/|$|\.)")
 
 MEANT_OTHERWISE = {

@@ -1,4 +1,4 @@
-"""What the how-to says of a reverse proxy that speaks TLS."""
+"""The configuration of the how-to for a reverse proxy with TLS."""
 
 from __future__ import annotations
 

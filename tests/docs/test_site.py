@@ -21,7 +21,7 @@ from tests.pages.conftest import CHROMIUM, CHROMIUM_FLAGS
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `make docs` builds it."""
+    """Build the site as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    """Where the site is served: its search reads the pages that it finds, which browsers refuse of files."""
+    """Yield the site's URL: its search reads pages by HTTP, which browsers refuse for files."""
     port = free_ports(1)[0]
     server = ThreadingHTTPServer(("127.0.0.1", port), partial(Quiet, directory=str(site)))
     thread = threading.Thread(target=server.serve_forever)
@@ -58,7 +58,7 @@ def address(site: Path) -> Iterator[str]:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Logs nothing."""
+    """Request handler without logs."""
 
     def log_message(self, *_: object) -> None:
         pass
@@ -66,7 +66,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """Of a browser that notes what it is asked to fetch."""
+    """Yield a page of a browser that records its requests."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
         yield browser.new_page(color_scheme="light")
@@ -76,7 +76,7 @@ def page() -> Iterator[Page]:
 def test_every_page_is_in_it(site: Path) -> None:
     written = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")}
     assert {path for path in written if not (site / f"{path}.html").exists()} == set()
-    # The navigation has all but the decisions, which have a page of their own.
+    # The navigation has all pages but the decisions, which have a page of their own.
     start = (site / "index.html").read_text()
     led_to = {Path(each) for each in re.findall(r'href="([^":#]+)\.html"', start)}
     assert {each for each in written if each not in led_to and each.parts[0] != "decisions"} <= {Path("index")}

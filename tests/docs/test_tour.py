@@ -1,4 +1,4 @@
-"""The tour through the code names files and functions that there are."""
+"""The tour through the code names existing files and functions."""
 
 from __future__ import annotations
 

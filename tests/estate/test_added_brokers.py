@@ -1,4 +1,4 @@
-"""Brokers that come and go while the estate runs: numbers, zones, settings, what is kept, what is refused."""
+"""Brokers that are added and removed while the estate runs: numbers, zones, settings, records, refusals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-2}]}
 
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Given, so that a plan makes no database of its own.
+    # Configured, so that a plan creates no database of its own.
     monkeypatch.setenv("TREELINE_DATABASE_URL", "postgresql+psycopg://elsewhere/treeline")
     monkeypatch.setenv("TREELINE_CELERY_BROKER_URL", "redis://elsewhere/0")
     settings.cache_clear()
@@ -192,7 +192,7 @@ def test_an_added_broker_follows_the_quorum_and_is_none_of_it(tmp_path: Path) ->
     assert (fourth["node.id"], fourth["broker.rack"]) == ("4", "az2")
     ports = layout.added[0].ports
     assert fourth["listeners"] == f"CLIENT://127.0.0.1:{ports.client},INTERNAL://127.0.0.1:{ports.internal}"
-    # What Kafka makes of its own topics stays the same, whoever is asked.
+    # Kafka's own topics must stay the same, whichever broker is asked.
     assert len({text["offsets.topic.replication.factor"] for text in texts}) == 1
 
 
@@ -211,7 +211,7 @@ def test_on_a_secured_cluster_it_logs_in_like_the_others_and_lets_nobody_else_in
     assert len(security) > 5
     assert {key: its[key] for key in security} == {key: theirs[key] for key in security}
     assert "SASL_PLAINTEXT" in its["listener.security.protocol.map"]
-    # Credentials are in the metadata, which has them since the first broker was formatted.
+    # Credentials are in the metadata since the first broker was formatted.
     assert "--add-scram" in (first / "format.arguments").read_text()
     assert "--add-scram" not in (fourth / "format.arguments").read_text()
     assert (first.parent / "kafka-cluster-id").read_text() in (fourth / "format.arguments").read_text()

@@ -1,4 +1,4 @@
-"""Why a process ended, from how it ended and what it logged: in words that say what to do."""
+"""Explanations of why a process ended, from its exit code and its log, with what to do."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def test_a_full_disk_is_named_with_its_folder_and_what_is_free(tmp_path: Path) -
         (-signal.SIGKILL, True, True),
         (-signal.SIGKILL, False, True),  # while it started
         (-signal.SIGTERM, True, True),
-        (0, True, True),  # asked to end, and did so in good order
+        (0, True, True),  # requested to end, and did so in good order
         (143, True, True),  # so does a JVM
-        (0, False, False),  # a program that ends at once would be started again without a pause
+        (0, False, False),  # a program that ends at once would otherwise be restarted without a pause
         (1, True, False),
         (-signal.SIGSEGV, True, False),
     ],

@@ -1,4 +1,4 @@
-"""Estate files: what is shipped is valid, and what is wrong is named by its place."""
+"""Estate files: shipped files are valid, and errors are reported with their place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_one_zone_stands_for_all_brokers_and_zones_are_one_per_broker(tmp_path: 
 ORDERS = "tenants.acme.instances.retail.environments.prod.streams.orders"
 
 WRONG = [
-    # what is replaced, by what, where the error points
+    # replaced text, replacement, place of the error
     ("name: pair", "name: Not A Name", "name"),
     ("name: pair\n", "", "name"),
     ("primary: cluster-1", "primary: cluster-9", "primary"),

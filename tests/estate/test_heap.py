@@ -1,4 +1,4 @@
-"""How much heap brokers get: of the estate file, of the machine's memory and of what is declared."""
+"""Heap of brokers: by the estate file, the machine's memory and the declared partitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def estate(tmp_path: Path, partitions: int, cluster: str = "brokers: 1") -> Esta
 @pytest.mark.parametrize(
     ("machine_mb", "partitions", "first", "second"),
     [
-        (32_768, 4, 1024, 1024),  # room for what is created while it runs
+        (32_768, 4, 1024, 1024),  # room for partitions that are created while it runs
         (32_768, 40_000, 2067, 2067),  # three brokers with three replicas of each hold as many as one
         (4_096, 4, 512, 512),  # half of the machine's memory, for four brokers
         (1_024, 4, 256, 256),  # never less than an idle broker needs

@@ -1,4 +1,4 @@
-"""The folder of a local estate: secrets that nobody else reads, and what `down --wipe` leaves alone."""
+"""The folder of a local estate: secrets that only the user can read, and files that `down --wipe` leaves alone."""
 
 from __future__ import annotations
 

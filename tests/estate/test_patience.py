@@ -1,4 +1,4 @@
-"""Starting processes are waited for as long as they get on, and not when they stand still."""
+"""Starting processes are waited for as long as they make progress, and given up when they are stuck."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_stands_still_uses_up_its_patience(sleeper: int) -> None:
         (0.0, False, 130),
         (0.5, False, 250),
         (0.9, False, 1210),  # a start that takes 12 s of CPU takes 120 s, and had 12
-        (40.0, False, 2410),  # many threads that all wait: the least share counts
+        (40.0, False, 2410),  # many threads that all wait: the minimum share counts
         (0.0, True, 2410),
     ],
 )
@@ -72,7 +72,7 @@ def test_whenever_another_is_ready_the_clocks_begin_anew(sleeper: int) -> None:
 def test_this_kernel_counts_what_threads_wait_for(sleeper: int) -> None:
     seconds, disk = waited(family(sleeper))
     assert seconds >= 0 and not disk
-    assert waited([2**22 + 1]) == (0.0, False)  # one that has ended
+    assert waited([2**22 + 1]) == (0.0, False)  # a process that has ended
 
 
 def test_up_gives_up_what_stands_still_and_names_it(
@@ -91,7 +91,7 @@ def test_up_gives_up_what_stands_still_and_names_it(
 
 
 class ApiOnce(BaseHTTPRequestHandler):
-    """Answers each request with the next of the server's answers, and keeps what it was sent."""
+    """Server that answers each request with its next answer, and stores the requests."""
 
     server: Any
 

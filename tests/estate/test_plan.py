@@ -1,4 +1,4 @@
-"""From an estate to its processes: ports, secrets, brokers' settings, and what is left out when it is given."""
+"""An estate's processes: ports, secrets, brokers' settings; services are left out if external ones are set."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_given_services_are_used_instead_of_embedded_ones(tmp_path: Path, monkey
     settings.cache_clear()
     layout, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
     assert not {"postgres", "valkey"} & {spec.name for spec in plan.processes}
-    # They come to the processes as they came to us.
+    # They reach the processes unchanged.
     assert not {"TREELINE_DATABASE_URL", "TREELINE_CELERY_BROKER_URL"} & set(control_plane_environment(layout))
 
 
@@ -116,7 +116,7 @@ def test_only_migrations_get_the_address_of_the_database_s_owner(
     _, plan = planned(tmp_path, read_estate(SMALL_ESTATE))
     told = {spec.name: spec.environment.get("TREELINE_MIGRATION_DATABASE_URL") for spec in plan.processes}
     assert told.pop("migrate") == "postgresql+psycopg://owner@elsewhere/treeline"
-    # Said as empty: they inherit what `up` was started with otherwise.
+    # Set to empty: otherwise processes inherit the environment of `up`.
     assert {told[name] for name in ("api", "beat", "worker:control", "worker:shifts")} == {""}
     assert not any("owner@" in str(spec.environment) for spec in plan.processes if spec.name != "migrate")
 

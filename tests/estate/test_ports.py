@@ -1,4 +1,4 @@
-"""Ports: the preferred one, the same again, another if a stranger has it."""
+"""Ports: the preferred one, the same again, another if a foreign program has it."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def test_spare_ports_lie_below_those_of_outgoing_connections() -> None:
 
 
 def test_two_who_draw_at_the_same_time_draw_different_ports():
-    """Nobody listens yet on what the other one has drawn."""
+    """Two processes draw different ports although nothing listens on them yet."""
     with ThreadPoolExecutor(4) as pool:
         drawn = list(pool.map(lambda _: free_ports(300), range(8)))
     assert len({port for each in drawn for port in each}) == 8 * 300
 
 
 def drawer(*words: str) -> subprocess.Popen[str]:
-    """A process that draws a port, or holds those that are given, says so, and lives until its input ends."""
+    """Start a process that draws or holds ports, prints them, and lives until its input ends."""
     code = (
         "import sys; from backend.estate.ports import free_ports, hold; given = [int(w) for w in sys.argv[1:]]; "
         "hold(given); print(*(given or free_ports(1)), flush=True); sys.stdin.read()"

@@ -1,4 +1,4 @@
-"""PostgreSQL for root, whose programs and data are below a folder that only root may enter, as /root is."""
+"""PostgreSQL for root, with programs and data below a folder that only root may enter, such as /root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy on real sockets, before an echo server: what each fault does to bytes under way."""
+"""The proxy on real sockets, before an echo server: the effect of each fault on bytes in flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backend.estate.proxy import TOKEN_VARIABLE
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 
-QUIET_SECONDS = 0.3  # how long a test listens to be sure that nothing comes
+QUIET_SECONDS = 0.3  # seconds that a test listens to be sure that nothing comes
 
 
 class Proxied:
@@ -42,7 +42,7 @@ class Proxied:
 
 @contextmanager
 def echo_server() -> Iterator[tuple[int, bytearray]]:
-    """Its port, and everything that it has received."""
+    """Yield its port, and everything that it has received."""
     received = bytearray()
 
     def serve(connection: socket.socket) -> None:
@@ -199,7 +199,7 @@ def test_a_dead_broker_behind_the_proxy_resets_the_client(proxied: Proxied) -> N
                     connection.recv(1)
             except ConnectionResetError:
                 return True
-            except ConnectionRefusedError:  # the proxy itself is not there yet
+            except ConnectionRefusedError:  # the proxy itself does not run yet
                 return False
             return False
 

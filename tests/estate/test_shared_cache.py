@@ -1,4 +1,4 @@
-"""What all estates share, Kafka's jars and the class archive: made once, also where several boot at once."""
+"""Files that all estates share, Kafka's jars and the class archive: made once, also if several boot at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Progress = Callable[[str], None]
 
 
 def test_who_finds_the_archive_being_made_waits_for_it(tmp_path: Path) -> None:
-    """Brokers that start without it take several times the CPU time, just when other estates boot as well."""
+    """Brokers that start without it take several times the CPU time, while other estates boot as well."""
     archive = tmp_path / f"broker-java-{java_version()}.jsa"
     found = beside(tmp_path / "training.lock", lambda told: ensure_class_archive(tmp_path, told), archive.touch)
     assert found == archive
@@ -28,7 +28,10 @@ def test_who_finds_the_jars_on_their_way_waits_for_them(tmp_path: Path) -> None:
 
 
 def beside(lock: Path, ensure: Callable[[Progress], Path | None], made: Callable[[], None]) -> Path | None:
-    """What is answered while another one is at it, which has `made` it then; nobody may do it a second time."""
+    """Return the result of `ensure` while another process holds the lock and then has `made` the file.
+
+    Fails if the file is made a second time.
+    """
     begun: list[str] = []
     with ThreadPoolExecutor(1) as threads:
         with alone(lock):
@@ -41,7 +44,7 @@ def beside(lock: Path, ensure: Callable[[Progress], Path | None], made: Callable
 
 
 def is_waited_for(lock: Path) -> bool:
-    """Whether this process waits for the lock on a file."""
+    """Return whether this process waits for the lock on a file."""
     inode = f":{lock.stat().st_ino} "
     waiting = [line for line in Path("/proc/locks").read_text().splitlines() if " -> " in line]
     return any("FLOCK" in line and inode in line and str(os.getpid()) in line.split() for line in waiting)

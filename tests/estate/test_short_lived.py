@@ -1,4 +1,4 @@
-"""Where tests keep what they throw away: in memory if there is room, and nothing of it stays."""
+"""Folder of temporary test files: in memory if there is room, and deleted completely."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Supervision:
         save_plan(plan, self.home.plan)
 
     def replan(self) -> None:
-        """Let the running supervisor take up what `specs` has now."""
+        """Make the running supervisor adopt the current `specs`."""
         self.save()
         os.kill(self.supervisor(), signal.SIGHUP)
 
@@ -237,7 +237,7 @@ def test_what_a_killed_supervisor_and_guardian_leave_is_found_by_its_mark(superv
     supervision.start()
     supervision.until("worker", "running")
     supervisor = supervision.supervisor()
-    # Stopped first, so that neither can act on the other's death.
+    # Stopped first, so that neither can react to the other's death.
     os.kill(guardian_of(supervisor), signal.SIGSTOP)
     os.kill(guardian_of(supervisor), signal.SIGKILL)
     os.kill(supervisor, signal.SIGKILL)

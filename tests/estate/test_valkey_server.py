@@ -1,4 +1,4 @@
-"""Valkey of the local estate: a home in which the process was still called `redis` goes on as it was."""
+"""Valkey of the local estate: a home in which the process was still called `redis` keeps working."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.estate_fixture import SMALL_ESTATE
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    # Given, so that a plan makes no database of its own.
+    # Configured, so that a plan creates no database of its own.
     monkeypatch.setenv("TREELINE_DATABASE_URL", "postgresql+psycopg://elsewhere/treeline")
     monkeypatch.delenv("TREELINE_CELERY_BROKER_URL", raising=False)
     settings.cache_clear()

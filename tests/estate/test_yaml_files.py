@@ -1,4 +1,4 @@
-"""YAML that people write: a key that is given twice is refused with its place, and so is what would end us."""
+"""YAML from people: a duplicate key is refused with its place, as is input that would crash the process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Write golden files for events that have none yet: `python -m tests.golden.add`.
 
-A file that exists is never written again. Who changes an event's shape raises its version, adds an upcaster,
-and runs this for the new version.
+An existing file is never overwritten. To change an event's shape, raise its version, add an upcaster, and run this
+for the new version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backend.eventlog.registry import EventRegistry, domain_registry
 
 FOLDER = Path(__file__).resolve().parent / "events"
 MANIFEST = FOLDER / "MANIFEST.sha256"
-# Values that look like the real ones, where a field's name says what it holds.
+# Realistic values for fields by their names.
 VALUES: dict[str, Any] = {
     "tenant": "acme",
     "instance": "retail",
@@ -83,7 +83,7 @@ def read_manifest() -> dict[str, str]:
 
 
 def add_missing(registry: EventRegistry) -> list[Path]:
-    """The files that were written."""
+    """Write missing files and return their paths."""
     FOLDER.mkdir(exist_ok=True)
     added = []
     for name, cls in sorted(registry.classes.items()):
@@ -101,7 +101,7 @@ def add_missing(registry: EventRegistry) -> list[Path]:
 
 
 def example(registry: EventRegistry, cls: type[Event], *, full: bool) -> dict[str, Any]:
-    """The stored data of one event: every field filled, or as little as its types allow."""
+    """Return the stored data of one event: every field filled, or as little as its types allow."""
     hints = get_type_hints(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     data = {field.name: _value(field.name, hints[field.name], full) for field in fields}

@@ -19,7 +19,7 @@ SHIPPED = [
 ]
 
 RAISED = [
-    # event, version, what it is read with that it does not have, as it was meant then
+    # event, version, added field, and the value that it had implicitly then
     ("AdoptionBegun", 1, "topics.config", {}),
     ("EnvironmentChanged", 1, "record_name_subjects", True),
     ("EnvironmentCreated", 1, "record_name_subjects", True),
@@ -54,7 +54,7 @@ def test_a_golden_file_is_read_and_written_back_unchanged(path):
         assert type(event) is cls
         if document["schema_version"] == cls.schema_version:
             assert REGISTRY.encode(event) == data
-        # What an upcaster made is as good as what is written today.
+        # The output of an upcaster must be as good as what is written today.
         assert REGISTRY.decode(cls.stored_name, cls.schema_version, REGISTRY.encode(event)) == event
 
 
@@ -75,7 +75,7 @@ def test_of_every_old_version_is_said_how_it_is_read():
 
 
 def values_at(data, place):
-    """All values at a place such as `topics.config`, where a list stands for each of its items."""
+    """Return all values at a place such as `topics.config`, where a list stands for each of its items."""
     name, _, rest = place.partition(".")
     for each in data if isinstance(data, list) else [data]:
         yield from values_at(each[name], rest) if rest else [each[name]]

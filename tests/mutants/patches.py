@@ -32,7 +32,7 @@ class Mutant:
 
     path: Path
     page: str
-    """The page of the docs that makes the promise, relative to the checkout."""
+    """Page of the docs that makes the promise, relative to the checkout."""
     promise: str
     caught_by: tuple[str, ...]
     """Files or node ids of tests that fail with it, relative to the checkout."""
@@ -41,7 +41,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """`<room>/<what it breaks>`."""
+        """Return `<room>/<what it breaks>`."""
         return str(self.path.relative_to(FOLDER).with_suffix(""))
 
 

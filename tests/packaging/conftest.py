@@ -1,4 +1,4 @@
-"""`packed`: a wheel and an sdist, built of what git knows in a folder of their own, and the wheel unpacked."""
+"""`packed`: a wheel and an sdist, built from the files that git knows, and the wheel unpacked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SDIST = "import setuptools.build_meta as backend; backend.build_sdist('dist')"
 
 @dataclass(frozen=True)
 class Packed:
-    """What was built of `source`, and `site`, a folder with nothing but the unpacked wheel."""
+    """Packages built from `source`; `site` is a folder with nothing but the unpacked wheel."""
 
     source: Path
     wheel: Path
@@ -44,7 +44,7 @@ class Packed:
 
 @pytest.fixture(scope="session")
 def tracked() -> list[str]:
-    """Every file of the checkout that git does not ignore."""
+    """Return every file of the checkout that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=PROJECT_ROOT,
@@ -57,7 +57,7 @@ def tracked() -> list[str]:
 
 @pytest.fixture(scope="session")
 def source(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a fresh clone has, without tests and docs."""
+    """Return a copy of a fresh clone, without tests and docs."""
     target = tmp_path_factory.mktemp("source")
     for name in tracked:
         if not name.startswith(("tests/", "docs/", "bench/", "changelog/")):

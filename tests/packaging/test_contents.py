@@ -1,4 +1,4 @@
-"""The wheel and the sdist have every file that the program needs, and nothing of the rest."""
+"""The wheel and the sdist have every file that the program needs, and no others."""
 
 from __future__ import annotations
 

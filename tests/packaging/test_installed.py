@@ -25,14 +25,14 @@ NATIVE = "from backend.kafka.copy import native; print(native.module().__file__)
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment with nothing but the wheel and what pip brought for it."""
+    """An environment with nothing but the wheel and the packages that pip installed for it."""
 
     environment: Path
     folder: Path
     home: Path
 
     def run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment as a user does whose working folder has packages of its own."""
+        """Run a program of the environment in a working folder that has packages of its own."""
         outer = ("TREELINE_", "PYTHON", "PYTEST_", "COLUMNS", "VIRTUAL_ENV")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
         if cache := os.environ.get("TREELINE_CACHE"):
@@ -64,7 +64,7 @@ def installed(packed: Packed, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for name in PACKAGES:
         (working / name).mkdir(parents=True)
         (working / name / "__init__.py").write_text("raise SystemExit('this is not Treeline')\n")
-    # Read by the processes of the estate as well: what `up` was told counts for all of them.
+    # Also read by the processes of the estate: settings of `up` apply to all of them.
     (working / "treeline.toml").write_text("verify_partitions = 3\n")
     found = Installed(environment, working, folder / "home")
     yield found

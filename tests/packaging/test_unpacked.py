@@ -1,4 +1,4 @@
-"""What is in the wheel works where there is no checkout: modules, pages, estate files, migrations, native loop."""
+"""Everything in the wheel works without a checkout: modules, pages, estate files, migrations, native loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES = """
 import importlib, json, sys
 print(json.dumps({name: importlib.import_module(name).__file__ for name in json.load(sys.stdin)}))
 """
-# Programs do what they do when they are imported; the nightly test runs them. What is Alembic's is loaded below.
+# These programs act on import; the nightly test runs them. Alembic's files are loaded below.
 PROGRAMS = ("__main__", "migrations.env", "migrations.versions.")
 PAGES = """
 import json
@@ -49,7 +49,7 @@ print(json.dumps({
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A working folder whose own `backend` must not be taken for ours."""
+    """Return a working folder whose own `backend` must not be mistaken for ours."""
     folder = tmp_path / "elsewhere"
     (folder / "backend").mkdir(parents=True)
     (folder / "backend" / "__init__.py").write_text("raise SystemExit('this is not Treeline')\n")
