@@ -78,7 +78,7 @@ def commands(block: Block) -> Iterator[list[str]]:
 
 
 def script(page: Path, tested: str) -> tuple[dict[str, str], str]:
-    """Return files of a page, and its tested blocks as one bash script; "exit code N" states the expected result."""
+    """Return files of a page, and its tested blocks as one bash script; "exit code N" is an expected result."""
     files: dict[str, str] = {}
     lines = ["set -euo pipefail"]
     for block in blocks(page):

@@ -1,4 +1,4 @@
-"""Who may do what, as a table; and what those hear who may not."""
+"""The permissions of each role as a table; and the refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What applications should have on a cluster against what is seen there."""
+"""Desired access of applications on a cluster compared with the observed state."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def after(planned: list[steps.Step], seen: SeenAccess) -> SeenAccess:
 
 
 def recorded(planned: list[steps.Step], wanted: WantedAccess) -> WantedAccess | None:
-    """What the log says of it when the steps were recorded; None if it is gone."""
+    """Return the log's state of an application after its steps were recorded; None if it is gone."""
     for step in planned:
         if step.wanted.principal != wanted.principal:
             continue

@@ -1,4 +1,4 @@
-"""Which addresses nothing is sent to, in all their disguises."""
+"""Addresses to which nothing is sent, in all their disguises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What adopting a cluster would do, as tables; and the adoption's own events."""
+"""Plans of adopting a cluster, as tables; and the adoption's own events."""
 
 from __future__ import annotations
 

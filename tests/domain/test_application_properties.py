@@ -1,4 +1,4 @@
-"""Whatever is asked of applications, in whatever order: history folds to one state, and says what was decided."""
+"""Any requests for applications, in any order: history folds to one state, and contains the decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of what is born before an offset, what is known without looking whether it is still there."""
+"""Facts known of records before an offset, without a check that they still exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which brokers have come or gone, and when a placement is asked for."""
+"""Brokers that joined or left, and the requests for placements that follow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Look = dict[int, tuple[bool, bool]]
 
 
 def known(*looks: Look, pause: timedelta = MINUTE, start: datetime = T0) -> dict[int, BrokerPresence]:
-    """What is known after these looks, one after the other."""
+    """Return the known brokers after these observations, one after the other."""
     found: dict[int, BrokerPresence] = {}
     for number, look in enumerate(looks):
         late = pause > timedelta(minutes=3) and number > 0
@@ -42,7 +42,7 @@ def known(*looks: Look, pause: timedelta = MINUTE, start: datetime = T0) -> dict
 
 
 def change(*looks: Look, later: timedelta = timedelta(0)) -> BrokerChange | None:
-    """What has changed by the last of these looks, or `later`."""
+    """Return the changes up to the last of these observations, or `later`."""
     now = T0 + (len(looks) - 1) * MINUTE + later
     return broker_change(known(*looks).values(), SETTLED, AWAY, now)
 

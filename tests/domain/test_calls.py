@@ -21,7 +21,7 @@ SPEAKING = ("api", "changes", "domain", "queries", "switching", "tracing", "plac
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
-    """Of all messages in a module: no docstrings, and nothing that describes the API."""
+    """Return all messages in a module: no docstrings, and no descriptions of the API."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue

@@ -22,7 +22,7 @@ FLAGS = {
 
 
 def faultless(origin, sequence, cluster):
-    """What a distributor without fault leaves on a cluster."""
+    """Return the records that a faultless distributor leaves on a cluster."""
     return [Arrival(origin, sequence, sequence % PARTITIONS, sequence, sequence, FLAGS[origin][cluster])]
 
 

@@ -83,8 +83,10 @@ def test_what_was_made_before_an_end_counts_no_more(moments, latest):
 
 
 class Place:
-    """One cluster's committer and group, beside commits made elsewhere. `is_for`: the order of the progress that
-    stands, as whoever sees everything knows it."""
+    """One cluster's committer and group, beside commits made elsewhere.
+
+    `is_for`: the order of the progress that is in force, as an omniscient observer knows it.
+    """
 
     def __init__(self):
         self.made, self.to_come, self.known = [], [], {}
@@ -138,8 +140,7 @@ class Place:
 
 @pytest.mark.parametrize("seed", range(500))
 def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
-    """Commits here and on two other clusters; the committer acts between what comes to the map; commits made here
-    also come between its question and its answer; at last all of it comes once more."""
+    """Commit here and on two other clusters; the committer acts between arrivals on the map."""
     place, source = Place(), random.Random(seed)
     for _ in range(source.randint(1, 40)):
         step = source.random()

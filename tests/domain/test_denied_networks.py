@@ -1,4 +1,4 @@
-"""Which addresses a policy forbids, however they are written."""
+"""Addresses that a policy forbids, however they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What discovery tells clients, and whom a switch waits for."""
+"""Discovery's answers to clients, and the clients that a switch waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a distributor could not copy: said once, replayed by name, acknowledged by an operator."""
+"""Records that a distributor could not copy: recorded once, replayed by name, acknowledged by an operator."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Told:
 
 @dataclass
 class Target:
-    """What a cluster has of the source's records, (incarnation, offset), and what it knows of that."""
+    """Records of the source on a cluster, as (incarnation, offset), and what the cluster knows of them."""
 
     has: set = field(default_factory=set)
     covered: dict = field(default_factory=dict)

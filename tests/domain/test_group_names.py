@@ -1,4 +1,4 @@
-"""Which names of consumer groups are carried, and what is said of the others; client and control plane agree."""
+"""Names of consumer groups that are followed, and the reasons for others; client and control plane agree."""
 
 from __future__ import annotations
 

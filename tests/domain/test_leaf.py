@@ -1,4 +1,4 @@
-"""What is recorded of a leaf's barriers, and whose positions tell what it has."""
+"""Records of a leaf's barriers, and the positions that tell what the leaf has."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The index of a log over many runs: whatever was read when, the answers are those of a reading from end to
-end."""
+"""The index of a log over many runs gives the answers of one reading from end to end."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def grow(source, rows, origins):
 
 
 def segments(rows, parts, asked):
-    """What the Spark job makes of the records that it is given."""
+    """Return the index that the Spark job makes of these records."""
     found = {}
     cuts = sorted(asked)
     for part in parts:

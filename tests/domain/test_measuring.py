@@ -1,4 +1,4 @@
-"""What a unit measures of its streams: what was committed, by the times that records carry."""
+"""Measurements of a task's streams: committed records, by their timestamps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def taken(measures: Measures) -> dict[str, StreamMeasure]:
 
 
 def lags(measures: Measures, *partitions: tuple[str, int | None]) -> int | None:
-    """Of one partition after the other, all of which have 100 records."""
+    """Take measurements of one partition after the other, each with 100 records."""
     return measures.lags((stream, (stream, n), lag, 100) for n, (stream, lag) in enumerate(partitions))
 
 

@@ -19,7 +19,7 @@ streams = st.builds(StreamName, names, names, names, names)
 
 
 def test_a_refused_name_is_shown_as_it_was_typed() -> None:
-    """What is printed, that is: what turns a line around, or is none, is shown as an escape."""
+    """Characters that reverse a line's direction, or are invalid, are printed as escapes."""
     with pytest.raises(NameInvalid) as refused:
         check_name("Ünïcødé\u202e\n", "stream")
     assert refused.value.detail.startswith(r"'Ünïcødé\u202e\n' cannot name a stream")

@@ -1,4 +1,4 @@
-"""What an edge does with each kind of record."""
+"""Decisions of an edge for each kind of record."""
 
 from __future__ import annotations
 

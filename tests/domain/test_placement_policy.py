@@ -1,4 +1,4 @@
-"""What is done about replicas when brokers come or go; and what a worker says of what it proposes."""
+"""Placement policies for brokers that join or leave; and the worker's reasons for its proposals."""
 
 from __future__ import annotations
 

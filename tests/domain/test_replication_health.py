@@ -1,4 +1,4 @@
-"""What is told of a cluster's replication from one look at it, and what somebody should do."""
+"""Report on a cluster's replication from one observation, and the advice to operators."""
 
 from __future__ import annotations
 

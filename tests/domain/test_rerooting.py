@@ -1,4 +1,4 @@
-"""From where the records of a cluster that left the tree go on."""
+"""Places from which the records of a cluster that left the tree continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reading begins: the furthest place before which the target lacks nothing that the edge carries."""
+"""Starting point of reading: the furthest place before which the target lacks nothing that the edge carries."""
 
 from __future__ import annotations
 

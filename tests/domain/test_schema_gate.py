@@ -1,4 +1,4 @@
-"""What a target's gate says of schemas' ids: which are waited for, for how long, and which are nobody's."""
+"""Decisions of a target's gate about schema ids: wait, for how long, or pass as unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRIMARY, TARGET = endpoint("one", 1), endpoint("two", 2)
 
 
 class Registry:
-    """Of one cluster: its mirror as if it had read a topic; nothing is connected to."""
+    """Return one cluster's mirror as if it had read a topic; nothing is connected."""
 
     def __init__(self, gates, at):
         self.mirror = gates.follow(at).mirror

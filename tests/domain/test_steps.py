@@ -1,4 +1,4 @@
-"""What the reconcile loop plans, as a table: observed against desired."""
+"""Plans of the reconcile loop, as a table: observed against desired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records a change of a stream's settings takes away."""
+"""Records that a change of a stream's settings removes."""
 
 from __future__ import annotations
 

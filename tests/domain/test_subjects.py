@@ -30,7 +30,7 @@ def formats(draw: st.DrawFn) -> str:
 
 
 def deployed(streams: set[StreamName], *formats_of_subjects: str) -> list[StreamName]:
-    """Those that the rules about names let be declared, one after another."""
+    """Return streams that the rules about names allow to be declared, one after another."""
     found: list[StreamName] = []
     for stream in sorted(streams):
         try:

@@ -1,4 +1,4 @@
-"""How many records a target lacks, told from positions and vectors."""
+"""Number of records that a target lacks, computed from positions and vectors."""
 
 from __future__ import annotations
 

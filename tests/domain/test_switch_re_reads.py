@@ -1,4 +1,4 @@
-"""What an emergency says of records that come again: all that a group has read, or that it is an estimate."""
+"""Re-read records in an emergency: all that a group has read, or an estimate."""
 
 from __future__ import annotations
 

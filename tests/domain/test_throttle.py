@@ -15,10 +15,7 @@ MOST = 5000
 
 
 def copied_over(seconds, rate, size, commit_seconds=0.02, most=MOST):
-    """Bytes that a unit with an endless backlog copies in so many seconds, and its largest batch.
-
-    `size` gives the bytes of the next record; `commit_seconds` is what a batch takes.
-    """
+    """Return the bytes that a task with an endless backlog copies in so many seconds, and its largest batch."""
     now, total, largest = 0.0, 0, 0
     throttle = Throttle(rate, now)
     while now < seconds:

@@ -1,4 +1,4 @@
-"""What a record's headers and the trees of its time say of its way, and why a cluster lacks it."""
+"""Route of a record by its headers and the trees of its time, and the reason why a cluster lacks it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_one_way_is_certain(versions, produced, arrived, expected):
     ],
 )
 def test_a_change_of_targets_makes_it_uncertain_only_near_the_change(produced, arrived, expected):
-    """What is born on a reaches b from c or from d, as a's target is, with the same flags."""
+    """Records of a reach b from c or from d, depending on a's target, with the same flags."""
     deep = tree_shape.parse(
         {
             "level": 3,

@@ -1,4 +1,4 @@
-"""Which zone a client is in, and which proxy stands for which broker."""
+"""Zone of a client, and the proxy that represents a broker."""
 
 from __future__ import annotations
 

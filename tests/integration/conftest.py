@@ -1,4 +1,4 @@
-"""The REST application on a real database, asked in-process."""
+"""The REST application on a real database, called in-process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from tests import http
 from tests.database_fixture import TEMPLATE, Content, Database, RunningPostgres, create_database
 
 logs.configure()
-# A logger keeps the output that it first wrote to: that of a command, if it is the control plane's beside one.
+# A logger keeps the output that it first wrote to: in a process with commands, the control plane would keep
+# theirs.
 structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.__stdout__))
 
 WAIT_SECONDS = 120
@@ -54,23 +55,23 @@ class Rest:
         return self.client.request(method, url, headers=sent, follow_redirects=False, content=content)
 
     def forget_wrong_tokens(self) -> None:
-        """Count anew how many wrong tokens came from the tests' address: they get 401 again."""
+        """Reset the count of wrong tokens from the tests' address: they get 401 again."""
         self.client.app.state.login_limits = LoginLimits()  # type: ignore[attr-defined]
 
     def head(self) -> int:
-        """The event log's newest position."""
+        """Return the event log's newest position."""
         position: int = self("GET", "/events/head").json()["position"]
         return position
 
     def add_clusters(self, *names: str, **fields: Any) -> None:
-        """Clusters that are down."""
+        """Add clusters that are offline."""
         for name in names:
             body = {"name": name, "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True, **fields}
             answer = self("POST", "/clusters", body)
             assert answer.status_code == 201, answer.text
 
     def set_up(self) -> str:
-        """Three clusters in a tree, and acme/retail/prod; the environment's path."""
+        """Create three clusters in a tree, and acme/retail/prod; return the environment's path."""
         self.add_clusters("c1", "c2", "c3")
         for method, path, body in (
             ("PUT", "/trees/main", TREE),
@@ -83,7 +84,7 @@ class Rest:
         return "/tenants/acme/instances/retail/environments/prod"
 
     def set_up_both(self) -> None:
-        """acme and globex on one tree, each with a stream."""
+        """Create acme and globex on one tree, each with a stream."""
         self("POST", f"{self.set_up()}/streams", {"name": "orders"})
         self("POST", "/tenants", {"name": "globex"})
         self("POST", "/tenants/globex/instances", {"name": "retail"})
@@ -92,7 +93,7 @@ class Rest:
         assert self("POST", f"{there}/prod/streams", {"name": "items"}).status_code == 201
 
     def grow(self) -> None:
-        """Three clusters and the tree over them."""
+        """Create three clusters and the tree over them."""
         self.add_clusters("c1", "c2", "c3")
         assert self("PUT", "/trees/main", TREE).status_code == 201
 
@@ -104,7 +105,7 @@ TREE = {
 
 
 def problem(answer: Response, status: int, slug: str) -> dict[str, Any]:
-    """The problem document of an answer that must be this refusal."""
+    """Check that an answer is this refusal, and return its problem document."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     document: dict[str, Any] = answer.json()
@@ -116,7 +117,7 @@ def problem(answer: Response, status: int, slug: str) -> dict[str, Any]:
 
 
 def rest_settings(database_url: str, **changes: Any) -> Settings:
-    """Settings of an application on this database."""
+    """Return the settings of an application on this database."""
     known = {
         "database_url": database_url,
         "admin_token": SecretStr(TOKEN),
@@ -129,7 +130,7 @@ def rest_settings(database_url: str, **changes: Any) -> Settings:
 
 @contextmanager
 def served(database_url: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The API as `treeline up` starts it; its address and process. `settings`: `session_hours="1"`."""
+    """Run the API as `treeline up` starts it; yields its URL and process. `settings`: `session_hours="1"`."""
     port = free_ports(1)[0]
     command = [sys.executable, "-m", "uvicorn", "backend.asgi:app", "--host", "127.0.0.1", "--port", str(port)]
     environment = os.environ | {"TREELINE_DATABASE_URL": database_url, "TREELINE_ADMIN_TOKEN": TOKEN}
@@ -154,7 +155,7 @@ def served(database_url: str, **settings: str) -> Iterator[tuple[str, subprocess
 
 @contextmanager
 def rest_on(database_url: str) -> Iterator[Rest]:
-    """The API on this database; without the lifespan, whose threads take half a second to end."""
+    """Run the API on this database; without the lifespan, whose threads take half a second to end."""
     app = create_app(rest_settings(database_url))
     yield Rest(TestClient(app, raise_server_exceptions=False))
     app.state.services.engine.dispose()
@@ -175,7 +176,7 @@ CONTENTS: dict[str, Content] = {
     "tenant": _filled(Rest.set_up),
     "acme": _filled(Rest.set_up_both),
 }
-"""What fixtures promise to be there; made once, as whoever adds a cluster that is down has to wait for it."""
+"""Initial contents of the fixtures; made once, as adding a cluster that is down takes a while."""
 
 
 @pytest.fixture
@@ -185,50 +186,50 @@ def database_content(request: pytest.FixtureRequest) -> Content | None:
 
 @pytest.fixture
 def rest(database: Database) -> Iterator[Rest]:
-    """The API on a fresh database."""
+    """Yield the API on a fresh database."""
     with rest_on(database.url) as asked:
         yield asked
 
 
 @pytest.fixture
 def cluster(rest: Rest) -> Rest:
-    """c1, which is down, and in no tree."""
+    """Return the API with c1, which is down, and in no tree."""
     return rest
 
 
 @pytest.fixture
 def clusters(rest: Rest) -> Rest:
-    """c1 and c2, which are down, and in no tree."""
+    """Return the API with c1 and c2, which are down, and in no tree."""
     return rest
 
 
 @pytest.fixture
 def tenant(rest: Rest) -> Rest:
-    """Three clusters in a tree, and acme/retail/prod."""
+    """Return the API with three clusters in a tree, and acme/retail/prod."""
     return rest
 
 
 @pytest.fixture
 def acme(rest: Rest) -> Rest:
-    """acme and globex on one tree, each with a stream."""
+    """Return the API with acme and globex on one tree, each with a stream."""
     return rest
 
 
 @pytest.fixture
 def grown(rest: Rest) -> Rest:
-    """Three clusters and the tree over them."""
+    """Return the API with three clusters and the tree over them."""
     return rest
 
 
 @pytest.fixture
 def running_rest(database: Database) -> Iterator[Rest]:
-    """The same with all that runs beside the requests."""
+    """Yield the API together with its background threads."""
     with TestClient(create_app(rest_settings(database.url)), raise_server_exceptions=False) as client:
         yield Rest(client)
 
 
 def new_database(postgres: RunningPostgres) -> str:
-    """The address of a migrated database that a module's tests share."""
+    """Return the URL of a migrated database that a module's tests share."""
     name = f"test_{secrets.token_hex(6)}"
     create_database(postgres.server, name, template=TEMPLATE)
     return postgres.server.url(name)
@@ -236,14 +237,14 @@ def new_database(postgres: RunningPostgres) -> str:
 
 @contextmanager
 def shared_rest(postgres: RunningPostgres) -> Iterator[Rest]:
-    """The API on a database of its own, for a module's tests that change nothing (which is checked)."""
+    """Yield the API on a database of its own, for a module's tests that change nothing (which is checked)."""
     with rest_on(new_database(postgres)) as rest:
         yield rest
 
 
 @pytest.fixture(scope="module")
 def empty_rest(postgres: RunningPostgres) -> Iterator[Rest]:
-    """The API without anything in it."""
+    """Yield the API of an empty control plane."""
     with shared_rest(postgres) as shared:
         yield shared
         assert shared.head() == 0
@@ -251,7 +252,7 @@ def empty_rest(postgres: RunningPostgres) -> Iterator[Rest]:
 
 @pytest.fixture(scope="module")
 def settled(postgres: RunningPostgres) -> Iterator[Rest]:
-    """Three clusters in a tree, and acme/retail/prod; requests must change nothing."""
+    """Yield the API with three clusters in a tree, and acme/retail/prod; requests must change nothing."""
     with shared_rest(postgres) as shared:
         shared.set_up()
         head = shared.head()
@@ -261,7 +262,7 @@ def settled(postgres: RunningPostgres) -> Iterator[Rest]:
 
 @pytest.fixture
 def logged_events(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What is logged of events, as `backend.logs` would have it before it becomes JSON.
+    """Return the log records about events, as `backend.logs` would have them before it makes them JSON.
 
     The process's own logger keeps the output it had when it was first used, and so one of an earlier test.
     """

@@ -1,7 +1,7 @@
-"""Runs of the program `treeline` that begin where its modules are imported already, each in a process of its own.
+"""Runs of the program `treeline` in processes of their own that start with its modules imported.
 
-Hundreds of tests run it, and importing takes longer than what most of them have it do. A server imports it, once
-for a process of tests, and forks for each run (`multiprocessing`, start method "forkserver").
+Hundreds of tests run it, and importing takes longer than most of their commands. A server imports it, once for a
+process of tests, and forks for each run (`multiprocessing`, start method "forkserver").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTEXT.set_forkserver_preload(["tests.integration.forked", "backend.cli"])
 def run(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], given: str
 ) -> subprocess.CompletedProcess[str]:
-    """One run to its end, as `subprocess.run` has it."""
+    """Run the program to its end, like `subprocess.run`."""
     with tempfile.TemporaryDirectory() as files:
         asked, out, err = (Path(files) / name for name in ("in", "out", "err"))
         asked.write_text(given)
@@ -36,12 +36,12 @@ def run(
 
 
 def _run(words: list[str], folder: str, environment: dict[str, str], asked: str, out: str, err: str) -> None:
-    """In the process of the run."""
+    """Run the program in the forked process."""
     for number, path in enumerate((asked, out, err)):
         opened = os.open(path, os.O_RDONLY if number == 0 else os.O_CREAT | os.O_WRONLY, 0o600)
         os.dup2(opened, number)
         os.close(opened)
-    sys.stdin = os.fdopen(0)  # multiprocessing has closed the one that there was
+    sys.stdin = os.fdopen(0)  # multiprocessing has closed the original one
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -20,7 +20,7 @@ WORDS = [sys.executable, "-m", "backend.cli"]
 
 @dataclass(frozen=True)
 class Program:
-    """Runs in a folder of its own, with a home and a configuration there."""
+    """The program, run in a folder of its own, with a home and a configuration there."""
 
     url: str
     folder: Path
@@ -52,11 +52,14 @@ class Program:
         )
 
     def __call__(self, *words: str, given: str = "", **changed: str) -> subprocess.CompletedProcess[str]:
-        """One run to its end. Variables of the environment that are changed to nothing are taken out of it."""
+        """Run the program to its end.
+
+        Variables that are changed to an empty text are removed from the environment.
+        """
         return run(words, self.folder, _without_empty(self.environment | changed), given)
 
     def with_empty(self, *words: str, **changed: str) -> subprocess.CompletedProcess[str]:
-        """The same, but variables that are changed to nothing are there and empty."""
+        """Run the program with empty variables in its environment instead of removing them."""
         return run(words, self.folder, self.environment | changed, "")
 
 
@@ -66,6 +69,6 @@ def _without_empty(environment: dict[str, str]) -> dict[str, str]:
 
 @contextmanager
 def program_of(database_url: str, folder: Path) -> Iterator[Program]:
-    """The program and a control plane on this database, a thread of this process."""
+    """Yield the program and a control plane on this database, in a thread of this process."""
     with serve_here(database_url) as console:
         yield Program(console.url, folder)

@@ -20,7 +20,7 @@ from backend.settings import settings
 from tests.integration.conftest import SECRETS_KEY, TOKEN
 from tests.pages.consoles import serve_here
 
-# Made once: all commands of the program take a tenth of a second, and a test gives a dozen of them.
+# Made once: building all commands of the program takes a tenth of a second, and a test runs a dozen of them.
 typer.testing._get_command = cache(typer.testing._get_command)
 
 
@@ -45,12 +45,12 @@ class Shell:
 
 @contextmanager
 def shell_of(database_url: str, folder: Path, token: str = TOKEN) -> Iterator[Shell]:
-    """Commands that find a control plane on this database, a thread of this process, in the environment."""
+    """Yield commands that find a control plane on this database, in a thread of this process, by environment."""
     with (
         serve_here(database_url, secrets_key=SecretStr(SECRETS_KEY)) as console,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.delenv("COLUMNS", raising=False)  # said by pytest's side-by-side processes
+        patch.delenv("COLUMNS", raising=False)  # set by pytest's parallel processes
         patch.setenv("TREELINE_URL", console.url)
         patch.setenv("TREELINE_TOKEN", token)
         settings.cache_clear()

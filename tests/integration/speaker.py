@@ -1,4 +1,4 @@
-"""A server that says what a real broker says in moments that cannot be brought about at will."""
+"""A fake broker, for answers that a real one gives only in moments that cannot be produced at will."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ UNSUPPORTED_VERSION, INVALID_TOPIC, NOT_COORDINATOR = 35, 17, 16
 
 
 class Speaker(socketserver.BaseRequestHandler):
-    """Speaks as much of Kafka's protocol as a client needs to be told of a cluster's brokers, and of groups that
-    the first of them coordinated until now."""
+    """Speaks the part of Kafka's protocol that tells a client of brokers and of groups.
+
+    The first broker was the groups' coordinator until now.
+    """
 
     brokers: tuple[tuple[int, str, int], ...] = ()
 
@@ -48,7 +50,7 @@ class Speaker(socketserver.BaseRequestHandler):
         return struct.pack(">hih", 0, number, len(host)) + host.encode() + struct.pack(">i", port)
 
     def metadata(self, request: bytes) -> bytes:
-        """Version 4: throttle time, brokers, cluster id, controller, topics, which are those asked for."""
+        """Return version 4: throttle time, brokers, cluster id, controller, and the requested topics."""
         (client,) = struct.unpack(">h", request[8:10])
         asked = request[10 + max(0, client) :]
         (count,) = struct.unpack(">i", asked[:4])
@@ -73,7 +75,7 @@ class Speaker(socketserver.BaseRequestHandler):
 
 @contextmanager
 def speaking() -> Iterator[tuple[type[Speaker], str]]:
-    """A broker with number 7 that speaks, as a class whose `brokers` may be changed, and its address."""
+    """Yield a fake broker with number 7, as a class whose `brokers` may be changed, and its address."""
 
     class Broker(Speaker):
         pass

@@ -1,4 +1,4 @@
-"""Secrets go over TLS only to whom the certificate names, however the address is written."""
+"""Secrets go over TLS only to the host that the certificate names, however the address is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.integration.program import program_of
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Host and port of one whose certificate nobody has signed, and what it was asked with."""
+    """Serve with a self-signed certificate; yields host and port, and the requests it got."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -36,7 +36,7 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(b"{}")
 
         def log_message(self, *_: object) -> None:
-            """Tests are quiet."""
+            """Log nothing, as tests are quiet."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(folder))

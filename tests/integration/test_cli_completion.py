@@ -1,4 +1,4 @@
-"""What a shell completes: by bash itself, and by what the scripts of zsh and fish ask the program."""
+"""Shell completion: by bash itself, and by the requests that the scripts of zsh and fish make of the program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory)
 
 
 def completed(program: Program, *words: str, **changed: str) -> list[str]:
-    """What bash offers for the last word, with the script that the program prints."""
+    """Return what bash offers for the last word, with the script that the program prints."""
     environment = program.environment | {"PATH": f"{TREELINE.parent}:/usr/bin:/bin"} | changed
     ended = subprocess.run(
         [str(shutil.which("bash")), "-c", BASH, "bash", "treeline", *words],

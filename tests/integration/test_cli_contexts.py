@@ -16,7 +16,7 @@ from tests.integration.conftest import TOKEN
 from tests.integration.program import Program, program_of
 
 NONE = {"TREELINE_URL": "", "TREELINE_TOKEN": "", "TREELINE_HOME": ""}
-"""Variables that would count before a context in use."""
+"""Variables that would take precedence over the current context."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_context_is_made_used_shown_and_forgotten(program: Program) -> None:
 
 
 def keep(program: Program, *names: str) -> None:
-    """Contexts of these names, all of the program's control plane."""
+    """Save contexts of these names, all of the program's control plane."""
     (program.folder / "token").write_text(f"{TOKEN}\n")
     reference = f"${{file:{program.folder / 'token'}}}"
     for name in names:

@@ -1,4 +1,4 @@
-"""What the program's exit codes say, each by a real run against a real control plane."""
+"""The program's exit codes, each by a real run against a real control plane."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.integration.test_rest_commands import FILE
 
 @pytest.fixture(scope="module")
 def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """The program against a control plane that has what FILE declares."""
+    """Yield the program with a control plane that has what FILE declares."""
     create_database(postgres.server, "exit_codes", template=postgres.template(None))
     with program_of(postgres.server.url("exit_codes"), tmp_path_factory.mktemp("program")) as found:
         file = found.folder / "declared.yaml"

@@ -1,4 +1,4 @@
-"""`treeline user password` takes a password from where no list of processes and no history shows it."""
+"""`treeline user password` reads a password without showing it in a list of processes or a shell's history."""
 
 from __future__ import annotations
 

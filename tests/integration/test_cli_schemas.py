@@ -1,4 +1,4 @@
-"""`treeline schemas` by users who may not do all, through a context, and with clusters that are away."""
+"""`treeline schemas` for users with restricted permissions, through a context, and with clusters that are down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.pages.visitors import Visitor, clusters_and_tenants
 
 @pytest.fixture(scope="module")
 def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Of a control plane that read subjects of acme, globex and nobody on c1, the primary, which is away."""
+    """Yield the program with subjects of acme, globex and no tenant on c1, the primary, which is down."""
     create_database(postgres.server, "cli_schemas", template=postgres.template(clusters_and_tenants))
     folder = tmp_path_factory.mktemp("schemas")
     with serve_here(postgres.server.url("cli_schemas"), with_schemas=True) as console:

@@ -1,4 +1,4 @@
-"""`treeline switch watch` while records are still to come: it says how many, and of which partitions."""
+"""`treeline switch watch` shows how many records are still to come, and of which partitions."""
 
 from __future__ import annotations
 

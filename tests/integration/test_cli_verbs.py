@@ -25,7 +25,7 @@ PLACE = "acme/retail/prod"
 
 @pytest.fixture
 def shell(database: Database, tmp_path: Path) -> Iterator[Shell]:
-    """Commands against a control plane that has what FILE declares, and two users."""
+    """Yield commands with a control plane that has what FILE declares, and two users."""
     with shell_of(database.url, tmp_path) as found:
         users = {"ada": {"role": "operator"}, "bob": {"tenants": {"acme": "owner"}}}
         applied = found("apply", "-f", found.file({**FILE, "users": users}))
@@ -39,7 +39,7 @@ def head(shell: Shell) -> int:
 
 
 def nothing_changed(shell: Shell, *words: str) -> None:
-    """A dry run succeeds, says that it was one, and appends nothing."""
+    """Check that a dry run succeeds, says that it was one, and appends nothing."""
     before = head(shell)
     ended = shell(*words, "--dry-run")
     assert ended.exit_code == 0, ended.stderr
@@ -186,7 +186,7 @@ def test_what_is_no_control_plane_is_told_as_that(
 
 @contextmanager
 def answering(status: int, headers: dict[str, str]) -> Iterator[str]:
-    """A server that is somebody else's."""
+    """Run a server that is not Treeline's."""
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

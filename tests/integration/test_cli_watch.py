@@ -1,4 +1,4 @@
-"""`--watch`: drawn in place in a terminal, a document for each change elsewhere, also after a restart."""
+"""`--watch`: redrawn in place in a terminal, a document for each change elsewhere, also after a restart."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_long(program: Program) -
 
 
 def drawn(program: Program, *words: str, until: bytes, **changed: str) -> bytes:
-    """What stands on a terminal of 12 lines when `until` is there; the program is then interrupted."""
+    """Return the contents of a terminal of 12 lines when `until` appears; the program is then interrupted."""
     ours, theirs = pty.openpty()
     environment = program.environment | {"TERM": "xterm-256color", "LINES": "12", "COLUMNS": "100"} | changed
     running = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`treeline audit` against a control plane that runs."""
+"""`treeline audit` against a running control plane."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SECRET = "s3cret"
 
 
 def run(name: str, folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A script with nothing in its environment but what is given."""
+    """Run a script with nothing in its environment but what is given."""
     return subprocess.run(
         ["sh", SCRIPTS / name, *arguments],
         cwd=folder,
@@ -36,7 +36,7 @@ def run(name: str, folder: Path, environment: dict[str, str], *arguments: str) -
 
 
 def before_the_machine_s(folder: Path) -> str:
-    """A search path that begins with programs that a package brings."""
+    """Return a search path that begins with programs from a package."""
     return f"{folder}:{os.defpath}"
 
 
@@ -89,7 +89,7 @@ def test_postgres_gets_the_login_of_the_control_plane(own_postgres: RunningPostg
         "POSTGRES_DB": "postgres",
         "TREELINE_APPLICATION_PASSWORD": SECRET,
         "PATH": before_the_machine_s(programs),
-        # Inside the container it goes by the socket, which asks for no password.
+        # Inside the container it uses the socket, which asks for no password.
         "PGHOST": "127.0.0.1",
         "PGPORT": str(server.port),
         "PGPASSWORD": server.password,

@@ -1,4 +1,4 @@
-"""The login that the local estate's control plane has to its database: it serves, and cannot change history."""
+"""The database login of the local estate's control plane: it serves, and cannot change history."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORBIDDEN = [
 
 @pytest.fixture
 def owner_url(postgres: RunningPostgres) -> Iterator[str]:
-    """An empty database of a server without the login; the server has the application's role already."""
+    """Yield the owner's URL of an empty database without the login, on a server with the application's role."""
     name = f"estate_{secrets.token_hex(4)}"
     create_database(postgres.server, name)
     yield postgres.server.url(name)
@@ -59,7 +59,7 @@ def _login_url(owner_url: str, password: str) -> str:
 
 
 def _prepared(owner_url: str, password: str = PASSWORD) -> str:
-    """As the estate's process `migrate` does it; the address of the login."""
+    """Prepare the database as the estate's process `migrate` does; return the login's URL."""
     url = _login_url(owner_url, password)
     told = {"TREELINE_MIGRATION_DATABASE_URL": owner_url, "TREELINE_DATABASE_URL": url}
     words = [sys.executable, "-m", "backend.estate.programs.database_login"]
@@ -82,7 +82,7 @@ def test_the_control_plane_works_by_it(owner_url: str) -> None:
 
 
 def test_it_can_neither_change_history_nor_become_who_can(owner_url: str) -> None:
-    # With all that the login itself may do: not yet in the application's role.
+    # With the login's own rights: not yet in the application's role.
     url, allowed = _prepared(owner_url).replace("+psycopg", ""), []
     for statement in FORBIDDEN:
         with psycopg.connect(url) as connection, contextlib.suppress(InsufficientPrivilege):

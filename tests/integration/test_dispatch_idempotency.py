@@ -1,4 +1,4 @@
-"""A repeat with the same Idempotency-Key gets the first answer and adds no event."""
+"""A repeated request with the same Idempotency-Key gets the first answer and adds no event."""
 
 from __future__ import annotations
 

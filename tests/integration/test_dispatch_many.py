@@ -1,4 +1,4 @@
-"""Several commands in one transaction: in their order, on what those before left, all of them or none."""
+"""Several commands in one transaction: in order, each on the state left by those before, all or none."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_nothing_to_do_is_no_error(dispatcher, database):
 
 
 def test_many_at_once_and_one_by_one_go_side_by_side(dispatcher, database):
-    """Eight threads on three purses: what each adds stays together, and nothing is lost."""
+    """Eight threads work on three purses: the events of each stay together, and nothing is lost."""
 
     def at_once(number: int) -> list[int]:
         outcomes = dispatcher.execute_many([pay(f"p{n % 3}", 1) for n in range(number, number + 5)], time=TIME)

@@ -1,7 +1,7 @@
-"""A dry run gives the answer that would be given: each writing route is refused with and without it alike.
+"""A dry run gives the answer of the real request: each writing route is refused with and without it alike.
 
-Of every route at least one request that is refused, by what is configured, by what has happened, or by a cluster
-that does not answer. What only a cluster knows of groups at work is tested on the estate (tests/offsets).
+Each route has at least one request that is refused because of configuration, of earlier events, or of a cluster
+that does not respond. Facts that only a cluster knows of active groups are tested on the estate (tests/offsets).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ASIDE = SetAside(
 CONFIRMED = "EVENT"
 
 REFUSED: list[tuple[str, str, Any, int]] = [
-    # method, path, body, what is answered
+    # method, path, body, expected answer
     ("DELETE", "/discovery/clients/x?tenant=acme&instance=retail&environment=prod", None, 404),
     ("POST", "/clusters", {"name": "c1", "bootstrap_servers": "127.0.0.1:9"}, 409),
     ("POST", "/clusters", {"name": "c9", "bootstrap_servers": "127.0.0.1:9"}, 422),
@@ -117,7 +117,7 @@ CHANGES_NOTHING = {"POST /api/v1/drills/replication", "POST /api/v1/switches/pla
 
 
 def writing_routes() -> dict[str, bool]:
-    """METHOD path of the API -> whether it takes `dry_run`."""
+    """Return METHOD path of the API -> whether it takes `dry_run`."""
     document = create_app(rest_settings("postgresql+psycopg://nobody@127.0.0.1:9/none")).openapi()
     return {
         f"{method.upper()} {path}": any(each["name"] == "dry_run" for each in about.get("parameters", ()))
@@ -142,7 +142,7 @@ def test_every_writing_route_can_be_tried_and_is_refused_here() -> None:
 
 @pytest.fixture(scope="module")
 def rest(postgres: RunningPostgres) -> Iterator[Rest]:
-    """acme and globex on a tree of clusters that are down; no request may change anything."""
+    """Yield acme and globex on a tree of clusters that are down; no request may change anything."""
     with shared_rest(postgres) as shared:
         shared.set_up_both()
         worker_records(shared, applied("c1"))
@@ -152,7 +152,7 @@ def rest(postgres: RunningPostgres) -> Iterator[Rest]:
 
 @pytest.fixture(scope="module")
 def confirmed(rest: Rest) -> int:
-    """Position of an event whose undo asks for a name: a stream keeps records for longer since."""
+    """Return the position of an event whose undo asks for a name: it extended a stream's retention."""
     assert rest("PATCH", f"{AT}/streams/orders", {"retention_ms": 700_000_000}).status_code == 200
     return rest.head()
 

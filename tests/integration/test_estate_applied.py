@@ -1,4 +1,4 @@
-"""What an estate's file declares is made once, and applications after all streams that they may name."""
+"""Resources of an estate's file are created once, and applications after all streams that they may name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ESTATE = {
 def test_applications_come_after_all_streams(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TREELINE_PROBE_TIMEOUT_SECONDS", "0.5")  # nobody is there who could answer
+    monkeypatch.setenv("TREELINE_PROBE_TIMEOUT_SECONDS", "0.5")  # no cluster responds there
     (tmp_path / "estate.yaml").write_text(yaml.safe_dump(ESTATE))
     home = Home(tmp_path)
     home.make()

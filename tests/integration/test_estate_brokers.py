@@ -1,4 +1,4 @@
-"""A fourth broker in a cluster of three that serves: it comes, holds replicas, outlives `down`, and goes again."""
+"""A fourth broker in a running cluster of three: it joins, holds replicas, outlives `down`, and is removed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
 
 @pytest.fixture
 def three(booted: RunningEstate) -> Iterator[RunningEstate]:
-    """The estate with the three brokers of its file, whatever the test before left."""
+    """Yield the estate with the three brokers of its file, whatever the test before left."""
     remove_all(booted)
     yield booted
     remove_all(booted)
@@ -82,7 +82,7 @@ def admin(three: RunningEstate) -> AdminClient:
 
 
 def racks(three: RunningEstate) -> dict[int, str]:
-    """Of the brokers that serve."""
+    """Return the racks of the running brokers."""
     return {node.id: node.rack for node in nodes(three)}
 
 
@@ -93,7 +93,7 @@ def nodes(three: RunningEstate) -> list[Node]:
 
 
 def registered(three: RunningEstate) -> set[int]:
-    """What the metadata knows, also brokers that do not run."""
+    """Return the brokers in the metadata, including those that do not run."""
     client = ProtocolClient(three.bootstrap_servers("cluster-1"), {}, DEADLINE_SECONDS)
     try:
         answer = client.ask(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
@@ -112,13 +112,13 @@ def delete_topic(three: RunningEstate, name: str) -> None:
     client = admin(three)
     client.delete_topics([name])[name].result(DEADLINE_SECONDS)
     servers = [f"127.0.0.1:{node.port}" for node in nodes(three)]
-    # Any broker may be asked what there is, and each hears of it in its own time.
+    # Any broker may answer the request, and each gets the metadata in its own time.
     eventually(lambda: not any(name in topics(one) for one in servers), f"{name} is gone")
 
 
 @contextmanager
 def records_flowing(three: RunningEstate, topic: str) -> Iterator[list[int]]:
-    """Produces numbers until the end of the block; those that were acknowledged, in order."""
+    """Produce numbers until the end of the block; yields those that were acknowledged, in order."""
     acknowledged: list[int] = []
     failed: list[str] = []
     ended = threading.Event()
@@ -199,7 +199,7 @@ def test_a_topic_that_comes_while_it_is_being_removed_keeps_its_replica(three: R
     add(three)
 
     def told(text: str) -> None:
-        if text.startswith("stopping"):  # it was without replicas when it was looked at
+        if text.startswith("stopping"):  # it had no replicas when it was checked
             create_topic(three, "late", [4])
 
     with pytest.raises(BrokerHoldsReplicas, match=r"holds 1 replica \(late\)"):
@@ -230,7 +230,7 @@ def test_by_force_it_goes_with_what_it_holds_and_its_number_is_given_again(three
     delete_topic(three, "forced")
 
 
-@pytest.mark.nightly  # that it is started again, the one that does not start shows, too
+@pytest.mark.nightly  # the broker that does not start shows that it is restarted, too
 def test_it_is_supervised_like_the_others(three: RunningEstate) -> None:
     add(three)
     before = three.process("kafka:cluster-1:4")
@@ -264,7 +264,7 @@ def test_one_that_does_not_start_is_told_with_its_log_and_tried_again(three: Run
 
 
 def test_what_a_killed_command_has_left_is_removed(three: RunningEstate) -> None:
-    """One that was killed before the broker began, or after the cluster had forgotten it."""
+    """The command was killed before the broker began, or after the cluster had removed it."""
     layout = restore_layout(Home(three.home))
     (port,) = free_ports(1)
     ports = BrokerPorts(client=port, advertised=port, internal=port, controller=None)

@@ -6,7 +6,7 @@ from tests.estate_fixture import BOOTED_BYTES, RunningEstate
 
 MOST_BOOTED_BYTES = 3_000_000_000
 MOST_BYTES = 4_500_000_000
-"""With the resident Spark session, which starts once somebody commits offsets."""
+"""Includes the resident Spark session, which starts once a group commits offsets."""
 
 
 def test_five_clusters_are_online_and_everything_runs(estate: RunningEstate) -> None:

@@ -121,7 +121,7 @@ def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: 
 
 @pytest.fixture(scope="module")
 def fourth(secured: RunningEstate) -> Iterator[int]:
-    """One broker more, for those tests that come last; its port."""
+    """Add one broker for the tests that come last; yields its port."""
     added = secured.treeline("estate", "add-broker", "cluster-1", "--zone", "az2")
     assert added.returncode == 0, added.stderr
     port = int(json.loads(added.stdout)["bootstrap_servers"].partition(":")[2])

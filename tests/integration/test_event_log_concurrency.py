@@ -53,7 +53,7 @@ def append_with_retry(database: Database, writer: int, count: int) -> None:
             try:
                 with database.engine.begin() as connection:
                     log = PostgresEventLog(connection, registry())
-                    # Read outside the lock on purpose: the version may be old by the time of the append.
+                    # Read outside the lock on purpose: the version may be outdated by the time of the append.
                     log.append(stream, log.version(stream), [paid(number)], metadata=METADATA, time=TIME)
                 break
             except WrongExpectedVersion:
@@ -95,7 +95,7 @@ def test_a_follower_misses_nothing_of_many_processes(database):
 
 
 def test_a_second_writer_waits_until_the_first_commits(database):
-    """The case that the append lock exists for: without it the second would commit position 2 first."""
+    """Without the append lock the second writer would commit position 2 first."""
     with database.engine.connect() as first, ThreadPoolExecutor(1) as pool:
         PostgresEventLog(first, registry()).append("a", 0, [paid(1)], metadata=METADATA, time=TIME)
 

@@ -12,7 +12,7 @@ from backend.eventlog.listen import EventListener
 from backend.eventlog.store import PostgresEventLog
 from tests.sample_events import METADATA, TIME, paid, registry
 
-LONG_SECONDS = 60.0  # a bound for a broken test, not a promise
+LONG_SECONDS = 60.0  # a limit for a broken test, not a promise
 
 
 def append(engine, stream: str) -> int:
@@ -85,7 +85,7 @@ def test_a_listener_survives_a_restart_of_postgresql(own_postgres, how):
         waiting = pool.submit(listener.wait_for_events, 1, LONG_SECONDS)
         getattr(own_postgres, how)()
         own_postgres.start()
-        # A connection of the pool died with the server; nobody has to know.
+        # A connection of the pool died with the server; callers do not notice.
         position = append(engine, "a")
         assert waiting.result() == position == 2
     engine.dispose()

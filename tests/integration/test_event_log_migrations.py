@@ -1,4 +1,4 @@
-"""Migrations make what the code's tables say, with as few rights as they get away with."""
+"""Migrations create the tables that the code declares, with as few rights as possible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.sample_events import TIME, paid, registry
 
 @pytest.fixture
 def empty_url(postgres):
-    """A database without any table."""
+    """Yield the URL of a database without any table."""
     name = f"empty_{secrets.token_hex(6)}"
     create_database(postgres.server, name)
     yield postgres.server.url(name)
@@ -93,7 +93,7 @@ def login(postgres, url: str, name: str) -> str:
 
 
 def test_a_login_of_its_own_becomes_the_application(postgres, empty_url):
-    """As in production: the owner migrates, and another login without any right of its own serves."""
+    """In production the owner migrates, and another login without any right of its own serves."""
     name = f"serving_{secrets.token_hex(4)}"
     url = login(postgres, empty_url, name)
     finished = alembic_upgrade(empty_url, application_url=url)

@@ -1,4 +1,4 @@
-"""A database that is gone, full or lost in mid-commit is an error; success is only ever what was saved."""
+"""A database that is gone, full or lost in mid-commit is an error; success means that the event was saved."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_connection_lost_before_the_commit_is_not_a_success(database):
     def cut(connection) -> None:
         backend = connection.scalar(sa.text("SELECT pg_backend_pid()"))
         with database.owner.begin() as owner:
-            # Returns when the backend is gone.
+            # Returns when the backend has ended.
             owner.execute(sa.text("SELECT pg_terminate_backend(:pid, 10000)"), {"pid": backend})
 
     sa.event.listen(database.engine, "commit", cut, once=True)  # just before the commit is sent
@@ -107,7 +107,7 @@ def test_more_requests_than_connections_are_told_to_come_back(database, monkeypa
 
 
 class SwallowingProxy:
-    """Forwards to PostgreSQL; once told so, it delivers the next message and loses the reply to it."""
+    """Forwards to PostgreSQL; on command, it delivers the next message and drops the reply to it."""
 
     def __init__(self, port: int) -> None:
         self._upstream = port
@@ -146,7 +146,7 @@ def test_a_commit_whose_reply_is_lost_is_unknown_and_its_repeat_adds_nothing(dat
     sa.event.listen(lossy, "commit", lambda _: proxy.swallow.set())
     with pytest.raises(OutcomeUnknown):
         pay(Dispatcher(lossy, registry(), ()), "first")
-    # It was saved: the worst case. The caller was not told so, and asks again.
+    # It was saved: the worst case. The caller does not know, and repeats the request.
     assert count_events(database.engine) == 1
     repeated = pay(Dispatcher(database.engine, registry(), ()), "first")
     assert repeated.body == {"version": 1}
@@ -182,9 +182,9 @@ def _fill(disk: Path) -> None:
         while len(refused) < 3:
             attempt(f"during-{number}")
             number += 1
-            # Fills what is left of the log's segment, so that the next commit needs a new one.
+            # Fills the rest of the log's segment, so that the next commit needs a new one.
             _write_ahead(engine)
-    running.kill()  # a PANIC may have ended it already; either way it starts anew
+    running.kill()  # a PANIC may have ended it already; either way it is restarted
     running.start()
     saved_while_refused = count_events(engine) - len(answered)
     assert answered == sorted(set(answered))

@@ -1,4 +1,4 @@
-"""History cannot be changed by the application, and a change by anybody else shows."""
+"""History cannot be changed by the application, and a change by another program is detected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.sample_events import METADATA, TIME, paid, registry
 
 @pytest.fixture
 def filled(database: Database) -> Database:
-    """Ten events in two streams."""
+    """Return a database with ten events in two streams."""
     with database.engine.begin() as connection:
         log = PostgresEventLog(connection, registry())
         for version in range(5):
@@ -110,7 +110,7 @@ def test_a_cut_tail_shows_against_an_exported_head(filled):
         "UPDATE event_log_head h SET position = 8, hash = e.hash FROM events e WHERE e.position = 8",
     )
     with filled.engine.connect() as connection:
-        assert queries.verification(connection).ok  # whole in itself: the cut was clean
+        assert queries.verification(connection).ok  # consistent in itself: the cut was clean
         report = queries.verification(connection, exported)
     assert (report.ok, report.broken_at, report.events) == (False, 9, 8)
 

@@ -1,4 +1,4 @@
-"""Hosts and headers that a request must have, and wrong tokens, of which nobody may try many."""
+"""Required hosts and headers of requests, and the limit on wrong tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
 
 @pytest.fixture
 def front(database: Database) -> Iterator[TestClient]:
-    """The API behind what every request passes first."""
+    """Yield the API behind the checks that every request passes first."""
     config = rest_settings(database.url, url="https://treeline.example", allowed_hosts=["*.inside.example"])
     app = create_app(config)
     yield TestClient(Front(app, config), base_url="http://127.0.0.1")
@@ -69,13 +69,13 @@ def _wrong(rest: Rest, token: str = "treeline_nobody", **headers: str) -> int:
 
 def test_wrong_tokens_are_limited_by_address_and_kept_for_the_audit(rest: Rest) -> None:
     user = new_user(rest, "vic", "viewer")
-    # What the request says of its address counts for nothing: no proxy is trusted.
+    # The request's own claim about its address does not count: no proxy is trusted.
     found = [_wrong(rest, X_Forwarded_For=f"10.0.0.{n}") for n in range(ATTEMPTS + 2)]
     assert found == [401] * ATTEMPTS + [429] * 2
     stopped = rest("GET", "/me", Authorization="Bearer x")
     problem(stopped, 429, "too-many-attempts")
     assert stopped.headers["retry-after"] == "60"
-    # Right tokens that are too long to be found by trying go on.
+    # Right tokens that are too long to be guessed stay accepted.
     assert rest("GET", "/me").status_code == 200
     headers = {"Authorization": f"Bearer {user.token}"}
     assert rest.client.get("/api/v1/me", headers=headers).status_code == 200
@@ -86,7 +86,7 @@ def test_wrong_tokens_are_limited_by_address_and_kept_for_the_audit(rest: Rest) 
 
 
 def test_a_short_token_of_the_settings_waits_with_wrong_ones(database: Database) -> None:
-    """It could be found by trying, so an address that tried too many is told nothing of it."""
+    """A short token could be guessed, so an address with too many attempts is refused even with the right one."""
     app = create_app(rest_settings(database.url, admin_token=SecretStr("short")))
     client = TestClient(app)
     right, wrong = ({"Authorization": f"Bearer {token}"} for token in ("short", "wrong"))
@@ -123,7 +123,7 @@ def test_registries_count_wrong_tokens_with_the_api(rest: Rest) -> None:
 
 
 def test_registries_count_by_the_address_that_a_trusted_proxy_tells(database: Database) -> None:
-    """As the API does: else one wrong program behind the proxy would stop all others."""
+    """Otherwise one wrong program behind the proxy would stop all others, as in the API."""
     app = create_app(rest_settings(database.url, trusted_proxies=["10.9.9.9"]))
     served = with_registries(app, app.state.services)
 
@@ -135,7 +135,7 @@ def test_registries_count_by_the_address_that_a_trusted_proxy_tells(database: Da
     assert [asked(subjects, "192.0.2.1") for _ in range(ATTEMPTS + 1)] == [401] * ATTEMPTS + [429]
     assert asked("/api/v1/me", "192.0.2.1") == 429
     assert asked(subjects, "192.0.2.2") == asked("/api/v1/me", "192.0.2.2") == 401
-    # Of anybody else the header counts for nothing.
+    # The header of any other sender does not count.
     found = [asked(subjects, f"192.0.2.{n + 10}", proxy="10.9.9.8") for n in range(ATTEMPTS + 1)]
     assert found == [401] * ATTEMPTS + [429]
     admin = {"Authorization": f"Bearer {TOKEN}"}
@@ -153,5 +153,5 @@ def test_a_position_beyond_the_head_tells_a_tenant_nothing(acme: Rest) -> None:
     ]
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.text for answer in answers}) == 1
-    # Who may read the estate is told that there is no such position.
+    # A caller who may read the estate learns that there is no such position.
     assert str(acme.head()) in problem(acme("GET", f"{here[7:]}?at=1000000"), 422, "value-invalid")["detail"]

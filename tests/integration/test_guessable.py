@@ -1,4 +1,4 @@
-"""Passwords that are common or easy to guess are refused; what they are stands in no message."""
+"""Common and guessable passwords are refused; the message does not contain them."""
 
 from __future__ import annotations
 

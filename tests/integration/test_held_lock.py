@@ -1,4 +1,4 @@
-"""Locks that outlast calls to foreign systems, on a real PostgreSQL."""
+"""Locks that outlast calls to external systems, on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMITS = ("lock_timeout", "statement_timeout", "idle_session_timeout")
 
 @pytest.fixture
 def engine(database: Database):
-    """PostgreSQL ends a transaction that is idle for 0.2 s."""
+    """Return an engine for which PostgreSQL ends a transaction that is idle for 0.2 s."""
     made = create_engine(database.url, idle_in_transaction_timeout_ms=IDLE_MS)
     yield made
     made.dispose()
@@ -102,7 +102,7 @@ def test_the_connection_goes_back_with_the_usual_limits(engine):
 
 @pytest.fixture
 def silent_cluster():
-    """Connections to it are made, and nothing is ever answered."""
+    """Accept connections without ever answering."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         yield ClusterRow(
@@ -134,7 +134,7 @@ def test_nobody_else_sets_offsets_while_a_reset_waits_for_its_cluster(engine, si
 
 
 def test_two_replays_of_a_stream_take_turns(engine, monkeypatch):
-    """Both would find the record missing, and both would write it."""
+    """Without the lock both would find the record missing, and both would write it."""
     monkeypatch.setattr("backend.tracing.replay._WAIT_SECONDS", 0.2)
     row = SimpleNamespace(origin=(1, 0, 5), stream="acme/retail/prod/orders")
     with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=1), pytest.raises(LockBusy):

@@ -1,4 +1,4 @@
-"""Lines of the log name what they belong to: the request, the tenant, the position of the event log."""
+"""Log lines name their request, tenant, and position of the event log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What /metrics tells: each metric that is described, under its name, with its labels."""
+"""The contents of /metrics: each documented metric, under its name, with its labels."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from workers.distribution.unit_states import UnitState
 
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
-"""Of the registries, which a process follows; tests/registry has them."""
+"""Metrics of the registries, which a process follows; tests/registry has them."""
 
 LATER = sa.text("clock_timestamp() + interval '1 hour'")
-"""So that what was seen counts, however slow the machine is."""
+"""A time in the future, so that observations count, however slow the machine is."""
 
 
 def scraped(rest: Rest) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    """Name -> labels -> value."""
+    """Return name -> labels -> value."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in text_string_to_metric_families(rest("GET", "./metrics").text):
         assert family.documentation
@@ -62,7 +62,7 @@ def now_ms(database: Database) -> int:
 
 @contextmanager
 def telling(database: Database, **changes: Any) -> Iterator[Rest]:
-    """Another application on the same database."""
+    """Yield another application on the same database."""
     with TestClient(create_app(rest_settings(database.url, **changes))) as client:
         yield Rest(client)
 
@@ -97,7 +97,7 @@ def test_streams_are_measured_by_distributor(tenant: Rest, database: Database) -
     assert value(tenant, "treeline_replication_lag_records", **of) == 4
     assert value(tenant, "treeline_replication_latency_seconds", **of) == 0.25
     age = value(tenant, "treeline_replication_record_age_seconds", **of)
-    # Of the unit in which something waits; the clock went on since.
+    # Of the task in which records wait; time has passed since.
     assert age is not None and 60 <= age < 900
     measured(database, FIRST, **first)
     assert value(tenant, "treeline_replication_record_age_seconds", **of) == 0, "nothing waits"
@@ -174,7 +174,7 @@ def test_many_streams_are_told_by_distributor(tenant: Rest, database: Database) 
     with telling(database, metrics_most_streams=3) as rest:
         assert value(rest, "treeline_replication_by_stream") == 1
         assert value(rest, "treeline_replication_records_total", **EDGE_OF, stream=ITEMS) == 5
-    for most in (2, 1):  # fewer than there are; so few that nobody need count
+    for most in (2, 1):  # fewer than there are; so few that nothing needs to be counted
         with telling(database, metrics_most_streams=most) as rest:
             found = scraped(rest)
         assert found["treeline_replication_by_stream"] == {(): 0}
@@ -183,7 +183,7 @@ def test_many_streams_are_told_by_distributor(tenant: Rest, database: Database) 
         assert found["treeline_replication_records_total"][whole] == 12
         assert found["treeline_replication_lag_records"][whole] == 12
         assert found["treeline_replication_latency_seconds"][whole] == 0.005
-    # A stream of which the lag is not known yet does not hide the others.
+    # A stream with an unknown lag does not hide the others.
     measured(database, FIRST, stream=ITEMS, lag_records=None)
     with telling(database, metrics_most_streams=1) as rest:
         assert value(rest, "treeline_replication_lag_records", **EDGE_OF, stream="") == 7

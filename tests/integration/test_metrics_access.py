@@ -1,4 +1,4 @@
-"""Who may read /metrics, which names tenants."""
+"""Access to /metrics, which names tenants."""
 
 from __future__ import annotations
 

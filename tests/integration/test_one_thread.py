@@ -1,4 +1,4 @@
-"""Work that is begun now and then in a thread of its own: by one at a time, and closed when nobody works."""
+"""Occasional work in a thread of its own: one at a time, and closed when none is running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.one_thread import OneThread
 
 
 class Work:
-    """Goes on until it may end, and counts."""
+    """Work that runs until it may end, and counts."""
 
     def __init__(self) -> None:
         self.may_end, self.begun, self.closed = threading.Event(), 0, 0

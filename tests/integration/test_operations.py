@@ -1,4 +1,4 @@
-"""What a running estate tells of itself: its metrics, and its webhooks, by its own workers."""
+"""Metrics and webhooks of a running estate, produced by its own workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rest_client import RestClient
 
 
 def scraped(estate: RunningEstate) -> dict[str, list[Any]]:
-    """Name -> samples."""
+    """Return name -> samples."""
     answer = http.get(f"{estate.url}/metrics", headers={"Authorization": f"Bearer {estate.token}"})
     families = text_string_to_metric_families(answer.text)
     return {f"{each.name}_total" if each.type == "counter" else each.name: each.samples for each in families}

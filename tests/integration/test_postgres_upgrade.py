@@ -1,4 +1,4 @@
-"""A data folder of an older PostgreSQL is carried over without loss, or refused with what to do."""
+"""A data folder of an older PostgreSQL is migrated without loss, or refused with what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.database_fixture import RunningPostgres, create_database, migrate
 from tests.pages.consoles import serve_here
 
 OLD = next((major for major in (16, 15, 17) if old_postgres_programs(major)), None)
-"""What this machine has of older programs: of an earlier environment, or Debian's."""
+"""Older programs on this machine: of an earlier environment, or Debian's."""
 needs_old = pytest.mark.skipif(
     OLD is None or major_version(postgres_programs() or Path()) == OLD,
     reason="no older PostgreSQL here: apt-get install postgresql-15",
@@ -28,7 +28,7 @@ DATABASE = "treeline"
 
 @pytest.fixture
 def old(tmp_path: Path) -> RunningPostgres:
-    """A server of the old version that was killed, with a control plane's history; to be started by today's."""
+    """Return a killed server of the old version, with a control plane's history, for today's version to start."""
     running = RunningPostgres(tmp_path / "postgres", programs=old_postgres_programs(OLD or 0))
     running.start()
     url = running.server.url(DATABASE)
@@ -44,7 +44,7 @@ def old(tmp_path: Path) -> RunningPostgres:
 
 
 def login_url(running: RunningPostgres) -> str:
-    """The address that API and workers get."""
+    """Return the URL that API and workers get."""
     login = sa.make_url(running.server.url(DATABASE)).set(username=LOGIN, password="of the application")
     return login.render_as_string(hide_password=False)
 
@@ -60,7 +60,7 @@ def test_it_is_carried_over_with_its_event_log_verified_and_the_old_one_stays(ol
     assert [path.name for path in folder.parent.iterdir() if "upgrade" in path.name] == []
     old.start()
     with serve_here(login_url(old)) as console:
-        # The application's login came over with its password and its rights: it reads, and appends.
+        # The application's login was copied with its password and its rights: it reads, and appends.
         assert len(console.rest.ok("GET", "/tenants?limit=100")["items"]) == 20
         console.rest.ok("POST", "/tenants", {"name": "afterwards"})
     engine = create_engine(login_url(old))
@@ -124,7 +124,7 @@ def test_whatever_is_interrupted_the_next_try_completes(
 
 @pytest.fixture
 def made_by_16(tmp_path: Path) -> PostgresServer:
-    """What is looked at before anything starts."""
+    """Return a server whose folder looks like one of version 16 before anything starts."""
     data = tmp_path / "postgres"
     data.mkdir()
     (data / "PG_VERSION").write_text("16\n")

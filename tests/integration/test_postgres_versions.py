@@ -1,4 +1,4 @@
-"""The oldest PostgreSQL that Treeline promises to run on, and sentences for those that it does not."""
+"""The oldest PostgreSQL that Treeline supports, and messages for those that it does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.database_fixture import RunningPostgres, _migrated, migrate
 from tests.pages.consoles import serve_here
 
 OLDEST_PROGRAMS = Path(f"/usr/lib/postgresql/{OLDEST}/bin")
-"""Of Debian: apt-get install postgresql-15."""
+"""Debian's programs: apt-get install postgresql-15."""
 needs_oldest = pytest.mark.skipif(
     not (OLDEST_PROGRAMS / "postgres").exists(),
     reason=f"no PostgreSQL {OLDEST} here: apt-get install postgresql-15",

@@ -1,4 +1,4 @@
-"""A rebuild gives the rows that live projection gives, repairs what differs, and lets commands go on meanwhile."""
+"""A rebuild gives the rows of live projection, repairs what differs, and lets commands go on meanwhile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def record(database: Database, history) -> None:
 
 
 def project_one_by_one(database: Database) -> None:
-    """As commands do it: every change on the connection, none in a batch."""
+    """Project as commands do it: every change on the connection, none in a batch."""
     with pytest.MonkeyPatch.context() as patch, database.engine.begin() as connection:
         patch.setattr(runner, "BATCH_EVENTS", 1 << 62)
         runner.catch_up(connection, REGISTRY, PROJECTIONS)
@@ -217,7 +217,7 @@ def test_commands_that_come_after_the_fold_are_part_of_the_rebuild(database, mon
 
 
 def test_rebuilds_among_many_writers_lose_nothing_and_refuse_nobody(database):
-    """Four writers, rebuilds of every projection until they are done; nobody is told to come back."""
+    """Four writers run beside rebuilds of every projection; no command is asked to retry."""
     record(database, histories.events(9, 300))
     project_one_by_one(database)
     dispatcher = Dispatcher(database.engine, REGISTRY, PROJECTIONS)

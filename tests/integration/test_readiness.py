@@ -15,7 +15,7 @@ from tests.integration.conftest import Rest
 
 
 def _wrong(rest: Rest) -> dict[str, str]:
-    """The checks that are not passed, each with its reason."""
+    """Return the failed checks, each with its reason."""
     answer = rest("GET", "./readyz")
     assert (answer.status_code, answer.json()["ready"]) == (503, False)
     return {name: reason for name, reason in answer.json()["checks"].items() if reason != "ok"}
@@ -32,6 +32,6 @@ def test_not_ready_while_projections_are_behind_the_log(rest: Rest, database: Da
     registry, metadata = domain_registry(), Metadata(actor="seed", request_id="r")
     entry = Entry.of(registry, "tenant-acme", TenantCreated(tenant="acme"), metadata, datetime.now(UTC))
     with database.engine.begin() as connection:
-        seed(connection, registry, [entry])  # appended and not projected, as a restore does it
+        seed(connection, registry, [entry])  # appended and not projected, as by a restore
     wrong = _wrong(rest)
     assert list(wrong) == ["projections"] and "'tenants': 1" in wrong["projections"]

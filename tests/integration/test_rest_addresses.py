@@ -1,4 +1,4 @@
-"""Nothing is sent to a cluster whose address, or what its name stands for, settings forbid."""
+"""Nothing is sent to a cluster whose address, written or resolved, is forbidden by settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`treeline get`, `describe`, `apply`, `diff`, `delete` and those of users against a running control plane."""
+"""`treeline get`, `describe`, `apply`, `diff`, `delete` and user commands against a running control plane."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ FILE: dict[str, Any] = {
 
 @pytest.fixture
 def shell(database: Database, tmp_path: Path) -> Iterator[Shell]:
-    """Commands against a control plane that has nothing yet."""
+    """Yield commands with an empty control plane."""
     with shell_of(database.url, tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A control plane that does not answer."""
+    """Configure a control plane that does not respond."""
     monkeypatch.setenv("TREELINE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
     settings.cache_clear()
@@ -79,7 +79,7 @@ def test_a_file_is_applied_once_and_then_changes_nothing(shell: Shell, monkeypat
     assert {row["action"] for row in applied} == {"create"}
     assert {row["action"] for row in shell.json("apply", "-f", file)} == {"keep"}
 
-    # No cluster answers here: what waits for them says what they lack.
+    # No cluster responds here: commands that wait for clusters say what they lack.
     waited = shell("apply", "-f", file, "--wait", "0")
     assert waited.exit_code == 1
     assert "after 0 s not on all clusters" in waited.stderr
@@ -182,7 +182,7 @@ def test_many_streams_are_declared_at_once_and_a_refusal_names_the_one(shell: Sh
     applied = shell.json("apply", "-f", file)
     assert [row["place"] for row in applied][-130:] == [f"acme/retail/prod/{name}" for name in prod["streams"]]
     assert {row["action"] for row in applied} == {"create"}
-    # Those that are there are found by their list, those that differ are changed, and the rest is made.
+    # Existing resources are found by their list, those that differ are changed, and the rest is created.
     prod["streams"] |= {"s005": {"partitions": 3}, "new": None}
     file = shell.file(few)
     assert {(row["place"], row["present"], row["wanted"]) for row in _differing(shell, file)} == {
@@ -249,7 +249,7 @@ def test_applications_are_declared_granted_and_given_passwords(
     billing = {"produces": ["orders"], "consumes": ["globex/shop/prod/items"], "groups": ["b", "a"]}
     shop = {"instances": {"shop": {"environments": {"prod": {"streams": {"items": None}}}}}}
     retail = {"instances": {"retail": {"environments": {"prod": {**prod, "applications": {"billing": billing}}}}}}
-    # globex comes last in the file, and still what billing asks of it is there.
+    # globex comes last in the file, and still billing can request access to its stream.
     whole = {**FILE, "tenants": {"acme": retail, "globex": shop}}
     file = shell.file(whole)
     dry = shell("apply", "-f", file, "--dry-run")

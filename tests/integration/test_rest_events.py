@@ -108,7 +108,7 @@ class Stream:
         self._lines = lines
 
     def next(self) -> tuple[str, dict[str, Any]]:
-        """The next event's id and data; comments are skipped."""
+        """Return the next event's id and data; comments are skipped."""
         fields: dict[str, str] = {}
         for line in self._lines:
             name, _, value = line.partition(": ")

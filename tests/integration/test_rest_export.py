@@ -1,4 +1,4 @@
-"""`treeline export`: what there is as a file that is no difference here, and the same control plane elsewhere."""
+"""`treeline export`: a file without differences here, which creates the same control plane elsewhere."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ BILLING = "acme/retail/prod/billing"
 
 @pytest.fixture
 def shell(database: Database, tmp_path: Path) -> Iterator[Shell]:
-    """Commands against a control plane that has nothing yet."""
+    """Yield commands with an empty control plane."""
     with shell_of(database.url, tmp_path) as found:
         yield found
 
 
 def exported(shell: Shell, *words: str) -> str:
-    """What `export` writes; it says nothing on the way."""
+    """Return what `export` writes; it prints no messages."""
     result = shell("export", *words)
     assert (result.exit_code, result.stderr) == (0, ""), result.stderr
     return result.stdout
@@ -110,7 +110,7 @@ def no_difference(shell: Shell, text: str) -> None:
 def test_an_export_is_no_difference_here_and_makes_the_same_elsewhere(
     shell: Shell, postgres: RunningPostgres, tmp_path: Path
 ) -> None:
-    no_difference(shell, exported(shell))  # of nothing at all
+    no_difference(shell, exported(shell))  # of an empty control plane
     applied(shell, FILE)
     text = exported(shell)
     no_difference(shell, text)
@@ -137,7 +137,7 @@ def test_an_export_is_no_difference_here_and_makes_the_same_elsewhere(
 
 
 def _parts_of_it(shell: Shell, tenants: dict[str, Any]) -> None:
-    """One tenant, instance, environment: the same content, with nothing beside it."""
+    """Check one tenant, instance, environment: the same content, and nothing else."""
     for place in ("acme", "acme/retail", "acme/retail/dev", "on/1e3/2026-01-01", "123"):
         text = exported(shell, place)
         no_difference(shell, text)

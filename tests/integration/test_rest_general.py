@@ -1,4 +1,4 @@
-"""What holds for every resource: access, problem documents, content types, limits, headers."""
+"""Rules common to all resources: access, problem documents, content types, limits, headers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_body_of_unknown_length_is_cut_off_at_the_same_limit(empty_rest: Rest)
 
 
 def test_pieces_of_a_body_are_counted_together() -> None:
-    """The tests' client hands a body over whole, and servers in pieces as they come."""
+    """The tests' client passes a body as a whole, servers in pieces as they arrive."""
     pieces = iter([{"type": "http.request", "body": b" " * (MOST_BODY_BYTES // 4), "more_body": True}] * 5)
 
     async def receive() -> dict[str, Any]:
@@ -248,7 +248,7 @@ def test_metrics_count_records_that_waited_for_schemas(tenant: Rest, database: D
     observe(database.engine, "c1", 2, "c2", **facts)
     text = tenant("GET", "./metrics").text
     of = 'level="2",source="c1",target="c2"'
-    # Of two units each.
+    # With two tasks each.
     assert f"treeline_schema_holds_total{{{of}}} 6.0" in text
     assert f"treeline_schema_held_seconds_total{{{of}}} 3.0" in text
     assert f"treeline_schema_waits_run_out_total{{{of}}} 2.0" in text

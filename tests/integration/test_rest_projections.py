@@ -1,4 +1,4 @@
-"""The read models are nothing but folded events: folding again from zero gives the same rows."""
+"""Projections are nothing but folded events: folding again from zero gives the same rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def live_through_applications(rest: Rest, environment: str) -> None:
 
 
 def workers_record_the_rest(rest: Rest) -> None:
-    """What no request makes: barriers, re-rooting, losses, adoptions."""
+    """Record events that no request makes: barriers, re-rooting, losses, adoptions."""
     edge = {"cluster": "c1", "level": 1, "target": "c2", "stream": "acme/retail/prod/payments", "partition": 0}
     aside = SetAside(**edge, offset=3, origin=(1, 1, 3), reason="too large")
     gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention", incarnation=1)

@@ -27,7 +27,7 @@ LISTS = (
 
 @pytest.fixture
 def before(acme: Rest) -> int:
-    """The position before each of the lists got one item more."""
+    """Return the position before each of the lists got one item more."""
     new_user(acme, "bob")
     position = acme.head()
     new_user(acme, "ada", acme="member")

@@ -1,6 +1,6 @@
 """Generated requests over the whole OpenAPI: no crash, no undocumented answer, no access without the token.
 
-Bounded and derandomised, so that a failure is found again; made from the schema that outsiders see.
+Bounded and derandomised, so that a failure can be reproduced; made from the schema that outsiders see.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import TOKEN, Rest, new_database, served
 
 EXAMPLES = 8
-# What is well formed may still break a rule that a schema cannot say (a name taken, a tree that is none).
+# A well-formed request may still break a rule that a schema cannot express (a name taken, an invalid tree).
 NOT_CHECKED = [positive_data_acceptance]
 # The tool's own list, and 413: a list of more items than its schema allows may be too large to be read at all.
 REFUSALS = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS}}}
 CALLERS = ip_network("10.0.0.0/8").hosts()
-"""Each request comes from an address of its own: wrong tokens, which some checks send, are limited by address."""
+"""Source addresses, one for each request: wrong tokens, which some checks send, are limited by address."""
 
 
 @pytest.fixture(scope="module")
 def described(postgres: RunningPostgres) -> Iterator[BaseSchema]:
-    """The OpenAPI of an API with clusters, a tree and a tenant; the endless event stream left out."""
+    """Yield the OpenAPI of an API with clusters, a tree and a tenant; the endless event stream is left out."""
     with served(new_database(postgres), trusted_proxies='["127.0.0.1"]') as (url, _):
         with http.client(base_url=url) as client:
             Rest(client).set_up()
@@ -61,7 +61,7 @@ def test_every_operation_answers_as_documented(described: BaseSchema, mode: Gene
 
 
 def _check(operation: APIOperation, mode: GenerationMode) -> int:
-    """How many requests were sent and answered as they should be."""
+    """Return how many requests were sent and answered as documented."""
     sent = 0
 
     @given(case=operation.as_strategy(generation_mode=mode))

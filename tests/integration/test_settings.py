@@ -1,4 +1,4 @@
-"""Which of several places says what a setting is, and what none of them may say."""
+"""Precedence of the sources of settings, and values that are refused."""
 
 from __future__ import annotations
 

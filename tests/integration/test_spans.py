@@ -1,4 +1,4 @@
-"""Spans of requests reach who collects them by OTLP, say what was done, and nothing that is secret."""
+"""Spans of requests reach the OTLP collector, describe the request, and contain no secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 @dataclass
 class Collector:
-    """What was sent to it: spans by name, what their service is, and all bytes."""
+    """Data that was sent to the collector: spans by name, their service, and all bytes."""
 
     url: str
     spans: list[Any] = field(default_factory=list)
@@ -201,7 +201,7 @@ def test_what_is_sent_last_is_sent_before_the_end(database: Database, monkeypatc
 def test_without_an_endpoint_nothing_is_sent(
     database: Database, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # FastAPI's own way, which would tell queries.
+    # FastAPI's own way, which would record queries.
     monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     with serve_here(database.url) as console:

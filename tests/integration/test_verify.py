@@ -51,7 +51,7 @@ def test_a_wrong_number_of_records_is_refused(estate, records):
 
 
 def test_a_run_that_found_something_wrong_ends_with_1_and_says_what(grown, database, monkeypatch):
-    """Clusters that are away are the cheapest of all wrongs."""
+    """Clusters that are down are the cheapest failure to produce."""
     monkeypatch.setattr(run, "_OFFLINE_SECONDS", 0.0)
     with serve_here(database.url) as console:
         monkeypatch.setenv("TREELINE_URL", console.url)

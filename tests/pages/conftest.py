@@ -1,4 +1,4 @@
-"""Real Chromium in front of a real control plane. A page that logs an error or breaks its policy fails."""
+"""Real Chromium in front of a real control plane. A page that logs an error or violates its policy fails."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-network
 
 @pytest.fixture
 def database_content(request: pytest.FixtureRequest) -> Content | None:
-    """What `acme` promises is there from the beginning."""
+    """Return the initial content that `acme` promises."""
     return clusters_and_tenants if "acme" in request.fixturenames else None
 
 
 @pytest.fixture
 def console(database: Database) -> Iterator[Console]:
-    """A control plane that knows nothing yet, without Kafka and workers.
+    """Yield an empty control plane, without Kafka and workers.
 
-    What clients have told it once counts, however slow the machine is.
+    Clients' reports never expire, however slow the machine is.
     """
     with serve_here(database.url, discovery_ttl_ms=600_000, discovery_hold_ms=600_000) as running:
         yield running
@@ -39,7 +39,7 @@ def console(database: Database) -> Iterator[Console]:
 
 @pytest.fixture
 def acme(console: Console) -> Console:
-    """Clusters in a tree, acme/retail/prod/orders, and another tenant: see `visitors.clusters_and_tenants`."""
+    """Return a console with clusters in a tree and two tenants: see `visitors.clusters_and_tenants`."""
     return console
 
 
@@ -56,15 +56,17 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def sso(database: Database, provider: Provider, tmp_path: Path) -> Iterator[Console]:
-    """A control plane that everybody may enter whom the provider knows."""
+    """Yield a control plane that admits all users of the provider."""
     with console_with(database, provider, tmp_path) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for a module, not for longer: Playwright keeps an event loop running, and while one runs no
-    other test could use asyncio."""
+    """Yield one browser for a module, not for longer.
+
+    Playwright keeps an event loop running, and while one runs no other test could use asyncio.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
         yield browser
@@ -72,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 
 def session_of(console: Console) -> Any:
-    """The cookie of a new session; the page that a login link leads to is no part of what tests want to see."""
+    """Return the cookie of a new session, without loading the page that a login link leads to."""
     answer = http.get(console.login_link())
     assert answer.status_code == 303
     return {"name": SESSION_COOKIE, "value": answer.cookies[SESSION_COOKIE], "url": console.url, "httpOnly": True}
@@ -80,7 +82,7 @@ def session_of(console: Console) -> Any:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens logged-in pages; `wrong` of a page's context collects what it must not have done."""
+    """Yield a function that opens logged-in pages; `wrong` of a page's context collects its violations."""
     contexts = []
     wrong: list[str] = []
 
@@ -102,5 +104,5 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.close()
-    # A broken content security policy is an error in the console.
+    # A violation of the content security policy is an error in the console.
     assert wrong == []

@@ -1,4 +1,4 @@
-"""A control plane with its pages, in this process or as one of its own."""
+"""A control plane with its pages, in this process or in one of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Console:
     url: str
     token: str
     registries: Directory | None = None
-    """What it has read of schemas, if it runs in this process."""
+    """Schemas that it has read, if it runs in this process."""
 
     @property
     def rest(self) -> RestClient:
@@ -50,16 +50,16 @@ class Console:
         return f"{self.url}/login{path}"
 
     def get(self, path: str) -> httpx2.Response:
-        """A page, by token and without a browser."""
+        """Request a page, by token and without a browser."""
         headers = {"Authorization": f"Bearer {self.token}"}
         return http.get(f"{self.url}{path}", headers=headers)
 
 
 @contextmanager
 def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any) -> Iterator[Console]:
-    """The API and console on a thread of the test process, which starts at once.
+    """Serve the API and console on a thread of the test process, which starts at once.
 
-    Clusters that are away, as most tests have them, are not waited for long.
+    It waits only briefly for clusters that are down, which most tests have.
     """
     port = free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
@@ -74,7 +74,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
     web.add_pages(app)
     served = with_registries(app, app.state.services)
     app.state.registries = served
-    # Following clusters that are away costs their threads' time; few pages ask for it.
+    # Following clusters that are down costs their threads' time; few pages need it.
     server = uvicorn.Server(
         uvicorn.Config(
             served if with_schemas else app, "127.0.0.1", port, log_level="warning", proxy_headers=False
@@ -98,7 +98,7 @@ def serve_here(database_url: str, *, with_schemas: bool = False, **settings: Any
 def serve(
     database_url: str, log: Path, port: int | None = None
 ) -> Iterator[tuple[Console, subprocess.Popen[bytes]]]:
-    """The API and console as a process of their own."""
+    """Serve the API and console in a process of their own."""
     port = port or free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}

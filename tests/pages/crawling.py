@@ -1,4 +1,4 @@
-"""A reader of pages who follows all their links, takes their forms apart, and notes what is script in them."""
+"""A crawler that follows all links of pages, parses their forms, and detects scripts in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RUNS = re.compile(r"\s*(javascript|data|vbscript):", re.IGNORECASE)
 
 @dataclass
 class Form:
-    """One form; `texts`: fields into which anything can be written; `fields`: all, with what is in them."""
+    """One form; `texts`: fields that take any text; `fields`: all fields with their values."""
 
     method: str
     action: str
@@ -31,7 +31,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """What a page has. `scripts`: what would run that no file of ours has."""
+    """Contents of a page. `scripts`: code that would run although no file of ours contains it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -81,8 +81,11 @@ class Page(HTMLParser):
 def crawl(
     client: httpx2.Client, starts: Iterator[str] | tuple[str, ...], most: int = MOST_PAGES
 ) -> dict[str, httpx2.Response]:
-    """Every page that links lead to, by its address; of addresses that differ in their query only, a few, and of
-    those that differ in a number, as events do, more."""
+    """Return every page that links lead to, by address.
+
+    Of addresses that differ only in their query a few are visited, and of those that differ in a number, such as
+    events, some more.
+    """
     found: dict[str, httpx2.Response] = {}
     waiting, by_path = list(starts), dict[str, int]()
     while waiting and len(found) < most:

@@ -1,4 +1,4 @@
-"""Something on every page."""
+"""Content for every page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.pages.zoning import begin, reports
 
 
 def fill(acme: Console, database: Database) -> None:
-    """What pages show besides clusters and tenants."""
+    """Add what pages show besides clusters and tenants."""
     rest = acme.rest
     rest.ok("POST", f"{API_PROD}/applications", {"name": "billing", "consumes": [ORDERS]})
     rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})

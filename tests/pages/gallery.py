@@ -1,7 +1,7 @@
-"""The pictures of the console's pages in the documentation: a table, of which docs/console-gallery.md is made.
+"""The documentation's pictures of the console's pages: the table from which docs/console-gallery.md is made.
 
-A new page is a line here; what is to be on it is put there by `tests/pages/test_gallery.py`, `filled`. Then
-`make pictures` takes its picture and writes the page. Names of pictures are those of files in docs/images/gallery.
+A new page is a line here; its content is created by `tests/pages/test_gallery.py`, `filled`. Then `make pictures`
+takes its picture and writes the page. Names of pictures are those of files in docs/images/gallery.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ LOSS = "/drills/replication/hw-truncation-loss"
 
 @dataclass(frozen=True)
 class Picture:
-    """One page as the gallery shows it: wide and light, and more if it says so."""
+    """One page of the gallery: wide and light, and further looks if set."""
 
     name: str
     address: str
     shows: str
-    """What is to be seen, as its caption says."""
+    """Caption of the picture."""
     dark: bool = False
-    """Also in the dark."""
+    """True: also with the dark theme."""
     narrow: bool = False
-    """Also on a telephone."""
+    """True: also on a telephone."""
     acts: tuple[str, ...] = ()
-    """What leads there from the address: buttons that are pressed, and `Name=ci`, which fills a field."""
+    """Steps from the address to the picture: buttons to press, and `Name=ci`, which fills a field."""
 
     @property
     def way(self) -> str:
-        """The address, and what leads on from there."""
+        """Return the address with the steps that follow."""
         return ", ".join((self.address, *self.acts))
 
     @property
@@ -168,7 +168,7 @@ NO_PICTURE = {
 
 
 def routes() -> list[str]:
-    """The addresses of the console that answer a GET, as they are declared; the plainest first."""
+    """Return the addresses of the console that answer a GET, as they are declared; the plainest first."""
     routers = [page.router for page in vars(web).values() if hasattr(page, "router")]
     found = [
         each for router in routers for each in router.routes if "GET" in (getattr(each, "methods", None) or ())
@@ -177,7 +177,7 @@ def routes() -> list[str]:
 
 
 def text() -> str:
-    """docs/console-gallery.md."""
+    """Return the text of docs/console-gallery.md."""
     lines = [
         "# Pictures of every page",
         "<!-- Written by `make pictures` from tests/pages/gallery.py. -->",

@@ -1,4 +1,4 @@
-"""Pictures of pages as files, small and as steady as may be."""
+"""Pictures of pages as files, small and as stable as possible."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 QUALITY = 66
-"""Of WebP: a page of the console takes some 40 kB, and its text is sharp."""
+"""WebP quality: a page of the console takes some 40 kB, and its text is sharp."""
 HIGHEST = 1500
-"""Pixels; what comes below is cut off."""
+"""Maximum height in pixels; the rest is cut off."""
 DIFFERENT = 0.004
-"""Share of pixels that must have changed for a picture to be another: times of day come and go."""
+"""Share of pixels that must differ for a picture to be replaced: times of day always change."""
 COMPARE = """async ([before, after]) => {
   const read = async (data) => {
     const image = await createImageBitmap(new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))]));
@@ -28,11 +28,11 @@ COMPARE = """async ([before, after]) => {
       changed += 1;
   return changed / (one.data.length / 4);
 }"""
-"""The share of pixels in which two pictures differ to the eye."""
+"""Script for the share of pixels in which two pictures differ visibly."""
 
 
 def keep(page: Page, path: Path) -> bool:
-    """Write the page to a WebP file, unless the picture that is there looks the same; whether it was written."""
+    """Write the page to a WebP file unless the existing picture looks the same; return whether it was written."""
     page.evaluate("document.fonts.ready.then(() => true)")
     size = page.evaluate("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
     session = page.context.new_cdp_session(page)

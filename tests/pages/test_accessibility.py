@@ -59,12 +59,12 @@ PAGES = (
 
 @pytest.fixture
 def filled(acme: Console, database: Database) -> Console:
-    """Something on every page."""
+    """Return a console with content on every page."""
     fill(acme, database)
     return acme
 
 
-# Axe does not look at it (WCAG 1.4.11): what can be typed into has an edge, and its text does not touch that.
+# Axe does not check this (WCAG 1.4.11): input fields have a border, and their text does not touch it.
 WITHOUT_EDGE = """() => [...document.querySelectorAll("main :is(input, select, textarea)")]
   .filter((each) => each.checkVisibility() && !["checkbox", "radio", "range"].includes(each.type))
   .filter((each) => {
@@ -75,7 +75,7 @@ WITHOUT_EDGE = """() => [...document.querySelectorAll("main :is(input, select, t
 
 
 def wrong(page: Page) -> list[str]:
-    """What axe finds in either look at the open page: the rule, and the element."""
+    """Return what axe finds in either look at the open page: the rule, and the element."""
     page.evaluate(AXE.read_text())
     found = list(page.evaluate(WITHOUT_EDGE))
     for look, (theme, width) in LOOKS.items():
@@ -95,7 +95,7 @@ def wrong(page: Page) -> list[str]:
 
 
 def secrets_by_turns(page: Page, console: Console) -> Iterator[tuple[str, list[str]]]:
-    """What is wrong where a secret is typed, refused, and shown; no address leads there."""
+    """Yield violations where a secret is typed, refused, and shown; no address leads there."""
     page.goto(f"{console.url}/users/ada")
     page.get_by_role("button", name="Set a password").click()
     page.get_by_label("New password").fill("short")

@@ -1,4 +1,4 @@
-"""Contrast of every text on every surface that it stands on (WCAG 2.1, 1.4.3: 4.5)."""
+"""Contrast of every text on every surface that it appears on (WCAG 2.1, 1.4.3: 4.5)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_texts_can_be_read(theme: int) -> None:
 
 @pytest.mark.parametrize("file", sorted(STYLES.glob("*.css")), ids=lambda file: file.name)
 def test_colours_have_names(file) -> None:
-    """A colour written beside the list would escape the test above."""
+    """A colour outside of the list would escape the test above."""
     rules = re.sub(r"light-dark\([^)]*\)|/\*.*?\*/", "", file.read_text(), flags=re.S)
     assert re.findall(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\()", rules) == []
 

@@ -1,6 +1,6 @@
 """Every page of the gallery against WCAG 2.2 AA, by axe in Chromium, in both widths and both themes.
 
-`test_accessibility` looks at each page twice, in each run; this looks at all four, and in the night.
+`test_accessibility` checks two looks of each page in each run; this checks all four, nightly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What holds for each page that links and routes lead to: its policy, its forms, what others wrote on it."""
+"""Rules for each page that links and routes lead to: its policy, its forms, text that others wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NAMES = {
     "subject": "orders",
     "name": "none",
 }
-# Whoever is not logged in gets these.
+# Visitors without a login get these.
 OPEN = ("/login", "/login/oidc", "/login/oidc/callback", "/static/{version}/{name:path}", "/static/{name:path}")
 
 
@@ -54,7 +54,7 @@ def filled(acme: Console, database: Database) -> Console:
 
 
 def routes(method: str) -> list[str]:
-    """Paths of the console's routes that take this method."""
+    """Return paths of the console's routes that take this method."""
 
     def flat(found: Any) -> Iterator[APIRoute]:
         for route in found:
@@ -125,7 +125,7 @@ def test_anothers_tenant_is_unknown_by_the_same_words_on_every_page(filled: Cons
 
 
 def write_script(console: Console, database: Database) -> None:
-    """Into everything that is taken as a text."""
+    """Write a script into every text field."""
     rest = console.rest
     cluster = {"name": "c9", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
     rest.ok("POST", "/clusters", {**cluster, "zone": "az1", "properties": {"client.id": SCRIPT}})
@@ -133,7 +133,7 @@ def write_script(console: Console, database: Database) -> None:
         assert rest("POST", "/clusters", {**cluster, "name": "c8", field: SCRIPT}).status_code < 500
     record(database, RecordOffline(reason=SCRIPT), CLUSTER, "cluster-c9")
     theirs = "globex/shop/prod/items"
-    # Asked for by one who may not grant it, so that an answer is waited for.
+    # Requested by a user who may not grant it, so that the request stays pending.
     member = RestClient(console.url, Visitor(console, "asker", acme="member").token)
     member.ok("POST", f"{API_PROD}/applications", {"name": "reader", "consumes": [theirs]})
     decision = {"application": "acme/retail/prod/reader", "stream": theirs, "operation": "consume"}
@@ -147,7 +147,7 @@ def write_script(console: Console, database: Database) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """A console with a script wherever one can be written, and every page of it, by its address."""
+    """A console with a script in every possible place, and all of its pages by address."""
 
     reader: httpx2.Client
     pages: dict[str, httpx2.Response]
@@ -173,7 +173,7 @@ def test_every_page_runs_nothing_but_our_files_and_says_so(written: Written) -> 
     broken = [
         f"{address}: {each.status_code}" for address, each in written.pages.items() if each.status_code >= 500
     ]
-    # No cluster of this test answers.
+    # No cluster of this test responds.
     assert [each for each in broken if ": 503" not in each] == []
     for address, answer in written.pages.items():
         if is_page(answer):

@@ -1,6 +1,6 @@
-"""Everything that the API can do, a person can do in the browser: each writing route has its form, or a reason.
+"""Every writing route of the API has a form in the console, or a reason why it has none.
 
-That a form makes the same change is what its own tests show, by the call of the API that its preview gives.
+The form's own tests show that it makes the same change, by the API call in its preview.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ASKED_BY_ADDRESS = {
     "POST /switches/plan": "/switches/plan",
     "POST /drills/replication": "/drills/schedule",
 }
-"""They change nothing: a page asks the same by its address."""
+"""Routes that change nothing: a page makes the same request by its address."""
 NOT_FOR_PEOPLE = {
     f"POST {IN}/streams:declare": "many at once are what a file declares; by hand it is one after the other",
     "DELETE /discovery/clients/{client_id}": "a client says of itself that it has ended",
@@ -85,7 +85,7 @@ NOT_FOR_PEOPLE = {
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, set[str]]:
-    """Method -> the addresses of pages that take it."""
+    """Return method -> the addresses of pages that take it."""
     found: dict[str, set[str]] = {"GET": set(), "POST": set()}
     for module in vars(web).values():
         for route in getattr(getattr(module, "router", None), "routes", ()):
@@ -95,7 +95,7 @@ def pages() -> dict[str, set[str]]:
 
 
 def writing_routes() -> set[str]:
-    """Of the OpenAPI, below /api/v1."""
+    """Return the writing routes of the OpenAPI, below /api/v1."""
     paths = create_app(Settings()).openapi()["paths"]
     return {
         f"{method.upper()} {path.removeprefix('/api/v1')}"

@@ -1,4 +1,4 @@
-"""A form whose fields were filled in before its script listened: what it would do is told all the same."""
+"""A form whose fields were filled in before its script listened still shows its effect."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_a_form_as_it_came_asks_for_nothing(acme: Console, open_page: Callable[.
     page.on("request", lambda request: sent.append(request.method))
     page.goto(f"{acme.url}{FORM}", wait_until="networkidle")
     page.goto(f"{acme.url}/placements/-new", wait_until="networkidle")
-    page.wait_for_timeout(500)  # twice as long as typing is waited for
+    page.wait_for_timeout(500)  # twice the delay after typing
     assert set(sent) == {"GET"}

@@ -1,4 +1,4 @@
-"""Finding: whatever has a name, as far as its viewer may see it; by page, and by the window that Ctrl-K opens."""
+"""Search for everything with a name that the viewer may see; on the page and in the window of Ctrl-K."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def viewer(acme: Console) -> Visitor:
 
 
 def hits(page: httpx2.Response) -> list[tuple[str, str, str]]:
-    """(kind, name, address) of each."""
+    """Return (kind, name, address) of each result."""
     found = re.findall(r'<a href="([^"]*)" data-kind="(\w+)"><span class="soft">\w+</span>([^<]*)</a>', page.text)
     return [(kind, name, address) for address, kind, name in found]
 
@@ -56,7 +56,7 @@ def test_consumer_groups_are_found_by_either_name_where_their_streams_may_be_see
     found = hits(viewer.get("/find?q=billing"))
     assert found == [("group", "billing-" + "g" * 241, f"/offsets?group=billing-{'g' * 241}")]
     assert viewer.get(found[0][2]).status_code == 200
-    # By what the cluster calls it, too.
+    # Found by the cluster's technical name, too.
     by_its_other_name = hits(viewer.get("/find?q=acme-retail-prod-aud"))
     assert [name for _, name, _ in by_its_other_name] == ["audit"]
     assert hits(Visitor(acme, "ada", acme="owner").get("/find?q=audit")) == []
@@ -140,7 +140,7 @@ def test_by_mouse_without_javascript(acme: Console, open_page) -> None:
     assert page.url.endswith("/tenants/acme/retail/prod/orders")
 
 
-@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
+@pytest.mark.nightly  # to be viewed; test_gallery checks that nothing overflows
 def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     page = open_page(acme, "/find?q=c")
     taken(page, "find", folder)

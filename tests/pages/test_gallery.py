@@ -1,6 +1,6 @@
-"""Every page of the gallery, in real Chromium: it is there, and nothing runs out of it, wide or narrow.
+"""Every page of the gallery in real Chromium: it exists, and nothing overflows, wide or narrow.
 
-`make pictures` (TREELINE_GALLERY=docs/images/gallery) takes the pictures of the documentation anew by this test.
+`make pictures` (TREELINE_GALLERY=docs/images/gallery) takes the documentation's pictures with this test.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TRACED = Trace(
 
 @pytest.fixture
 def console(database: Database) -> Iterator[Console]:
-    """With registries, and clients that are not forgotten."""
+    """Yield a console with registries, and clients that never expire."""
     with serve_here(
         database.url, with_schemas=True, discovery_ttl_ms=600_000, discovery_hold_ms=600_000
     ) as running:
@@ -62,7 +62,7 @@ def console(database: Database) -> Iterator[Console]:
 
 @pytest.fixture
 def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
-    """Something on every page; what pages ask clusters, which are not there, is answered in their place."""
+    """Yield a console with content on every page; requests of pages to clusters, which do not run, are faked."""
     access(acme)
     all_online(database)
     schemas(acme)
@@ -79,7 +79,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
     for rate, (cluster, level, target) in enumerate(ARROWS):
         facts = {"records_per_second": 480.0 + 90 * rate, "lag_records": rate, "wait_seconds": 30.0 * rate}
-        # Nobody falls silent while hundreds of pages are opened.
+        # No client expires while hundreds of pages are opened.
         observe(database.engine, cluster, level, target, seen_at=sa.text("now() + interval '1 hour'"), **facts)
     lose(database, 40, 44)
     set_aside(database)
@@ -96,7 +96,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
 
 
 def access(console: Console) -> None:
-    """Users, a token, an application and its grant."""
+    """Add users, a token, an application and its grant."""
     rest = console.rest
     rest.ok("POST", "/users", {"name": "ada", "role": "viewer", "tenants": {"acme": "member"}})
     rest.ok("POST", "/users", {"name": "grace", "role": "operator"})
@@ -113,7 +113,7 @@ def access(console: Console) -> None:
 
 
 def schemas(console: Console) -> None:
-    """Subjects of both tenants and of nobody on the primary, and what has come of them to another cluster."""
+    """Add subjects of both tenants and of no tenant on the primary, and their state on another cluster."""
     first = avro("id")
     was_read(
         console,
@@ -128,21 +128,21 @@ def schemas(console: Console) -> None:
 
 
 def replicas(database: Database) -> None:
-    """A placement that is planned, and one that could not be."""
+    """Add a placement that is planned, and one that failed."""
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))
     ask(database, "p2", "c2")
     failed(database, "p2", "brokers are not there (4, 5): start them, or name target_brokers without them")
 
 
-# What goes on beyond its edge, and does not say so; of code the words that are cut say it.
+# Content that is cut off at its edge without a sign; for code, cut words are the sign.
 UNTOLD = """[...document.querySelectorAll('main *')].filter(each => {
   const style = getComputedStyle(each);
   return style.overflowX === 'auto' && each.scrollWidth > each.clientWidth + 1
     && !each.matches('pre, code') && !style.backgroundAttachment.includes('local');
 }).map(each => `${each.localName}#${each.id}.${each.className}`)"""
 
-# Words of the language that go on in the next line; names and code may have to.
+# Words of prose that continue on the next line; names and code may have to.
 BROKEN = r"""() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
   while (texts.nextNode()) {
@@ -160,7 +160,7 @@ BROKEN = r"""() => {
 
 
 def taken(page: Page, picture: Picture) -> list[str]:
-    """Look at an open page in both widths, and keep what the documentation has of it; what runs out of it."""
+    """Check an open page in both widths, save the documentation's pictures, and return overflowing content."""
     wrong = []
     for size, ending, theme in ((WIDE, "", "light"), (WIDE, "-dark", "dark"), (NARROW, "-narrow", "light")):
         page.set_viewport_size(size)
@@ -177,7 +177,7 @@ def taken(page: Page, picture: Picture) -> list[str]:
 
 
 def follow(page: Page, picture: Picture) -> None:
-    """Fill and press what leads to it."""
+    """Fill in and press the steps to the picture."""
     for act in picture.acts:
         field, fills, value = act.partition("=")
         if fills:
@@ -206,7 +206,7 @@ def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callab
 
 
 def test_a_card_is_called_what_is_read_on_it(filled: Console, open_page: Callable[..., Page]) -> None:
-    """WCAG 2.5.3, with all that a card can have: who speaks to the machine says what is seen."""
+    """WCAG 2.5.3, with all parts of a card: users of voice control say what they see."""
     filled.rest.ok("PATCH", "/clusters/c2", {"zone": "az1"})
     card = open_page(filled, "/tree").locator("#leaf-c2")
     read = " ".join((card.text_content() or "").split())

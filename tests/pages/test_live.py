@@ -1,4 +1,4 @@
-"""What an open page costs the control plane: one look a second for all watchers, none for nobody."""
+"""Cost of an open page for the control plane: one query a second for all viewers, none without viewers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WATCHERS = 5
 
 
 class Counted:
-    """A live tree over a real database, which counts what is drawn and asked."""
+    """A live tree over a real database, which counts drawings and queries."""
 
     def __init__(self, database: Database) -> None:
         self.services = Services(Settings(database_url=database.url))
@@ -48,7 +48,7 @@ class Counted:
         return f"lost at {lost_at}" if lost_at else ""
 
     async def watch_until(self, head: int) -> list[str]:
-        """What a watcher has seen by then."""
+        """Return what a viewer has received by then."""
         seen = []
         async with aclosing(self.live.watch()) as watching:
             async for news in watching:
@@ -100,7 +100,7 @@ def test_nothing_is_drawn_while_nothing_changes_and_nothing_asked_while_nobody_l
                 quiet += not news
                 if quiet == 3:
                     break
-        # With the last who watches the task has ended; one that went on would end with the services alone.
+        # The task ends with the last viewer; otherwise it would end only with the services.
         assert asyncio.all_tasks() == {asyncio.current_task()}
         counted.services.stop()
         before = counted.statements

@@ -1,4 +1,4 @@
-"""Names of the greatest length: no column of any page is pushed out of sight by them, in real Chromium."""
+"""Names of maximum length: they push no column of any page out of sight, in real Chromium."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ INSTEAD = {
     "/timeline/3": "/timeline/{declared}",
     "from=3&to=12": "from={before}&to={declared}",
 }
-"""What addresses of the gallery begin with, and what of the longest names stands in its place."""
+"""Beginnings of the gallery's addresses, and their replacements with the longest names."""
 SIZES = (1440, 1280, 390)
 
 
 @pytest.fixture
 def longest(filled: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
-    """What the gallery shows, and beside it what has the longest names."""
+    """Yield the gallery's content, with resources that have the longest names beside it."""
     rest = filled.rest
     below = f"/tenants/{TENANT}/instances/{NAME}/environments"
     rest.ok("POST", "/tenants", {"name": TENANT})
@@ -91,7 +91,7 @@ def longest(filled: Console, database: Database, monkeypatch: pytest.MonkeyPatch
 
 
 def address_of(picture: Picture, declared: int) -> str:
-    """The address of the same page, of what has the longest names if it is of something that has.
+    """Return the address of the same page for the resource with the longest names, if there is one.
 
     `declared` is the position of the event that declared the stream with the longest name.
     """
@@ -111,8 +111,8 @@ def declared(console: Console) -> int:
     return position
 
 
-# What is wrong with the tables: each has the room that its page gives it, or may be scrolled on a telephone; no
-# column is wider than that. Cells are those of one column.
+# Faults of tables: each fits into the room of its page, or can be scrolled on a telephone; no column is wider than
+# that. Cells are those of one column.
 TABLES = """() => [...document.querySelectorAll('main table')].filter(each => each.offsetWidth).flatMap(each => {
   const room = (each.closest('.scroll') ?? each.parentElement).clientWidth + 1;
   const cells = [...each.querySelectorAll('th, td')].filter(cell => cell.colSpan < 2);
@@ -123,7 +123,7 @@ TABLES = """() => [...document.querySelectorAll('main table')].filter(each => ea
 
 
 def test_no_page_loses_anything_to_a_long_name(longest: Console, open_page: Callable[..., Page]) -> None:
-    """Nothing is beyond the right edge of a page, but what tables on a telephone have to scroll for."""
+    """Nothing is beyond the right edge of a page, except tables that scroll on a telephone."""
     open_page(longest, "/account")  # another session, to be ended
     page = open_page(longest, "/account", expect_errors=True)
     event = declared(longest)

@@ -1,4 +1,4 @@
-"""What all watchers are sent alike is packed: once, at once, and as any gunzip takes it."""
+"""Streams that are the same for all viewers are compressed once, sent at once, and readable by any gunzip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused is a page for who uses a browser, and a problem document for programs."""
+"""A refusal is a page for browsers, and a problem document for programs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_form_of_another_session_keeps_what_was_typed_and_changes_nothing(
     assert ("Log in in another tab" in said(answer)) == ended
     user.client.cookies.update(fresh)
     if ended:
-        # As often as one likes, until one is logged in.
+        # Any number of times, until the user is logged in.
         answer = in_a_browser(user, "POST", f"{PROD}/-new", data=hidden(answer))
     form = in_a_browser(user, "POST", f"{PROD}/-new", data=hidden(answer))
     assert form.status_code == 200

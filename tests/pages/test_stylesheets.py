@@ -8,12 +8,12 @@ from backend.settings import PROJECT_ROOT
 
 STYLES = PROJECT_ROOT / "frontend" / "static"
 EVERYWHERE = ("fonts.css", "console.css", "tree.css")
-# Meant: the width of what scrolls, and the sentence of a drill's stage.
+# Intended: the width of scrolling content, and the sentence of a drill's stage.
 MEANT = {".scroll", ".sentence"}
 
 
 def bare_classes(name: str) -> set[str]:
-    """Classes that a stylesheet styles wherever they stand."""
+    """Return classes that a stylesheet styles wherever they occur."""
     text = re.sub(r"/\*.*?\*/", "", (STYLES / name).read_text(), flags=re.DOTALL)
     selectors = (part.strip() for found in re.findall(r"([^{}]+)\{", text) for part in found.split(","))
     return {each for each in selectors if re.fullmatch(r"\.[\w-]+", each)}

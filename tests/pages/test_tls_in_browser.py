@@ -1,4 +1,4 @@
-"""Logging in and out in real Chromium, by a reverse proxy that speaks TLS: cookies are this host's own."""
+"""Login and logout in real Chromium, by a reverse proxy with TLS: cookies are restricted to this host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Site:
     context: BrowserContext
 
     def cookies(self) -> dict[str, Any]:
-        """What the browser keeps for the console, by name."""
+        """Return the browser's cookies for the console, by name."""
         return {cookie["name"]: cookie for cookie in self.context.cookies(self.proxy.url)}
 
     def login_link(self) -> str:
@@ -39,7 +39,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One that takes the proxy's names for this machine's."""
+    """Yield a browser that resolves the proxy's names to this machine."""
     with sync_playwright() as playwright:
         flags = [*CHROMIUM_FLAGS, RESOLVED_HERE]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
@@ -104,7 +104,7 @@ def test_logging_in_by_a_provider_and_out(site: Site, provider: Provider) -> Non
 
 
 def test_a_session_that_a_neighbour_gives_logs_nobody_in(site: Site) -> None:
-    """By a cookie for all of the domain a neighbour could have visitors work in a session of its own."""
+    """By a cookie for the whole domain, a neighbour could make visitors work in a session of its own."""
     headers = {"X-Forwarded-Proto": "https"}
     opened = http.get(site.console.login_link(), headers=headers).headers["set-cookie"]
     site.proxy.given = opened.partition("=")[2].partition(";")[0].encode()

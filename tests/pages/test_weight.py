@@ -1,4 +1,4 @@
-"""What a first visit weighs: all bytes that Chromium, with an empty cache, is sent for a page."""
+"""Bytes of a first visit: everything that Chromium, with an empty cache, is sent for a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.pages.consoles import Console
 MOST_BYTES = 150_000
 """Headers, bodies as they are sent, fonts, styles, scripts: a second on a slow line (1.2 Mbit/s)."""
 LEAST_LIVE_BYTES = 2_000
-"""The stream's first event has come."""
+"""Minimum by which the stream's first event has come."""
 
 
 @dataclass
@@ -31,14 +31,14 @@ class Weight:
 
     @classmethod
     def of(cls, page: Page) -> Weight:
-        """Begins to count what comes for a page from now on, to all of which the cache is empty."""
+        """Start to count what the page receives from now on, with an empty cache."""
         weight = cls()
         session = page.context.new_cdp_session(page)
         session.send("Network.enable")
         session.send("Network.clearBrowserCache")
         session.on("Network.requestWillBeSent", weight._asked)
         session.on("Network.dataReceived", lambda told: weight._came(told, told["encodedDataLength"]))
-        # Of what has ended the browser says the whole, headers too.
+        # For completed requests the browser reports the total, including headers.
         session.on("Network.loadingFinished", weight._ended)
         return weight
 
@@ -58,20 +58,20 @@ class Weight:
 
     @property
     def files(self) -> list[tuple[str, int]]:
-        """Addresses with their bytes, the heaviest first."""
+        """Return addresses with their bytes, the heaviest first."""
         return [(self.paths[request], size) for request, size in self.sizes.most_common()]
 
     def of_path(self, path: str) -> int:
-        """What has come from an address so far."""
+        """Return the bytes received from an address so far."""
         return sum(size for request, size in self.sizes.items() if self.paths.get(request) == path)
 
     def told(self) -> str:
-        """The sum, and what it is made of."""
+        """Return the sum, and its parts."""
         return "\n".join([f"{self.bytes:8,} in all", *(f"{size:8,} {path}" for path, size in self.files)])
 
 
 def live_has_come(page: Page, weight: Weight) -> bool:
-    page.wait_for_timeout(50)  # the browser tells of what came only while it is asked
+    page.wait_for_timeout(50)  # the browser reports progress only while it is queried
     return weight.of_path("/tree/live") >= LEAST_LIVE_BYTES
 
 
@@ -86,7 +86,7 @@ def test_a_first_visit_is_light(acme: Console, browser: Browser, path: str) -> N
     page.goto(f"{acme.url}{path}", wait_until="load")
     if path == "/tree":
         expect(page.locator("#live")).to_have_text("live")
-        # All blocks of the page come once more by the stream, packed.
+        # All blocks of the page come once more by the stream, compressed.
         eventually(lambda: live_has_come(page, weight), "the stream has begun")
     page.evaluate("document.fonts.ready.then(() => true)")
     context.close()

@@ -1,7 +1,7 @@
-"""A reverse proxy that speaks TLS, with the headers that docs/howto/reverse-proxy.md has nginx send.
+"""A reverse proxy with TLS and the headers that docs/howto/reverse-proxy.md has nginx send.
 
-Names below `acme.example` stand for it: `treeline.` for the console, any other for a neighbour's site, which gives
-its visitors cookies for all of `acme.example`.
+Names below `acme.example` lead to it: `treeline.` to the console, any other to a neighbour's site, which gives its
+visitors cookies for all of `acme.example`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from tests.eventually import eventually
 CONSOLE = "treeline.acme.example"
 NEIGHBOUR = "shop.acme.example"
 RESOLVED_HERE = "--host-resolver-rules=MAP *.acme.example 127.0.0.1"
-"""Chromium's flag by which these names are this machine."""
+"""Chromium's flag that resolves these names to this machine."""
 _GIVEN_COOKIES = (b"treeline_session", b"__Host-treeline_session", b"\x85__Host-treeline_session")
-# Of one connection, not of what is passed on.
+# Of one connection, not of the forwarded request.
 _NOT_PASSED = {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"date", b"server"}
 
 
 class TlsProxy:
-    """Passes all requests for CONSOLE on to `upstream`, which is set before the first one."""
+    """Forwards all requests for CONSOLE to `upstream`, which is set before the first one."""
 
     def __init__(self, port: int) -> None:
         self.url = f"https://{CONSOLE}:{port}"
         self.neighbour = f"https://{NEIGHBOUR}:{port}"
         self.upstream = ""
         self.given = b""
-        """The value of the cookies that the neighbour gives."""
+        """Value of the cookies that the neighbour sets."""
         self.cookies: list[bytes] = []
-        """What browsers sent to the console, request by request."""
+        """Cookies that browsers sent to the console, request by request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
@@ -83,7 +83,7 @@ class TlsProxy:
 
 @contextmanager
 def tls_proxy(folder: Path) -> Iterator[TlsProxy]:
-    """A proxy on a port of its own, with a certificate that signs itself."""
+    """Yield a proxy on a port of its own, with a self-signed certificate."""
     port = free_ports(1)[0]
     proxy, pem = TlsProxy(port), str(_certificate(folder / "proxy.pem"))
     server = uvicorn.Server(

@@ -1,4 +1,4 @@
-"""Users who look at pages without a browser: what they may see, which forms they send, and what comes of it."""
+"""Users who visit pages without a browser, and send their forms."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ALLOWED = dict(zip(FORMS, (OPERATORS, OWNERS, OWNERS, OWNERS, MEMBERS, MEMBERS, 
 
 
 def add_clusters(console: Console) -> None:
-    """Three clusters that are down, the last one with shorter names, in a tree."""
+    """Add three clusters that are down, the last one with shorter names, in a tree."""
     for name, formats in (("c1", {}), ("c2", {}), ("c3", {"topic_format": SHORT, "subject_format": SHORT})):
         body = {"name": name, "bootstrap_servers": "127.0.0.1:9", "accept_offline": True, **formats}
         console.rest.ok("POST", "/clusters", body)
@@ -63,7 +63,7 @@ def add_clusters(console: Console) -> None:
 
 
 def add_tenants(console: Console) -> None:
-    """acme/retail/prod with the stream orders, and globex/shop/prod with items."""
+    """Add acme/retail/prod with the stream orders, and globex/shop/prod with items."""
     for tenant, instance, stream in (("acme", "retail", "orders"), ("globex", "shop", "items")):
         console.rest.ok("POST", "/tenants", {"name": tenant})
         console.rest.ok("POST", f"/tenants/{tenant}/instances", {"name": instance})
@@ -93,7 +93,7 @@ class Visitor:
 
     @property
     def key(self) -> str:
-        """What its forms carry."""
+        """Return the key that the user's forms carry."""
         found = re.search('name="key" value="([0-9a-f]{64})"', self.client.get("/account").text)
         assert found is not None
         return found[1]
@@ -103,20 +103,20 @@ class Visitor:
         return self.client.post(path, data={"key": self.key, **fields})
 
     def preview(self, path: str, **fields: str) -> httpx2.Response:
-        """Send a form to see what it would do."""
+        """Submit a form for its preview."""
         answer = self.send(path, step="preview", **fields)
         assert answer.status_code == 200, said(answer)
         return answer
 
     def confirm(self, path: str, **fields: str) -> httpx2.Response:
-        """Look at the preview and go on, as its page is made to."""
+        """Submit the preview's own form, and so confirm the change."""
         sent = hidden(self.preview(path, **fields))
         assert fields.items() <= sent.items()
         return self.client.post(path, data={**sent, "step": "confirm"})
 
 
 def visitor(console: Console, kind: str) -> Visitor:
-    """A member or owner of acme, an owner of globex ("stranger"), or who has this role."""
+    """Log in as a member or owner of acme, an owner of globex ("stranger"), or a user with this role."""
     if kind in ("owner", "member"):
         return Visitor(console, kind, acme=kind)
     if kind == "stranger":
@@ -125,24 +125,24 @@ def visitor(console: Console, kind: str) -> Visitor:
 
 
 def head(console: Console) -> Any:
-    """The newest event's position and hash."""
+    """Return the newest event's position and hash."""
     return console.rest.ok("GET", "/events/head")
 
 
 def record(database: Database, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
-    """What a worker does when it has looked at a cluster of acme's streams, or of what `stream` is of."""
+    """Record what a worker finds on a cluster, of acme's streams or of those of `stream`."""
     worker_records.record(database.engine, command, decider, stream)
 
 
 def hidden(page: httpx2.Response) -> dict[str, str]:
-    """The hidden fields of the last form of a page."""
+    """Return the hidden fields of the last form of a page."""
     form = page.text.rpartition("<form")[2]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
     return {name: html.unescape(value) for name, value in found}
 
 
 def values(page: httpx2.Response) -> dict[str, str]:
-    """What stands in the text fields of a page."""
+    """Return the values of the text fields of a page."""
     return {
         name: html.unescape(value)
         for name, value in re.findall(r'<input id="field-[^"]*" name="([^"]*)" value="([^"]*)"', page.text)
@@ -150,20 +150,20 @@ def values(page: httpx2.Response) -> dict[str, str]:
 
 
 def said(page: httpx2.Response) -> str:
-    """The text of a page's content, in one line."""
+    """Return the text of a page's content, in one line."""
     content = page.text.partition("<main>")[2] or page.text
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", content)).split())
 
 
 def code(page: httpx2.Response, part: str) -> str:
-    """The text of one of the blocks that say the same change elsewhere."""
+    """Return the text of one of the blocks with the same change by other means."""
     found = re.search(rf'<pre[^>]*id="{part}"><code>(.*?)</code>', page.text, re.DOTALL)
     assert found is not None, part
     return html.unescape(found[1])
 
 
 def rows(page: httpx2.Response, attribute: str) -> dict[str, str]:
-    """Texts of a table's rows by their data attribute."""
+    """Return the texts of a table's rows by their data attribute."""
     found: dict[str, Any] = dict(
         re.findall(rf'<tr [^>]*{attribute}="([^"]*)"[^>]*>(.*?)</tr>', page.text, re.DOTALL)
     )
