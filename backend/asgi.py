@@ -1,4 +1,4 @@
-"""The ASGI application: the REST API, the console's pages, and before both the schema registries."""
+"""The ASGI application: the schema registries, the REST API and the console's pages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from backend.registry.app import with_registries
 logs.configure()
 api = create_app()
 web.add_pages(api)
-# Pages of schemas read what the registries have read, and show it by the registries' rules.
+# The schema pages use the compatibility rules and the cached reads of the registries.
 api.state.registries = with_registries(api, api.state.services)
 app = Front(api.state.registries, api.state.services.config)
 
-# What is there now stays as long as the process does. To look through it for cycles, again and again, takes a
-# tenth of a second each time, for which whoever asks for a large page waits.
+# Everything allocated so far lives as long as the process. Freezing it spares the garbage collector a tenth of a
+# second per full collection, a delay that would hit requests for large pages.
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)

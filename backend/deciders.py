@@ -1,4 +1,4 @@
-"""The event streams' rules as the dispatcher takes them; one object each, since it caches states per decider."""
+"""The deciders of all event streams; one object each, because the dispatcher caches states per decider."""
 
 from __future__ import annotations
 

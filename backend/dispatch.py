@@ -1,8 +1,8 @@
-"""The way of a command: load -> decide -> append -> project -> answer, in one transaction.
+"""The path of a command: load -> decide -> append -> project -> answer, in one transaction.
 
-The append lock comes first. So the state that is decided on, and whatever `build` reads from projections
-(names taken, numbers given out), cannot change before the events are in, and no conflict needs a retry.
-The price is that commands run one after another; each takes milliseconds.
+The append lock is taken first. So neither the state on which a decision is based nor anything that `build` reads
+from projections (names taken, numbers assigned) can change before the events are appended, and no conflict needs a
+retry. The price is that commands run one after another; each takes milliseconds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STATES_KEPT = 256
 
 @dataclass(frozen=True, eq=False)
 class Decider(Generic[S, C]):
-    """One event stream's rules; states are immutable."""
+    """Rules of one kind of event stream; states are immutable."""
 
     initial: S
     decide: Callable[[S, C], Sequence[Event]]
@@ -53,7 +53,7 @@ class Decider(Generic[S, C]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did: the stream's version after it, and the events it added (none: nothing changed)."""
+    """Outcome of a command: the stream's version after it, and the appended events (empty if nothing changed)."""
 
     stream: str
     version: int
@@ -62,7 +62,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Directed:
-    """One of several commands: what is to be done, by whose rules, on which stream, for whom."""
+    """One command of several: the command, its decider, its stream and its metadata."""
 
     decider: Decider[Any, Any]
     stream: str
@@ -71,7 +71,7 @@ class Directed:
 
 
 class Dispatcher:
-    """Runs commands; the only place that appends. Threads may share one."""
+    """Runs commands; the only place that appends events. Safe to share between threads."""
 
     def __init__(self, engine: Engine, registry: EventRegistry, projections: Sequence[Projection]) -> None:
         self._engine = engine
@@ -94,12 +94,12 @@ class Dispatcher:
     ) -> A:
         """Run one command on one stream and return what `answer` makes of the outcome.
 
-        `build` is the command, or makes it from what it reads on the connection, under the append lock.
-        `answer` sees the projections with the new events applied. With `dry_run` all of it happens and is
-        then rolled back. With `idempotency` the answer must be an `Answer`; a repeat returns the first one.
+        `build` is the command, or a function that makes it from what it reads on the connection, under the append
+        lock. `answer` sees the projections with the new events applied. With `dry_run` everything happens and is
+        then rolled back. With `idempotency` the answer must be an `Answer`; a repeated request gets the first one.
 
-        Raises the domain's errors, StaleVersion if the stream is not at `expected_version`,
-        IdempotencyKeyReused, DatabaseUnavailable; nothing is saved then. After OutcomeUnknown it may be.
+        Raises the domain's errors, StaleVersion if the stream is not at `expected_version`, IdempotencyKeyReused
+        and DatabaseUnavailable; nothing is saved then. After OutcomeUnknown the events may or may not be saved.
         """
         with self._transaction(keep=not dry_run) as connection:
             log = self._locked(connection)
@@ -126,14 +126,14 @@ class Dispatcher:
     def execute_many(
         self, commands: Sequence[Directed] | Callable[[Connection], Sequence[Directed]], *, time: datetime
     ) -> list[Outcome]:
-        """Run several commands, in their order, in one transaction: all of them, or none if one is refused.
+        """Run several commands in order in one transaction: all of them, or none if one is refused.
 
-        `commands` are ready-made, or made from what is read on the connection under the append lock. Each is
-        decided on what those before it left; projections see the events only when all are decided. Meant for much
-        at once: lock, append, projection and commit are paid once. The lock is held for all of them, so give some
-        hundreds at most.
+        `commands` is a sequence, or a function that makes one from what it reads on the connection, under the
+        append lock. Each command is decided on the state that its predecessors left; projections see the events
+        only when all commands are decided. Meant for bulk changes: lock, append, projection and commit are paid
+        once. The lock is held for all of them, so pass a few hundred at most.
 
-        Raises what `execute` raises.
+        Raises the same errors as `execute`.
         """
         with self._transaction(keep=True) as connection:
             log = self._locked(connection)
@@ -157,9 +157,9 @@ class Dispatcher:
         idempotency: IdempotencyKey | None = None,
         answer: Callable[[Connection, list[RecordedEvent]], A],
     ) -> A:
-        """Run several commands that are one request, as `execute_many` does, and answer it as `execute` does.
+        """Run several commands of one request, as `execute_many` does, and answer it as `execute` does.
 
-        `answer` is told what they have added, all together.
+        `answer` gets the events that all of them appended.
         """
         with self._transaction(keep=not dry_run) as connection:
             log = self._locked(connection)
@@ -187,14 +187,14 @@ class Dispatcher:
         return writes, recorded
 
     def _locked(self, connection: Connection) -> PostgresEventLog:
-        """The log, to which nobody else appends until the transaction ends."""
+        """Take the append lock until the transaction ends and return the log."""
         log = PostgresEventLog(connection, self._registry)
         with part("wait for the log"):
             log.lock()
         return log
 
     def _project(self, connection: Connection, recorded: Sequence[RecordedEvent]) -> None:
-        """Fold what was appended, if anything was, and note where it came from."""
+        """Apply the appended events to the projections, if there are any, and record their provenance."""
         if not recorded:
             return
         last = recorded[-1]
@@ -206,12 +206,12 @@ class Dispatcher:
             provenance.note(connection, recorded)
 
     def recall(self, actor: str, idempotency: IdempotencyKey) -> Answer | None:
-        """The first answer to a request, for callers with slow work before the command (probing a cluster)."""
+        """Return the first answer to a request, for callers with slow work before the command (cluster probes)."""
         with self._transaction(keep=False) as connection:
             return recall(connection, actor, idempotency)
 
     def catch_up(self) -> None:
-        """Bring projections to the log's head, as a program must before it serves (a projection may be new)."""
+        """Bring projections to the log's head; a program does so before it serves, as a projection may be new."""
         rebuilding.rebuild_far_behind(self._engine, self._registry, self._projections)
         with self._transaction(keep=True) as connection:
             runner.catch_up(connection, self._registry, self._projections)
@@ -239,7 +239,7 @@ class Dispatcher:
                 with part("commit"):
                     connection.commit()
             except DatabaseUnavailable as error:
-                # The server may have saved it and died before it could say so.
+                # The server may have committed and died before it could confirm.
                 raise OutcomeUnknown(
                     "Read the resource to see whether it changed, or repeat with the same Idempotency-Key."
                 ) from error
@@ -248,8 +248,8 @@ class Dispatcher:
         known = self._states.get(decider, stream)
         news: list[RecordedEvent] = []
         if known is not None:
-            # The last event known is read again: if its hash differs, this is not the log that we knew
-            # (a backup was restored), and what we folded from it is worth nothing.
+            # The last known event is read again: if its hash differs, this is another log than before (a backup
+            # was restored), and the state folded from the old one is invalid.
             last, news = _split(log.read(stream, after_version=known.version - 1))
             if last is None or last.hash != known.hash:
                 known = None
@@ -272,7 +272,7 @@ class _KnownState:
 
 
 class _StateCache:
-    """States of the streams used last, so that a command reads only what is new in a long stream."""
+    """Cache of recently used streams' states, so that a command reads only the new events of a long stream."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -295,7 +295,7 @@ def _split(events: list[RecordedEvent]) -> tuple[RecordedEvent | None, list[Reco
 
 
 def _log(recorded: Sequence[RecordedEvent]) -> None:
-    """One line for each request that has appended events, once they are there to stay."""
+    """Log one line for each request that appended events, after the commit."""
     for request, events in groupby(recorded, key=lambda each: each.metadata):
         of = list(events)
         tenant = _tenant_of(of[0].stream)
@@ -312,7 +312,7 @@ def _log(recorded: Sequence[RecordedEvent]) -> None:
 
 
 def _tenant_of(stream: str) -> str | None:
-    """The tenant that an event stream is of; None for those of the estate."""
+    """Return the tenant that an event stream belongs to; None for streams of the estate."""
     kind, _, name = stream.partition("-")
     return name.partition("/")[0] if kind in ("tenant", "application") else None
 

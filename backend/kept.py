@@ -1,4 +1,4 @@
-"""Answers that take long, kept for a moment, and asked for once at a time: by scrapes of metrics, by pages."""
+"""Short-lived caches of slow answers, for metrics scrapes and pages; each answer is computed once at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """Whoever asks while somebody else does waits for the same answer."""
+    """Cached answer to one question; concurrent callers share one read."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -19,10 +19,10 @@ class Kept(Generic[T]):
         self._answer: tuple[float, T] | None = None
 
     def get(self, read: Callable[[], T]) -> T:
-        """The answer, at most so many seconds old. Raises what the reading raises, which is not kept."""
+        """Return the answer, at most `seconds` old; calls `read` if there is none. A failed read is not cached."""
         asked_at = time.monotonic()
         with self._lock:
-            # One that was begun after this was asked for is as good as a new one.
+            # An answer whose computation began after this call is as good as a new one.
             if self._answer is not None and (kept := self._answer)[0] + self._seconds >= asked_at:
                 return kept[1]
             begun = time.monotonic()
@@ -31,21 +31,20 @@ class Kept(Generic[T]):
 
 
 class KeptByName(Generic[T]):
-    """Answers to several questions, each with a name of its own. Threads may share it.
+    """Cached answers to several named questions. Safe to share between threads.
 
-    At most `most` are kept, those that were asked for last: names come and go, and what nobody asks for any more
-    must not stay for the life of the process.
+    At most `most` answers are kept, the least recently used go first: names come and go, and answers that nobody
+    requests any more must not stay for the life of the process.
     """
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds, self._most = seconds, most
         self._lock = threading.Lock()
         self._answers: dict[str, Kept[T]] = {}
-        """The one that was asked for last comes last."""
+        """Answers by name, the most recently used last."""
 
     def get(self, name: str, read: Callable[[], T]) -> T:
-        """Return the answer of that name, at most so many seconds old. Raises what the reading raises, and then
-        keeps nothing."""
+        """Return the answer of that name, at most `seconds` old. Errors of `read` are raised and not cached."""
         with self._lock:
             answer = self._answers.pop(name, None) or Kept(self._seconds)
             self._answers[name] = answer

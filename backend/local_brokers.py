@@ -1,7 +1,7 @@
-"""What the supervisor of a local estate says of its processes, for the programs that it has started.
+"""Broker exits that the supervisor of a local estate has recorded, for the programs that it started.
 
-They find its state file by the variable that each of them carries. A control plane that was started otherwise has
-no such variable, and nothing is said.
+Programs find the supervisor's state file by an environment variable that each of them carries. A control plane
+that was started in another way has no such variable, and gets an empty list.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from datetime import datetime
 from pathlib import Path
 
 MARKER = "TREELINE_ESTATE_HOME"
-"""In the environment of every process of an estate: its home. It is how `up` and `down` find what a killed
-supervisor left behind, and how they tell our processes from a stranger's, without trusting pid files."""
+"""Environment variable of every process of an estate, which holds the estate's home. `up` and `down` use it to
+find processes that a killed supervisor left behind, and to tell ours from others, without trusting pid files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerEnd:
-    """One broker of a local cluster, as its supervisor saw it end last."""
+    """Last exit of one broker of a local cluster, as its supervisor saw it."""
 
     process: str
     at: datetime
@@ -29,7 +29,7 @@ class BrokerEnd:
 
 
 def broker_ends(cluster: str) -> list[BrokerEnd]:
-    """Every broker of the cluster that has ended since the estate was started, by name."""
+    """Return the last exit of each broker of the cluster since the estate was started, by name."""
     home = os.environ.get(MARKER)
     if home is None:
         return []

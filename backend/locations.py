@@ -1,8 +1,8 @@
-"""Where Treeline's own files are: in a checkout, in the image, or installed from a wheel.
+"""Paths of Treeline's own files: in a checkout, in the image, or installed from a wheel.
 
 In a checkout and in the image, the console's pages and the estate files are in folders beside `backend`. In a
-wheel they are in `backend/shipped`, where `setup.py` puts them: installed packages share one folder with everybody
-else's, and names such as `frontend` are not ours there.
+wheel they are in `backend/shipped`, where `setup.py` puts them: all installed packages share one folder, in which
+names such as `frontend` are not ours to claim.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
-"""The folder of our packages: the checkout, or `site-packages`, which is not ours to write to."""
+"""Folder of our packages: the checkout, or `site-packages`, to which we must not write."""
 
 _SHIPPED = PROJECT_ROOT / "backend" / "shipped"
 
 FROM_WHEEL = _SHIPPED.is_dir()
-"""Whether this program was installed from a wheel."""
+"""True if this program was installed from a wheel."""
 
 _DATA = _SHIPPED if FROM_WHEEL else PROJECT_ROOT
 FRONTEND = _DATA / "frontend"

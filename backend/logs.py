@@ -1,4 +1,4 @@
-"""Logs of our processes: JSON lines on standard output, one object an event."""
+"""Logs of our processes: JSON lines on standard output, one object per event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def configure() -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Plain text: the default renderer shows local variables, and so secrets, and takes seconds.
+            # Plain tracebacks: the default renderer shows local variables, and so secrets, and takes seconds.
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],

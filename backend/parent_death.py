@@ -1,4 +1,4 @@
-"""Processes that do not outlive the one that started them, however that ends."""
+"""Bind a process's life to its parent's: it never outlives the parent, however that ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes that are made once a process."""
+"""Routes that are built once per process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from starlette.routing import BaseRoute
 
 
 def shared_routes(routers: Iterable[APIRouter]) -> Sequence[BaseRoute]:
-    """The routes of these, to be added to those of any number of applications.
+    """Return the routes of these routers, to be added to any number of applications.
 
-    What an application includes by itself, it works out anew.
+    An application that includes a router by itself builds its routes anew, which is slow.
     """
-    # Whether a body is JSON is judged by us, with a problem that says so.
+    # We check ourselves whether a body is JSON, and answer with a problem that says so.
     together = APIRouter(strict_content_type=False)
     for router in routers:
         together.include_router(router)

@@ -1,7 +1,7 @@
-"""Parts of a request as spans, where its process records any (`backend/telemetry.py`).
+"""Parts of a request as tracing spans, if the process records any (`backend/telemetry.py`).
 
-Here is nothing but the tracer of the request that is under way: workers run the same commands, and need no
-OpenTelemetry for it.
+This module holds only the tracer of the current request: workers run the same commands and need no OpenTelemetry
+for it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 Tell = Callable[[str, str | int], None]
-"""Says something of a part: a name, without what all of ours begin with, and a value."""
+"""Sets an attribute of a part: its name (without our prefix `treeline.`) and its value."""
 
 
 @contextmanager
 def recording(tracer: Tracer) -> Iterator[None]:
-    """Parts meanwhile are recorded, also on threads that are waited for."""
+    """Record parts in this block as spans, also on threads that the block waits for."""
     token = _tracer.set(tracer)
     try:
         yield
@@ -32,7 +32,7 @@ def recording(tracer: Tracer) -> Iterator[None]:
 
 @contextmanager
 def part(name: str) -> Iterator[Tell]:
-    """A part of what a request waits for. What is raised in it is told as its status, without its text."""
+    """Time one part of a request. An error in it is recorded by its type only, without its text."""
     tracer = _tracer.get()
     if tracer is None:
         yield _to_nobody
@@ -43,11 +43,11 @@ def part(name: str) -> Iterator[Tell]:
         try:
             yield lambda what, value: span.set_attribute(f"treeline.{what}", value)
         except BaseException as error:
-            # The text of a statement that fails has what it was to write.
+            # The text of a failed statement contains the values that were to be written.
             span.set_attribute("error.type", type(error).__qualname__)
             span.set_status(StatusCode.ERROR)
             raise
 
 
 def _to_nobody(what: str, value: str | int) -> None:
-    """Nothing is recorded."""
+    """Discard an attribute, where nothing is recorded."""

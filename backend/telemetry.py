@@ -1,8 +1,8 @@
-"""Where spans of requests go, by OpenTelemetry, for who collects them (design: console.md, "Operations").
+"""Export of requests' spans by OpenTelemetry (design: console.md, "Operations").
 
-FastAPI makes the span of a request, with its route and status, as the semantic conventions have it. Here is what
-it is to tell and what not, and who takes it. Without an endpoint nothing is recorded, and nothing of the SDK is
-imported.
+FastAPI creates the span of a request, with its route and status, by the semantic conventions. This module decides
+what is recorded, what is left out, and where spans are sent. Without an endpoint nothing is recorded, and nothing
+of the SDK is imported.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 SERVICE = "treeline-api"
 LEFT_OUT = "left out"
 _NOT_TOLD = ("/livez", "/readyz", "/metrics", "/static/")
-"""Asked every few seconds, and the same each time."""
+"""Paths without spans: requested every few seconds, and the same each time."""
 _END_SECONDS = 2.0
-"""What a process that ends waits for who collects, and may be away."""
+"""Seconds that an ending process waits for the collector, which may be down."""
 
 
 class Telemetry:
-    """Of one application. It has a thread: made after any fork."""
+    """Telemetry of one application. It owns a thread, so create it after any fork."""
 
     def __init__(self, config: Settings) -> None:
-        """Raises ValueInvalid for what is no address."""
+        """Set up the exporter, if an endpoint is set; raises ValueInvalid if that is no http or https URL."""
         self._provider = None if config.otlp_endpoint is None else _provider(config.otlp_endpoint)
         self._tracer = self._provider.get_tracer("treeline") if self._provider is not None else None
 
     @property
     def of_requests(self) -> TelemetryConfig:
-        """What FastAPI is to tell. No logs: its own of a refused body have the body in them."""
+        """Return FastAPI's part of the configuration, without logs: its log of a refused body shows the body."""
         silent = TelemetryConfig(
             tracing=False, metrics=False, logs=False, operation_spans=False, auto_configure=False
         )
@@ -53,8 +53,10 @@ class Telemetry:
 
     @contextmanager
     def noting(self, request_id: str, **more: str) -> Iterator[dict[str, str]]:
-        """Say of the request that is under way what it is found by, and record its parts. Yields what its lines in
-        the log are to have, to be found by as well."""
+        """Attach these ids to the span of the current request and record its parts.
+
+        Yields the fields that the request's log lines should have, so that they can be found by its trace.
+        """
         span = trace.get_current_span()
         if self._tracer is None or not span.is_recording():
             yield {}
@@ -65,9 +67,9 @@ class Telemetry:
             yield {"trace_id": trace.format_trace_id(span.get_span_context().trace_id)}
 
     def close(self) -> None:
-        """Send what there is, if it is taken soon."""
+        """Flush pending spans, waiting `_END_SECONDS` at most."""
         if self._provider is not None:
-            # It would try for half a minute.
+            # The exporter itself would retry for half a minute.
             ending = threading.Thread(target=self._provider.shutdown, name="telemetry", daemon=True)
             ending.start()
             ending.join(_END_SECONDS)
@@ -83,14 +85,14 @@ def _provider(endpoint: str) -> TracerProvider:
         raise ValueInvalid("TREELINE_OTLP_ENDPOINT is an http or https address")
 
     class Unsaid(SpanProcessor):
-        """Queries may have the code of a login, or what somebody looks for."""
+        """Redacts URL queries, which may hold a login code or search terms."""
 
         def on_start(self, span: Span, parent_context: Any = None) -> None:
             if "url.query" in (getattr(span, "attributes", None) or {}):
                 span.set_attribute("url.query", LEFT_OUT)
 
     resource = Resource.create({"service.version": VERSION})
-    if str(resource.attributes["service.name"]).startswith("unknown_service"):  # no variable gives it
+    if str(resource.attributes["service.name"]).startswith("unknown_service"):  # no environment variable sets it
         resource = resource.merge(Resource({"service.name": SERVICE}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(Unsaid())

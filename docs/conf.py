@@ -1,7 +1,7 @@
-"""How Sphinx makes a site of these pages: `make docs` writes it to `site/`, and any warning is an error.
+"""Configuration of Sphinx: `make docs` builds the site in `site/`, and any warning is an error.
 
-The pages are plain Markdown, which reads as well where the repository is browsed. The navigation is what
-`index.md` links to, heading by heading: a page that it does not name is a warning.
+The pages are plain Markdown, which is also readable in the repository. The navigation consists of the links in
+`index.md`, heading by heading: a page that it does not name is a warning.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 myst_heading_anchors = 4
-# Nothing is fetched from elsewhere when a page is read: the theme's fonts are the system's, its search is local.
+# Pages load nothing from other sites: the theme's fonts are the system's, its search is local.
 html_permalinks_icon = "#"
 suppress_warnings = [
-    # Examples with three dots, or answers of several commands, are no one language.
+    # Examples with three dots, or output of several commands, are in no single language.
     "misc.highlighting_failure",
 ]
 NAMED = re.compile(r"^\s*[-*] \[[^\]]+\]\((?P<page>[^)#:]+)\.md\)", re.MULTILINE)
-"""A page in a list of links."""
+"""Matches a page in a list of links."""
 ASIDE = {"decisions/index": "[0-9]*", "reports/index": "[a-z]*"}
-"""Pages that head all others of their folder."""
+"""Pages that head all other pages of their folder."""
 TAKEN_IN = {"architecture": "ARCHITECTURE.md", "client": "client/README.md"}
-"""Pages whose text stands elsewhere in the repository, where it belongs."""
+"""Pages whose text is kept elsewhere in the repository."""
 
 
 def navigation(name: str, text: str) -> str:
-    """The text of a page with what Sphinx is to know of the pages that it heads."""
+    """Return the text of a page with Sphinx's navigation for the pages that it heads."""
     if name in ASIDE:
         return f"{text}\n```{{toctree}}\n:glob:\n:maxdepth: 1\n\n{ASIDE[name]}\n```\n"
     parts = []
@@ -50,7 +50,7 @@ def navigation(name: str, text: str) -> str:
 
 
 def taken_in(name: str) -> str:
-    """The text of a file outside of docs/, with links as they are from here; where they lead to no page, plain."""
+    """Return the text of a file outside of docs/ with its links adapted; links to no page become plain text."""
     file = DOCS.parent / TAKEN_IN[name]
 
     def here(link: re.Match[str]) -> str:
@@ -67,7 +67,7 @@ def taken_in(name: str) -> str:
 
 
 def to_pages(text: str) -> str:
-    """Links to what is taken in lead to its page."""
+    """Make links to the included files lead to their pages."""
     for page, file in TAKEN_IN.items():
         text = re.sub(rf"\]\(\.\./((?:\.\./)*){re.escape(file)}", rf"](\g<1>{page}.md", text)
     return text
@@ -79,6 +79,6 @@ def _read(_app: object, name: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """What Sphinx calls when it has read this file."""
+    """Register the extension; Sphinx calls this after reading the file."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

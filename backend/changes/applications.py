@@ -1,4 +1,4 @@
-"""Changes of applications, of what they may do with streams, and of their passwords."""
+"""Changes of applications, of their grants on streams, and of their passwords."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def declare_application(
     consumes: Sequence[str],
     quotas: Mapping[str, int | None],
 ) -> ApplicationChange:
-    """Declare an application. What the caller may decide is granted at once, the rest waits for owners."""
+    """Declare an application.
+
+    Access that the caller may decide on is granted at once, the rest awaits its owners.
+    """
 
     def build(connection: Connection) -> DeclareApplication:
         find_environment(connection, name.tenant, name.instance, name.environment)
@@ -70,7 +73,7 @@ def change_application(
     quotas: Mapping[str, int | None],
     match: Match = any_version,
 ) -> ApplicationChange:
-    """Change an application; None keeps a list. Streams that it no longer names are closed to it."""
+    """Change an application; None keeps a list. Access to streams that it no longer names ends."""
 
     def build(connection: Connection) -> ChangeApplication:
         match(find_application(connection, name).version)
@@ -86,7 +89,7 @@ def change_application(
 
 
 def delete_application(name: ApplicationName, match: Match = any_version) -> ApplicationChange:
-    """Delete an application, its grants and its credentials; clusters are cleared of it asynchronously."""
+    """Delete an application, its grants and its credentials; clusters are cleaned up asynchronously."""
 
     def build(connection: Connection) -> DeleteApplication:
         row = find_application(connection, name)
@@ -99,7 +102,7 @@ def delete_application(name: ApplicationName, match: Match = any_version) -> App
 def issue_credentials(
     name: ApplicationName, given: str, secrets_key: SecretStr | None, match: Match = any_version
 ) -> ApplicationChange:
-    """Give an application a password in the place of the one before; `secrets_key` is the setting."""
+    """Set an application's password, which replaces the one before; `secrets_key` is the setting."""
 
     def build(connection: Connection) -> IssueCredentials:
         match(find_application(connection, name).version)
@@ -115,7 +118,7 @@ def issue_credentials(
 
 
 def revoke_credentials(name: ApplicationName, match: Match = any_version) -> ApplicationChange:
-    """Take an application's password away; clusters forget it asynchronously."""
+    """Revoke an application's password; clusters remove it asynchronously."""
 
     def build(connection: Connection) -> RevokeCredentials:
         match(find_application(connection, name).version)
@@ -127,9 +130,9 @@ def revoke_credentials(name: ApplicationName, match: Match = any_version) -> App
 def decide_access(
     tenant: str, application: str, stream: str, operation: str, decision: str, reason: str | None
 ) -> ApplicationChange:
-    """Grant or refuse what an application asked of a tenant's stream, or withdraw what it was granted.
+    """Grant or refuse an application's request for access to a tenant's stream, or withdraw a grant.
 
-    Raises NotFound for what is no application's name, or no stream of the tenant.
+    Raises NotFound if there is no such application or the tenant has no such stream.
     """
     named = application_named(application)
     if named is None or stream.partition("/")[0] != tenant:
@@ -144,7 +147,7 @@ def decide_access(
 
 
 def event_stream(name: ApplicationName) -> str:
-    """The event stream of an application."""
+    """Return the name of an application's event stream."""
     return f"application-{name}"
 
 
@@ -158,7 +161,7 @@ def _forget_password(name: ApplicationName) -> Callable[[Connection, Outcome], N
 def _facts(
     connection: Connection, caller: Caller, name: ApplicationName, groups: Names, streams: Sequence[str]
 ) -> Facts:
-    """What a declaration or a change is decided by."""
+    """Read the facts that decide on a declaration or a change."""
     instance = get_instance(connection, name.tenant, name.instance)
     formats = group_formats(connection, instance.tree if instance else "")
     wanted = [name.application] if groups is None else list(groups)
@@ -174,8 +177,10 @@ def _facts(
 def _missing(
     connection: Connection, caller: Caller, name: ApplicationName, streams: Sequence[str]
 ) -> frozenset[str]:
-    """Streams named that there are not. Only tenants that the caller may read are looked into: nobody finds out by
-    asking what others have."""
+    """Return the named streams that do not exist, among those of tenants that the caller may read.
+
+    Other tenants are left out, so that nobody can find out by guessing which streams others have.
+    """
     readable = caller.tenants_for(Action.READ_TENANT)
     named = {stream for stream in (stream_named(text, name) for text in streams) if stream is not None}
     known = {stream for stream in named if readable is None or stream.tenant in readable}

@@ -1,7 +1,7 @@
-"""A change as the REST API and the console's pages ask for it alike: the command, with the facts that it needs.
+"""A change as the REST API and the console's pages request it alike: the command, with the facts that it needs.
 
-What differs between the two is who is answered, and how; what is changed, and what goes with it in the same
-transaction, is said here once.
+The two differ only in who gets the answer, and in its form. What is changed, and what is written with it in the
+same transaction, is defined here once.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ C = TypeVar("C")
 A = TypeVar("A")
 
 Match = Callable[[int], None]
-"""Raises StaleVersion unless a thing that is at this version may be changed."""
+"""Raises StaleVersion unless a resource at this version may be changed."""
 
 
 def any_version(version: int) -> None:
-    """A Match for those who change whatever is there."""
+    """Accept any version: a Match for callers that change the resource whatever its version."""
 
 
 def _nothing(connection: Connection, outcome: Outcome) -> None:
-    """What most changes do besides their events."""
+    """Do nothing besides the events, as most changes do."""
 
 
 @dataclass(frozen=True)
 class Change(Generic[S, C]):
-    """What is to be done, on which event stream, and by whose rules."""
+    """A command to build, the event stream it goes to, and that stream's decider."""
 
     decider: Decider[S, C]
     stream: str
     build: Callable[[Connection], C]
-    """Reads the facts under the append lock and makes the command of them. Raises the domain's errors."""
+    """Builds the command from facts read under the append lock. Raises the domain's errors."""
     also: Callable[[Connection, Outcome], None] = _nothing
-    """What goes with it in its transaction: secrets, which are no events."""
+    """Further writes in the command's transaction: secrets, which must not be in events."""
 
     def answering(self, answer: Callable[[Connection, Outcome], A]) -> Callable[[Connection, Outcome], A]:
-        """`answer`, once all that goes with the change was done."""
+        """Return `answer` preceded by the change's further writes."""
 
         def done(connection: Connection, outcome: Outcome) -> A:
             self.also(connection, outcome)

@@ -1,4 +1,4 @@
-"""Changes of clusters. Who is to be reached at a new address is asked first, outside of the append lock."""
+"""Changes of clusters. A new address is probed first, outside of the append lock."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from backend.queries.tenants.application_groups import application_on
 
 ClusterChange = Change[Cluster | None, ClusterCommand]
 Found = tuple[ClusterFacts | None, str | None]
-"""Who answers at an address, or why nobody does."""
+"""Facts of the cluster that responds at an address, or the reason why none does."""
 NOBODY: Found = (None, None)
-"""Nobody was asked."""
+"""Result of a probe that was not made."""
 
 
 def add_cluster(described: Mapping[str, Any], found: Found = NOBODY) -> ClusterChange:
-    """Make a Kafka cluster known. `described`: the fields of AddCluster that a request names."""
+    """Register a Kafka cluster. `described`: the fields of AddCluster that a request names."""
     facts, unreachable = found
 
     def build(connection: Connection) -> AddCluster:
@@ -49,7 +49,7 @@ def add_cluster(described: Mapping[str, Any], found: Found = NOBODY) -> ClusterC
 def change_cluster(
     cluster: str, changes: Mapping[str, Any], found: Found = NOBODY, match: Match = any_version
 ) -> ClusterChange:
-    """Describe it anew. `changes`: the fields of ChangeCluster that a request names."""
+    """Change a cluster's description. `changes`: the fields of ChangeCluster that a request names."""
 
     def build(connection: Connection) -> ChangeCluster:
         row = queries.get_cluster(connection, cluster)
@@ -68,7 +68,7 @@ def change_cluster(
 
 
 def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
-    """Forget a cluster that is in no tree."""
+    """Remove a cluster that is in no tree."""
 
     def build(connection: Connection) -> RemoveCluster:
         row = queries.get_cluster(connection, cluster)
@@ -86,9 +86,11 @@ def ask(
     accept_offline: bool,
     prober: Prober,
 ) -> Found:
-    """Who answers there. What no event will tell is kept for the audit: a dry run before it sends anything.
+    """Probe an address and return what responds there.
 
-    Raises ClusterUnreachable unless offline is accepted, AddressForbidden and PropertiesInvalid in any case.
+    A probe that leaves no event is recorded for the audit log: that of a dry run, before anything is sent.
+
+    Raises ClusterUnreachable unless offline is accepted; AddressForbidden and PropertiesInvalid in any case.
     """
     check_references(properties, bootstrap_servers)
     check_destinations(bootstrap_servers, properties)
@@ -112,7 +114,7 @@ def ask_anew(
     accept_offline: bool,
     prober: Prober,
 ) -> Found:
-    """Who answers if the cluster is reached like this (None: as before); NOBODY where it is reached as before.
+    """Probe a cluster's changed address (None: unchanged); return NOBODY if nothing about its connection changes.
 
     Raises ClusterUnreachable unless offline is accepted.
     """
@@ -124,5 +126,5 @@ def ask_anew(
 
 
 def event_stream(cluster: str) -> str:
-    """The event stream of a cluster."""
+    """Return the name of a cluster's event stream."""
     return f"cluster-{cluster}"

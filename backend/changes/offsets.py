@@ -1,4 +1,4 @@
-"""Setting a group's offsets on one cluster: where they are to be set, and that it was done."""
+"""Reset of a group's offsets on one cluster: resolving the request, and recording its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backend.tracing.resetting import Wish
 
 
 def wish(connection: Connection, cluster: str, stream: str, group: str, partition: int | None, to: str) -> Wish:
-    """What is asked for, as things are called on the cluster; `partition` None: every one.
+    """Resolve a request to the names used on the cluster; `partition` None means all partitions.
 
     Raises NameInvalid, NotFound, ValueInvalid.
     """
@@ -44,7 +44,7 @@ def wish(connection: Connection, cluster: str, stream: str, group: str, partitio
 
 
 def record_reset(asked: Wish, offsets: Mapping[int, int]) -> Change[Resets, RecordReset]:
-    """Say that a group was set to these offsets, by partition."""
+    """Record that a group's offsets were set to these, by partition."""
     command = RecordReset(
         cluster=asked.cluster.name,
         stream=str(asked.stream),
@@ -56,7 +56,7 @@ def record_reset(asked: Wish, offsets: Mapping[int, int]) -> Change[Resets, Reco
 
 
 def no_stream(stream: str) -> NotFound:
-    """The same for a stream that nobody has and one that is another tenant's."""
+    """Return the error for an unknown stream; the same for one of another tenant."""
     return NotFound(f"there is no stream {stream[:300]!r}")
 
 

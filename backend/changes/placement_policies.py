@@ -1,4 +1,4 @@
-"""Changes of what is done about replicas when brokers come or go."""
+"""Changes of a cluster's placement policy: what happens with replicas when brokers join or leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backend.queries.placement.placement_policies import find_policy
 
 
 def set_policy(cluster: str, wanted: PlacementPolicy, match: Match = any_version) -> Change[Policies, SetPolicy]:
-    """Have it like this; `match` is asked about the version that is replaced, 0 if nobody had set it."""
+    """Set a cluster's placement policy; `match` gets the version that is replaced, 0 if none was set."""
 
     def build(connection: Connection) -> SetPolicy:
         present = find_policy(connection, cluster)

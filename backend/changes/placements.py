@@ -1,4 +1,4 @@
-"""Changes of placements: asking for a plan, carrying it out and back."""
+"""Changes of placements: requesting a plan, applying it, rolling it back."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from backend.queries.placement import placements as queries
 from backend.queries.topics.declared_factors import declared_factors
 
 BuildRun = Callable[[Connection], PlacementRunCommand]
-"""What an operator says to a placement, from what is so at that moment."""
+"""Builds an operator's command to a placement from the state at that moment."""
 PlacementChange = Change[Placement | None, PlacementCommand]
 
 
 def request_placement(
     placement: str, cluster: str, aims: Aims, proposal: Proposal | None = None
 ) -> PlacementChange:
-    """Have a plan made by a worker, under this id; `proposal`: why a worker asks. Nothing is moved."""
+    """Request a plan under this id, which a worker computes; moves nothing.
+
+    `proposal` is the reason, if a worker requests the plan.
+    """
 
     def build(connection: Connection) -> RequestPlacement:
         brokers = {row.name: row.brokers or 0 for row in list_clusters(connection)}
@@ -49,7 +52,7 @@ def request_placement(
 
 
 def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> PlacementChange:
-    """Have a reassignment checked by a worker, under this id. Nothing is moved. Raises ValueInvalid."""
+    """Submit a reassignment under this id, which a worker checks; moves nothing. Raises ValueInvalid."""
     try:
         partitions = len(read_reassignment(document))
     except PlacementInvalid as error:
@@ -73,12 +76,12 @@ def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> Pl
 
 
 def applying(connection: Connection, digest: str, limits: NamedLimits) -> StartApplying:
-    """Move replicas as planned, if nobody else moves any there."""
+    """Start the planned moves, unless another placement moves replicas on the cluster."""
     return StartApplying(digest=digest, limits=limits, busy=_busy(connection))
 
 
 def going_back(connection: Connection, limits: NamedLimits) -> StartRollback:
-    """Move replicas back, if nobody else moves any there."""
+    """Start moving replicas back, unless another placement moves replicas on the cluster."""
     return StartRollback(limits=limits, busy=_busy(connection))
 
 
@@ -91,5 +94,5 @@ def _busy(connection: Connection) -> dict[str, str]:
 
 
 def event_stream(placement: str) -> str:
-    """The event stream of a placement."""
+    """Return the name of a placement's event stream."""
     return f"placement-{placement}"

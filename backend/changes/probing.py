@@ -1,4 +1,4 @@
-"""Keep that a cluster was probed: a probe sends secrets to an address, and a dry run of it leaves no event."""
+"""Audit of probes: a probe sends secrets to an address, and its dry run leaves no event."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_CHARACTERS = 2000
 
 @dataclass(frozen=True)
 class Prober:
-    """Who probes a cluster, and whether it is a dry run."""
+    """Identity of the caller that probes a cluster, and whether the request is a dry run."""
 
     engine: Engine
     actor: str
     dry_run: bool
 
     def note(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-        """Add a row to the audit: the addresses, and what was referred to by name. No secret is in it."""
+        """Add a row to the audit log: the addresses and the names of referenced secrets, but no secret."""
         said = [bootstrap_servers, *_named(properties)]
         text = ("dry run: " if self.dry_run else "") + "; ".join(said)
         came_from = current() or Provenance("", "", "")

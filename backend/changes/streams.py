@@ -71,9 +71,9 @@ def change_stream(
     confirm: str | None = None,
     clusters_with_records: tuple[str, ...] | None = None,
 ) -> TenantChange:
-    """Change settings of a stream; `wished` has those of `StreamSettings` that are to change, None keeps one.
+    """Change settings of a stream; `wished` holds the `StreamSettings` to change, None keeps one.
 
-    A change that has Kafka remove records wants to know which clusters have some, or STREAM as `confirm`.
+    A change after which Kafka removes records needs `clusters_with_records`, or STREAM as `confirm`.
     """
 
     def build(connection: Connection) -> ChangeStream:
@@ -97,7 +97,7 @@ def delete_stream(
     clusters_with_records: tuple[str, ...] = (),
     match: Match = any_version,
 ) -> TenantChange:
-    """Delete a stream and its topics; `confirm` is STREAM, needed if any topic has records."""
+    """Delete a stream and its topics; `confirm` is STREAM, required if any topic has records."""
 
     def build(connection: Connection) -> DeleteStream:
         match(find_stream(connection, stream).version)
@@ -115,7 +115,7 @@ def delete_stream(
 def clusters_holding(
     reading: Callable[[], AbstractContextManager[Connection]], stream: StreamName, timeout_seconds: float
 ) -> tuple[str, ...]:
-    """The clusters where a stream's topic has records, or where nobody could look, which takes `timeout_seconds`.
+    """Return the clusters where a stream's topic has records or did not respond within `timeout_seconds`.
 
     Raises NotFound.
     """
@@ -131,8 +131,11 @@ def looked_for_records(
     confirm: str | None,
     timeout_seconds: float,
 ) -> tuple[str, ...] | None:
-    """What `change_stream` is to know of clusters with records where it removes some: None, nothing, if somebody
-    who may delete the stream has confirmed it. Raises NotAllowed if others would remove any."""
+    """Return what `change_stream` gets as `clusters_with_records`: None if the caller has confirmed the removal.
+
+    Only a caller who may delete the stream can confirm. Raises NotAllowed if another's change would remove
+    records.
+    """
     refused = refusal(caller, Action.MANAGE_TENANT, stream.tenant)
     if confirm is not None and refused is None:
         return None
@@ -143,13 +146,16 @@ def looked_for_records(
 
 
 def removed_from(row: StreamRow, wished: Mapping[str, Any]) -> str:
-    """Which records a change of settings has Kafka remove, in words; "": none."""
+    """Describe which records a change of settings makes Kafka remove; "" if none."""
     return removed_by(row.settings, replace(row.settings, **{k: v for k, v in wished.items() if v is not None}))
 
 
 def topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:
-    """Where topics of a stream may be that its deletion removes: wherever one is recorded, also on clusters that
-    left the tree, and on the tree's others, where one may have been made a moment ago."""
+    """Return every place where a stream's topic may exist that its deletion has to remove.
+
+    That is wherever a topic is recorded, also on clusters that left the tree, and on the tree's other clusters,
+    where one may have been created a moment ago.
+    """
     name = StreamName(row.tenant, row.instance, row.environment, row.name)
     recorded = clusters_with_topic(connection, name)
     return [

@@ -1,4 +1,4 @@
-"""Changes of switches: starting one as its plan says, taking it back before the move."""
+"""Abort of a switch before its move."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from backend.queries.tree.trees import get_tree
 
 
 def event_stream(switch: str) -> str:
-    """The event stream of a switch."""
+    """Return the name of a switch's event stream."""
     return f"switch-{switch}"
 
 
 def taking_back(connection: Connection, switch: str, abort: Abort, metadata: Metadata) -> list[Directed]:
-    """An abort, and with it the targets that the switch has changed; read under the append lock."""
+    """Return the commands that abort a switch and restore its changed targets; read under the append lock."""
     row = find_switch(connection, switch)
     back = [Directed(TREE, "tree-main", each, metadata) for each in _targets_back(connection, row)]
     return [Directed(SWITCH, event_stream(switch), abort, metadata), *back]
@@ -30,7 +30,7 @@ def taking_back(connection: Connection, switch: str, abort: Abort, metadata: Met
 
 def _targets_back(connection: Connection, row: SwitchRow) -> list[SwitchTarget]:
     tree = get_tree(connection)
-    # A hold that ran out later leads back to an earlier phase, and not the targets with it.
+    # A hold that expires later returns to an earlier phase without restoring targets.
     changed = any(phase.name == Phase.RETARGETING for phase in list_phases(connection, [row.id])[row.id])
     if tree is None or not row.is_moving or not changed:
         return []
@@ -38,6 +38,6 @@ def _targets_back(connection: Connection, row: SwitchRow) -> list[SwitchTarget]:
     return [
         SwitchTarget(cluster=each.cluster, level=each.level, target=each.target)
         for each in restored(tree.targets, row.retargets)
-        # The tree may have no way back for it.
+        # The tree may have changed so that the old target is no longer allowed.
         if each.target in allowed.get((each.cluster, each.level), ())
     ]

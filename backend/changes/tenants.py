@@ -21,12 +21,12 @@ TenantChange = Change[Tenant | None, TenantCommand]
 
 
 def create_tenant(tenant: str) -> TenantChange:
-    """Make a tenant."""
+    """Create a tenant."""
     return Change(TENANT, event_stream(tenant), lambda _: CreateTenant(tenant=tenant))
 
 
 def create_instance(tenant: str, instance: str, tree: str) -> TenantChange:
-    """Give a tenant an instance on a tree."""
+    """Create a tenant's instance on a tree."""
 
     def build(connection: Connection) -> CreateInstance:
         return CreateInstance(instance=instance, tree=tree, known_trees=tree_names(connection))
@@ -43,7 +43,7 @@ def create_environment(
     offset_mode: str,
     record_name_subjects: bool,
 ) -> TenantChange:
-    """Give an instance an environment."""
+    """Create an environment of an instance."""
     command = CreateEnvironment(
         instance=instance,
         environment=environment,
@@ -81,5 +81,5 @@ def change_environment(
 
 
 def event_stream(tenant: str) -> str:
-    """The event stream of a tenant."""
+    """Return the name of a tenant's event stream."""
     return f"tenant-{tenant}"

@@ -1,4 +1,4 @@
-"""Changes of users, with what goes with them: hashes of secrets, and sessions that are over."""
+"""Changes of users, and what goes with them: hashes of secrets, and sessions to end."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from backend.queries.tenants.tenants import known_tenants
 
 UserChange = Change[User | None, UserCommand]
 MembershipMatch = Callable[[str | None], None]
-"""Raises StaleVersion unless a membership, None for none, may be changed."""
+"""Raises StaleVersion unless a membership (None: none) may be changed."""
 
 
 def any_membership(present: str | None) -> None:
-    """A MembershipMatch for those who change whatever is there."""
+    """Accept any membership: a MembershipMatch for callers that change it whatever it is."""
 
 
 def create_user(user: str, role: str, tenants: Mapping[str, str], *, disabled: bool = False) -> UserChange:
-    """Make a user; `tenants`: tenant -> membership."""
+    """Create a user; `tenants`: tenant -> membership."""
 
     def build(connection: Connection) -> CreateUser:
         return CreateUser(
@@ -65,9 +65,9 @@ def change_user(
     tenants: Mapping[str, str] | None = None,
     match: Match = any_version,
 ) -> UserChange:
-    """Change a user's role and memberships, disable or enable it; None keeps a value.
+    """Change a user's role and memberships, disable or enable the user; None keeps a value.
 
-    Who is disabled is logged out.
+    A disabled user is logged out.
     """
 
     def build(connection: Connection) -> ChangeUser:
@@ -86,7 +86,7 @@ def change_user(
 def give_membership(
     tenant: str, user: str, membership: str, match: MembershipMatch = any_membership
 ) -> UserChange:
-    """Let a user that there is belong to the tenant, or belong otherwise than before."""
+    """Add an existing user to the tenant, or change the user's membership."""
 
     def build(connection: Connection) -> GiveMembership:
         match(_present(connection, tenant, user))
@@ -96,7 +96,7 @@ def give_membership(
 
 
 def end_membership(tenant: str, user: str, match: MembershipMatch = any_membership) -> UserChange:
-    """Take a user out of the tenant; holds for its next request."""
+    """Remove a user from the tenant; takes effect at the user's next request."""
 
     def build(connection: Connection) -> EndMembership:
         match(_present(connection, tenant, user))
@@ -106,14 +106,14 @@ def end_membership(tenant: str, user: str, match: MembershipMatch = any_membersh
 
 
 def _present(connection: Connection, tenant: str, user: str) -> str | None:
-    """As what the user belongs to the tenant; None: not at all. Raises NotFound for what there is not."""
+    """Return the user's membership in the tenant; None if there is none. Raises NotFound for unknown names."""
     if not is_name(tenant) or tenant not in known_tenants(connection, [tenant]):
         raise no_tenant(tenant)
     return find_user(connection, user).tenants.get(tenant)
 
 
 def set_password(user: str, password: str) -> UserChange:
-    """Set a password, which ends the user's sessions. Raises ValueInvalid for one that is none."""
+    """Set a password, which ends the user's sessions. Raises ValueInvalid for an unacceptable one."""
     check_password(user, password)
     check_not_guessable(user, password)
     hashed = secrets.hash_password(password)
@@ -125,13 +125,15 @@ def set_password(user: str, password: str) -> UserChange:
 
 
 def no_password_yet(user: str) -> UserChange:
-    """The same, for a dry run before there is one. Whoever carries it out has told that there is another password,
-    where there is not."""
+    """Return the change of a password that is not known yet, for a dry run.
+
+    Whoever carries out the change reports another password, where the new one is the old one.
+    """
     return Change(USER, event_stream(user), lambda _: SetPassword())
 
 
 def issue_token(user: str, token: str, secret: str, now: datetime, expires_at: datetime | None) -> UserChange:
-    """Give a user a token; `secret` is what it is, which nobody can be told again afterwards."""
+    """Issue a token to a user; `secret` is its value, which cannot be shown again afterwards."""
     command = IssueToken(token=token, now=now, expires_at=expires_at)
 
     def also(connection: Connection, outcome: Outcome) -> None:
@@ -141,7 +143,7 @@ def issue_token(user: str, token: str, secret: str, now: datetime, expires_at: d
 
 
 def revoke_token(user: str, token: str) -> UserChange:
-    """Take a token away; its next request is refused, and the sessions that came from it are over."""
+    """Revoke a token; its next request is refused, and sessions opened with it end."""
 
     def also(connection: Connection, _: Outcome) -> None:
         secrets.forget_token(connection, user, token)
@@ -150,7 +152,7 @@ def revoke_token(user: str, token: str) -> UserChange:
 
 
 def link_identity(user: str, issuer: str, subject: str) -> UserChange:
-    """Let who is this subject for an OpenID provider log in as the user; who logged in so before is out."""
+    """Link a user to this subject at an OpenID provider; sessions of a subject linked before end."""
 
     def build(connection: Connection) -> LinkIdentity:
         linked = user_of_identity(connection, issuer, subject)
@@ -160,7 +162,7 @@ def link_identity(user: str, issuer: str, subject: str) -> UserChange:
 
 
 def unlink_identity(user: str) -> UserChange:
-    """Let nobody log in as the user by an OpenID provider; who did so is out."""
+    """Remove a user's link to an OpenID provider; sessions opened through it end."""
 
     def out(connection: Connection, outcome: Outcome) -> None:
         _out(connection, user, outcome)
@@ -174,5 +176,5 @@ def _out(connection: Connection, user: str, outcome: Outcome) -> None:
 
 
 def event_stream(user: str) -> str:
-    """The event stream of a user."""
+    """Return the name of a user's event stream."""
     return f"user-{user}"

@@ -1,4 +1,4 @@
-"""Changes of webhooks, with what goes with them: secrets, and what waits to be sent."""
+"""Changes of webhooks, and what goes with them: secrets, and pending deliveries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WebhookChange = Change[Webhook | None, WebhookCommand]
 def create_webhook(
     webhook: str, url: str, events: Collection[str], *, enabled: bool, secret: str, config: Settings
 ) -> WebhookChange:
-    """Tell somebody from now on; `secret` signs what is sent, and nobody can be told it again afterwards."""
+    """Create a webhook that gets events from now on; `secret` signs deliveries and cannot be shown again."""
 
     def build(connection: Connection) -> CreateWebhook:
         return CreateWebhook(
@@ -57,7 +57,7 @@ def change_webhook(
     config: Settings,
     match: Match = any_version,
 ) -> WebhookChange:
-    """Have it otherwise; None keeps a value."""
+    """Change a webhook; None keeps a value."""
 
     def build(connection: Connection) -> ChangeWebhook:
         match(find_webhook(connection, webhook).version)
@@ -69,7 +69,7 @@ def change_webhook(
 
 
 def rotate_secret(webhook: str, secret: str, config: Settings, match: Match = any_version) -> WebhookChange:
-    """Sign what is sent from now on with another secret."""
+    """Replace the secret that signs deliveries from now on."""
 
     def build(connection: Connection) -> RotateSecret:
         match(find_webhook(connection, webhook).version)
@@ -79,7 +79,7 @@ def rotate_secret(webhook: str, secret: str, config: Settings, match: Match = an
 
 
 def send_test(webhook: str) -> WebhookChange:
-    """Send something, to see whether it comes."""
+    """Send a test event to a webhook."""
 
     def build(connection: Connection) -> SendTest:
         find_webhook(connection, webhook)
@@ -89,7 +89,7 @@ def send_test(webhook: str) -> WebhookChange:
 
 
 def retry_delivery(webhook: str, position: int) -> WebhookChange:
-    """Have the event of a position sent again, at once."""
+    """Retry the delivery of the event at a position, immediately."""
 
     def build(connection: Connection) -> RetryDelivery:
         find_webhook(connection, webhook)
@@ -103,7 +103,7 @@ def retry_delivery(webhook: str, position: int) -> WebhookChange:
 
 
 def delete_webhook(webhook: str, match: Match = any_version) -> WebhookChange:
-    """Tell it nothing any more, not even what waits."""
+    """Delete a webhook, with its pending deliveries."""
 
     def build(connection: Connection) -> DeleteWebhook:
         match(find_webhook(connection, webhook).version)

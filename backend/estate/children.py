@@ -1,11 +1,12 @@
 """Processes at the level of the kernel: starting, signalling, collecting, and leaving no orphan.
 
-Three nets, because each has a hole:
-1. A child gets a parent-death signal: it dies with the supervisor, also when that is killed with -9. It does
+Three safety nets, because each has a hole:
+1. A child gets a parent-death signal: it dies with the supervisor, also when that is killed with -9. The signal
+does
    not reach grandchildren, such as the pool processes of a Celery worker.
 2. The guardian is the subreaper of the supervisor's tree: it ends whatever is left when the supervisor is gone.
-3. Every process carries `MARKER` in its environment: if the guardian was killed as well, the next `up` or
-   `down` finds the rest by it.
+3. Every process carries `MARKER` in its environment: if the guardian was killed as well, the next `up` or `down`
+   finds the rest by it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def adopt_orphans() -> None:
 
 
 def spawn(spec: ProcessSpec) -> int:
-    """Start a process in its own session, output appended to its log; its pid."""
+    """Start a process in its own session, with output appended to its log; return its pid."""
     log = Path(spec.log)
     parent = os.getpid()
 
@@ -74,7 +75,7 @@ def end_group(pid: int) -> None:
 
 
 def ended() -> Iterator[tuple[int, int]]:
-    """Pid and wait status of every child that has ended since the last call."""
+    """Yield pid and wait status of every child that has ended since the last call."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -108,7 +109,7 @@ class Wakeup:
         return self._reader.fileno()
 
     def drain(self) -> set[int]:
-        """The numbers of the signals that have arrived."""
+        """Return the numbers of the signals that have arrived."""
         try:
             return set(self._reader.recv(4096))
         except BlockingIOError:
@@ -127,7 +128,7 @@ def guard(supervisor: int, home: Home) -> None:
 
 
 def marked(home: Home) -> list[int]:
-    """Pids of the living processes that carry this home's marker, except the caller."""
+    """Return the pids of the living processes that carry this home's marker, except the caller."""
     wanted = f"{MARKER}={home.path}".encode()
     found = []
     for entry in os.scandir("/proc"):
@@ -140,7 +141,7 @@ def marked(home: Home) -> list[int]:
 
 
 def end_leftovers(home: Home) -> list[int]:
-    """Kill every process that carries this home's marker, and return when none is left; the pids found."""
+    """Kill every process that carries this home's marker; return their pids when none is left."""
     found: set[int] = set()
     while remaining := marked(home):
         found.update(remaining)
@@ -154,9 +155,9 @@ def end_leftovers(home: Home) -> list[int]:
 
 
 def bound_logs(folder: Path, most_bytes: int) -> None:
-    """Keep a log from filling the disk: what is too long becomes NAME.1, and the file goes on empty.
+    """Keep a log from filling the disk: a file that is too long becomes NAME.1, and goes on empty.
 
-    Copied and cut instead of renamed, because the processes hold their log open; they append, so that the
+    Copied and truncated instead of renamed, because the processes hold their log open; they append, so that the
     next line lands at the new end.
     """
     for entry in os.scandir(folder):

@@ -1,4 +1,4 @@
-"""A class archive (AppCDS) of a started broker, beside the jars.
+"""Class archive (AppCDS) of a started broker, stored beside the jars.
 
 With it a broker starts in a quarter of the CPU time and shares its classes' pages with the others.
 """
@@ -23,20 +23,20 @@ TRAINING_SECONDS = 60.0
 
 
 def ensure_kafka(progress: Callable[[str], None]) -> Kafka:
-    """What every broker is started with: the jars and their class archive. Raises JavaMissing."""
+    """Return the jars and the class archive with which every broker is started. Raises JavaMissing."""
     jars = ensure_jars(settings().cache.absolute(), progress)
     return Kafka(jars=jars, archive=ensure_class_archive(jars, progress))
 
 
 def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | None:
-    """The class archive for this Java, made by one training run of a broker; None where that fails.
+    """Return this Java's class archive, made by one training run of a broker; None if that fails.
 
     An estate runs without it as well, only slower: a Java that cannot archive is no reason to stop.
     """
     archive = jars / f"broker-java-{java_version()}.jsa"
     if archive.exists():
         return archive
-    # Whoever is at it is waited for: it takes less than brokers that start without the archive, all at once.
+    # Wait for another process that is building it: that takes less time than starting all brokers without it.
     with alone(jars / "training.lock"):
         if not archive.exists():
             progress("preparing the brokers' class archive (once)")
@@ -62,7 +62,7 @@ def _train(jars: Path, archive: Path, folder: Path) -> None:
         text=True,
     )
     try:
-        # An archive of a broker that failed on its way would be kept for ever, and be worth little.
+        # The archive of a broker that failed halfway would be kept for ever, and be worth little.
         started = any(STARTED in line for line in broker.stdout or ())
         broker.send_signal(signal.SIGTERM)
         broker.communicate(timeout=TRAINING_SECONDS)

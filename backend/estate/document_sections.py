@@ -1,4 +1,4 @@
-"""The sections of an estate file, as Pydantic models: which options there are, and of which type."""
+"""The sections of an estate file as Pydantic models, with their options and types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backend.domain.names.formats import DEFAULT_GROUP_FORMAT, DEFAULT_SUBJECT_F
 from backend.domain.topics.topic_settings import text_of
 
 MOST_BROKERS = 9
-# It goes into a properties file, where spaces, backslashes and letters beyond ASCII become something else.
+# It goes into a properties file, where spaces, backslashes and non-ASCII characters would be changed.
 ZONE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -38,7 +38,7 @@ class ClusterSection(_Strict):
     security: SecuritySection | None = None
     listeners_via_proxy: bool = False
     replica_lag_time_max_ms: int = Field(30_000, ge=1_000)
-    # Below the least a broker does not start; 31 GB is the most that a JVM addresses with short pointers.
+    # Below the minimum a broker does not start; 31 GB is the maximum that a JVM addresses with short pointers.
     heap_mb: int | None = Field(None, ge=128, le=31 * 1024)
 
 

@@ -2,8 +2,8 @@
 
 ```
 secrets/           admin token and passwords, one file each, mode 0600
-run/               what holds while an estate runs: lock, plan, state
-logs/              one file per process, the older part beside it as NAME.log.1
+run/               state of the running estate: lock, plan, state
+logs/              one file per process, its older part beside it as NAME.log.1
 data/ESTATE/       PostgreSQL, brokers, remembered ports: kept by `down`, deleted by `down --wipe`
 ```
 """
@@ -44,12 +44,12 @@ class Home:
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held by the supervisor and its guardian: it is free only when nothing of theirs runs any more."""
+        """Lock held by the supervisor and its guardian: it is free only when none of their processes is left."""
         return self.run / "supervisor.lock"
 
     @property
     def command_lock(self) -> Path:
-        """Held by what changes the estate while it works, so that two such commands follow one another."""
+        """Lock held by commands that change the estate, so that two such commands run one after the other."""
         return self.run / "command.lock"
 
     def data(self, estate: str) -> Path:
@@ -68,7 +68,7 @@ class Home:
         return self.path / "secrets" / name
 
     def secret(self, name: str) -> str:
-        """The secret of this name, made at its first use."""
+        """Return the secret of this name, created at its first use."""
         path = self.secret_path(name)
         if not path.exists():
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -77,13 +77,13 @@ class Home:
         return path.read_text().strip()
 
     def wipe(self) -> None:
-        """Delete what this home holds, and nothing else that somebody may have put beside it."""
+        """Delete this home's own files, but not other files that somebody put beside them."""
         for name in ("data", "logs", "secrets", "run"):
             shutil.rmtree(self.path / name, ignore_errors=True)
 
 
 def try_lock(path: Path) -> int | None:
-    """Descriptor of the exclusive lock on this file, or None if another process holds it."""
+    """Return the descriptor of the exclusive lock on this file, or None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,7 +103,7 @@ def alone(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def command_alone(home: Home, progress: Callable[[str], None]) -> Iterator[None]:
-    """Hold the command lock: waits for the command of this home that holds it now, and says so."""
+    """Hold the command lock; waits for another command of this home that holds it, and reports that."""
     with home.command_lock.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

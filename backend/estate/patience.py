@@ -1,8 +1,9 @@
-"""Whether a process that starts still gets on, or stands still, however busy the machine is.
+"""Tell a starting process that is slow because the machine is busy from one that is stuck.
 
 A fixed time would give up on a busy machine, where a start that takes four seconds of CPU takes minutes. So the
 clock of a process runs only while the process had a CPU, or had nothing to do. It stops while its threads queue
-for a CPU (schedstat's run delay) or wait for the disk. What uses up its patience this way is taken for stuck.
+for a CPU (schedstat's run delay) or wait for the disk. A process that uses up its patience this way counts as
+stuck.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pathlib import Path
 
 PATIENCE_SECONDS = 120.0
 LEAST_SHARE = 0.05
-"""The clock runs at least so fast, so that what is stuck is given up on the busiest machine too."""
+"""Minimum speed of the clock, so that a stuck process is given up on the busiest machine, too."""
 
 
 @dataclass
 class Patience:
-    """The clocks of the processes that are being started, by name."""
+    """The clocks of the starting processes, by name."""
 
     seconds: float = PATIENCE_SECONDS
     _used: dict[str, float] = field(default_factory=dict)
@@ -28,13 +29,14 @@ class Patience:
     _states: dict[str, str] = field(default_factory=dict)
     _looked: float | None = None
     starved_share: float = 0.0
-    """Of the time between the last two looks, what the most delayed process waited for a CPU or the disk."""
+    """Share of the last interval for which the most delayed process waited for a CPU or the disk."""
 
     def look(self, starting: Mapping[str, int | None], states: Mapping[str, str], now: float) -> None:
-        """Let the clocks go on until `now` (monotonic seconds).
+        """Advance the clocks to `now` (monotonic seconds).
 
         `starting` has process ids by name, None between two starts; `states` has the states of all processes.
-        Whenever another process becomes ready, all clocks begin anew: some wait for what has just come.
+        Whenever another process becomes ready, all clocks restart: some processes wait for the one that is ready
+        now.
         """
         forward = any(
             state in ("running", "done") and self._states.get(name) != state for name, state in states.items()
@@ -53,26 +55,28 @@ class Patience:
             self._used[name] = self._used.get(name, 0.0) + passed * max(LEAST_SHARE, 1 - starved)
 
     def is_over(self, name: str) -> bool:
-        """Whether the process could have been ready long ago."""
+        """Return whether the process could have been ready long ago."""
         return self._used.get(name, 0.0) > self.seconds
 
 
 def waited(pids: Iterable[int]) -> tuple[float, bool]:
-    """Seconds that all threads of the processes have queued for a CPU, and whether one waits for the disk now.
+    """Return the seconds that the processes' threads have queued for a CPU, and whether one waits for the disk.
 
-    A kernel that does not count them gives 0: then the clock is the wall's.
+    On a kernel that does not count them the seconds are 0: then the clock is the wall's.
     """
     nanoseconds, disk = 0, False
     for pid in pids:
         for thread in _threads(pid):
-            with contextlib.suppress(OSError, IndexError, ValueError):  # it may end while it is read
+            with contextlib.suppress(
+                OSError, IndexError, ValueError
+            ):  # the process may end while its file is read
                 nanoseconds += int((thread / "schedstat").read_text().split()[1])
                 disk = disk or (thread / "stat").read_text().rpartition(")")[2].split()[0] == "D"
     return nanoseconds / 1e9, disk
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it has started, directly or not."""
+    """Return a process and all of its descendants."""
     found, below = [pid], [pid]
     while below:
         parent = below.pop()

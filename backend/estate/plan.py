@@ -1,4 +1,4 @@
-"""From an estate to the processes that make it: the one place that knows every command line."""
+"""Conversion of an estate into its processes: the one place that knows every command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROXY_CONTROL_PORT = 19890
 
 @dataclass(frozen=True, kw_only=True)
 class Kafka:
-    """Where Kafka's jars and the class archive are."""
+    """Location of Kafka's jars and of the class archive."""
 
     jars: Path
     archive: Path | None
@@ -44,7 +44,7 @@ class Kafka:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """An estate with its ports and folders: what both the plan and the answers of `up` need."""
+    """An estate with its ports and folders; both the plan and the output of `up` need it."""
 
     home: Home
     estate: Estate
@@ -71,11 +71,11 @@ class Layout:
         return self.data / cluster / f"broker-{node}"
 
     def bootstrap_servers(self, cluster: str) -> str:
-        """Of the estate file's brokers: they are always there, and know of those that are added."""
+        """Return the addresses of the estate file's brokers: they always exist, and know the added ones."""
         return ",".join(f"127.0.0.1:{ports.advertised}" for ports in self.brokers[cluster])
 
     def properties(self, cluster: ClusterSpec) -> dict[str, str]:
-        """Client properties by which the control plane logs in; the password as a reference to its file."""
+        """Return the control plane's client properties for a cluster; the password is a reference to its file."""
         if cluster.sasl is None:
             return {}
         return {
@@ -87,7 +87,7 @@ class Layout:
 
 
 def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroker] = ()) -> Layout:
-    """Give every process its ports. Embedded services are left out where the settings name others."""
+    """Assign every process its ports. Embedded services are left out if the settings name external ones."""
     brokers: dict[str, tuple[BrokerPorts, ...]] = {}
     number = 0
     for cluster in estate.clusters:
@@ -113,8 +113,11 @@ def lay_out(home: Home, estate: Estate, ports: Ports, added: Iterable[AddedBroke
 
 
 def broker_ports(ports: Ports, cluster: ClusterSpec, node: int, *, number: int | None = None) -> BrokerPorts:
-    """Ports of one broker. `number` is its place among all brokers of the estate file, by which it has its default
-    ports; None for one that is added, which gets spare ports and is no controller."""
+    """Return the ports of one broker.
+
+    `number` is its place among all brokers of the estate file, which determines its default ports; None for an
+    added broker, which gets spare ports and is no controller.
+    """
 
     def take(use: str, first: int) -> int:
         return ports.take(f"{use}:{cluster.name}:{node}", None if number is None else first + number)
@@ -129,12 +132,12 @@ def broker_ports(ports: Ports, cluster: ClusterSpec, node: int, *, number: int |
 
 
 def is_given(name: str) -> bool:
-    """Whether the operator named this service, so that the embedded one is not wanted."""
+    """Return whether the operator configured this service, so that the embedded one is not needed."""
     return name in settings().model_fields_set
 
 
 def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
-    """Write what the processes read (data folders, settings files) and list them in the order of start."""
+    """Write the files that the processes read (data folders, settings files); return the processes in order."""
     processes: list[ProcessSpec] = []
     if layout.postgres_port is not None:
         processes.append(_postgres(layout, layout.postgres_port))
@@ -149,8 +152,8 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
         )
     if layout.proxy_control_port is not None:
         processes.append(proxy_process(layout, layout.proxy_control_port))
-    # First the database, then the brokers, then what needs the database: on few cores the brokers' start is
-    # the long part, and migrations run beside it.
+    # First the database, then the brokers, then the processes that need the database: on few cores the brokers'
+    # start is the long part, and migrations run beside it.
     processes += _brokers(layout, kafka)
     clusters = {
         each.name: (layout.bootstrap_servers(each.name), layout.properties(each))
@@ -167,7 +170,7 @@ def make_plan(layout: Layout, kafka: Kafka, while_pid: int | None) -> Plan:
 
 
 def with_process(plan: Plan, spec: ProcessSpec, home: Home) -> Plan:
-    """The plan with one process more, after those of its group; one of the same name is replaced in its place."""
+    """Return the plan with one more process at the end of its group; one of the same name is replaced in place."""
     spec = _marked(spec, home)
     if any(known.name == spec.name for known in plan.processes):
         return replace(plan, processes=[spec if known.name == spec.name else known for known in plan.processes])
@@ -177,7 +180,7 @@ def with_process(plan: Plan, spec: ProcessSpec, home: Home) -> Plan:
 
 
 def without_process(plan: Plan, name: str) -> Plan:
-    """The plan without the process of this name."""
+    """Return the plan without the process of this name."""
     return replace(plan, processes=[known for known in plan.processes if known.name != name])
 
 
@@ -207,7 +210,7 @@ def _postgres(layout: Layout, port: int) -> ProcessSpec:
 
 
 def proxy_process(layout: Layout, control_port: int) -> ProcessSpec:
-    """The proxy with the ways to all brokers that are behind it."""
+    """Return the proxy's process, with the ports of all brokers that are behind it."""
     links = [
         f"{cluster.name}={ports.advertised}:{ports.client}"
         for cluster in layout.estate.clusters
@@ -239,7 +242,10 @@ def _brokers(layout: Layout, kafka: Kafka) -> list[ProcessSpec]:
 def broker_process(
     layout: Layout, kafka: Kafka, cluster: ClusterSpec, node: int, added: AddedBroker | None = None
 ) -> ProcessSpec:
-    """One broker; its settings are written. `added` is the broker if it is not in the estate file."""
+    """Return one broker's process and write its settings.
+
+    `added` is the broker if it is not in the estate file.
+    """
     broker = Broker(
         cluster=cluster,
         node=node,
@@ -253,24 +259,24 @@ def broker_process(
 
 
 def registries_are_open() -> bool:
-    """Return whether the estate's schema registries take requests of this machine's programs without a token."""
+    """Return whether the estate's schema registries serve this machine's programs without a token."""
     return settings().registry_open if is_given("registry_open") else True
 
 
 def control_plane_environment(layout: Layout) -> dict[str, str]:
-    """What the API, the workers and the verification are told about the estate."""
+    """Return the environment that tells the API, the workers and the verification about the estate."""
     home, environment = layout.home, {"TREELINE_HOME": str(layout.home.path), "TREELINE_URL": layout.url}
     environment["TREELINE_ADMIN_TOKEN"] = home.secret("admin-token")
     if not is_given("secrets_key"):
         environment["TREELINE_SECRETS_KEY"] = home.secret("secrets-key")
     if not is_given("webhook_allowed_networks"):
-        # Whoever tries webhooks on an estate has the receiver on this machine.
+        # The receivers of an estate's webhooks run on this machine.
         environment["TREELINE_WEBHOOK_ALLOWED_NETWORKS"] = "127.0.0.0/8"
     if not is_given("secret_variables"):
-        # The names that docs use for clusters' secrets; no variable of a developer's shell is called like this.
+        # The names that the docs use for clusters' secrets; no variable in a developer's shell has such a name.
         environment["TREELINE_SECRET_VARIABLES"] = '["C[0-9]*"]'
     if not is_given("registry_open"):
-        # Stock clients find the registries of an estate without knowing of tokens; `up` says so.
+        # Stock clients can use an estate's registries without tokens; `up` says so.
         environment["TREELINE_REGISTRY_OPEN"] = "true"
     if layout.postgres_port is not None:
         owner = make_url(_owner_url(layout, layout.postgres_port))
@@ -288,9 +294,10 @@ def _owner_url(layout: Layout, postgres_port: int) -> str:
 
 def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
     environment = {**control_plane_environment(layout), "PYTHONUNBUFFERED": "1", "MALLOC_ARENA_MAX": "2"}
-    # Celery sets process titles; the environment, which holds our marker, must not be written over.
+    # Celery sets process titles; the environment, which holds our marker, must not be overwritten by them.
     environment["SPT_NOENV"] = "1"
-    # The database's owner may rewrite history. Only migrations get its address, whatever `up` was started with.
+    # The database's owner may rewrite history. Only migrations get its URL, whatever environment `up` was started
+    # in.
     environment["TREELINE_MIGRATION_DATABASE_URL"] = ""
 
     def process(
@@ -329,8 +336,8 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
     migrate = process("migrate", [migrations], Ready(kind="exit"), services)
     migrate.environment["TREELINE_MIGRATION_DATABASE_URL"] = owner
     schedule = layout.home.run / "beat-schedule"
-    # Many clients keep an idle connection for 5 s, as uvicorn does by itself: of two ends that let go at the same
-    # time one may just have asked something. The server is the later one.
+    # Many clients keep an idle connection for 5 s, which is also uvicorn's default: if both ends close at the same
+    # time, one may just have sent a request. The server must be the later one.
     return [
         migrate,
         process(
@@ -354,10 +361,10 @@ def _control_plane(layout: Layout, services: list[str]) -> list[ProcessSpec]:
 
 
 def inherited_environment() -> dict[str, str]:
-    """Return the caller's environment as the supervisor passes it on, with the programs of our Python first.
+    """Return the caller's environment as the supervisor passes it on, with our Python's programs first in PATH.
 
     The estate's processes run in its home, whose folders hide no module of ours, and not in the caller's working
-    folder. What the caller's settings name relative to that is therefore passed on as absolute paths.
+    folder. Paths in the caller's settings that are relative to that folder are therefore made absolute.
     """
     given = settings()
     values = {name: getattr(given, name) for name in given.model_fields_set}

@@ -1,8 +1,8 @@
-"""Ports on 127.0.0.1: the preferred one if it is free, else another, the same again at the next start.
+"""Ports on 127.0.0.1: the preferred one if it is free, else another; the same again at the next start.
 
-Which ports are "taken"? When `up` looks, no process of its own home runs any more (it holds the
-supervisor's lock and has ended leftovers by their marker), so whoever listens is a stranger, also another
-home's estate; it is left alone, and the estate takes another port.
+Which ports are "taken"? When `up` checks, no process of its own home runs any more (it holds the supervisor's lock
+and has ended leftovers by their marker), so any listener is foreign, possibly another home's estate; it is left
+alone, and the estate takes another port.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import IO
 from backend.estate.processes import write_private
 
 # Below the range from which the kernel takes ports for outgoing connections (32768 on): otherwise a client's
-# connection could sit on a broker's port while that broker restarts.
+# connection could occupy a broker's port while that broker restarts.
 SPARE = range(20000, 32000)
 _ENDED = ("Z", "X")
-"""States of processes that only wait to be forgotten."""
+"""States of processes that have ended and only wait to be collected."""
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there now; ports in TIME_WAIT count as free, as servers reuse them."""
+    """Return whether a server could listen on the port; TIME_WAIT counts as free, as servers reuse such ports."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -39,9 +39,9 @@ def is_free(port: int) -> bool:
 
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
-    """Distinct spare ports that are free now, and this process's for as long as it lives.
+    """Reserve distinct free ports for this process, for as long as it lives.
 
-    Drawn by lot, so that two estates that start together differ. Raises OSError if there are not so many.
+    Drawn at random, so that two estates that start together differ. Raises OSError if there are not so many.
     """
     avoid = set(taken)
     found: list[int] = []
@@ -56,16 +56,16 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
 
 
 def hold(ports: Iterable[int]) -> None:
-    """Make them this process's for as long as it lives, whosever they were: who drew them was to hand them on."""
+    """Transfer these ports to this process, for as long as it lives; the process that drew them hands them on."""
     for port in ports:
         with _claim_on(port) as claim:
             _write(claim)
 
 
 def _claim(port: int, *, again: bool = False) -> bool:
-    """Make it this process's; False if a living process has it, also this one if not `again`.
+    """Reserve the port for this process; False if a living process has it, also this one if not `again`.
 
-    Nobody may listen there yet, or not at this moment: a broker that restarts would find its port given away.
+    No listener is needed: the port of a broker that restarts must not be given away.
     """
     with _claim_on(port) as claim:
         owner = claim.read()
@@ -80,7 +80,7 @@ def _claim(port: int, *, again: bool = False) -> bool:
 
 @contextlib.contextmanager
 def _claim_on(port: int) -> Iterator[IO[str]]:
-    """The file that says whose a port is, read and written by one process at a time."""
+    """Open the file that names a port's owner; only one process at a time reads and writes it."""
     folder = Path(tempfile.gettempdir()) / f"treeline-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     with (folder / str(port)).open("a+", errors="replace") as claim:
@@ -95,7 +95,7 @@ def _write(claim: IO[str]) -> None:
 
 
 def _identity(pid: int) -> str:
-    """Of a living process: its id and when it began, as ids are given again; empty if there is none."""
+    """Return a living process's id and start time, as ids are reused; empty if there is none."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -106,7 +106,7 @@ def _identity(pid: int) -> str:
 class Ports:
     """The ports of one estate's data folder, remembered in `path`.
 
-    `keep`: what is remembered stays given, for one more use in an estate that runs.
+    `keep`: remembered ports stay reserved, for one more use in an estate that runs.
     """
 
     def __init__(self, path: Path, *, prefer_defaults: bool = True, keep: bool = False) -> None:
@@ -115,12 +115,12 @@ class Ports:
         self._remembered: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         self._given: dict[str, int] = dict(self._remembered) if keep else {}
         self.moved: list[tuple[str, int, int]] = []
-        """(use, wanted port, port given) where the wanted one was taken."""
+        """(use, wanted port, assigned port) for each wanted port that was taken."""
 
     def take(self, use: str, preferred: int | None = None, *, former: str = "") -> int:
-        """The port that is remembered for this use, else the preferred one, else any spare one; free now.
+        """Return the remembered port for this use, else the preferred one, else any spare one that is free now.
 
-        `former` is what earlier versions called the use: what they remembered for it counts.
+        `former` is the name that earlier versions gave the use: the port that they remembered for it counts.
         """
         default = preferred if self._prefer_defaults else None
         wanted = self._remembered.get(use, self._remembered.get(former, default))
@@ -135,13 +135,13 @@ class Ports:
         return port
 
     def forget(self, name: str) -> None:
-        """Give back the ports of the uses that end with this name, such as `:cluster-1:4`."""
+        """Release the ports of the uses that end with this name, such as `:cluster-1:4`."""
         self._given = {use: port for use, port in self._given.items() if not use.endswith(name)}
 
     def hold(self) -> None:
-        """All that are remembered; see `hold`."""
+        """Reserve all remembered ports; see `hold`."""
         hold(self._remembered.values())
 
     def remember(self) -> None:
-        """Write down what was given."""
+        """Write down the assigned ports."""
         write_private(self._path, json.dumps(self._given, indent=1))

@@ -1,4 +1,4 @@
-"""What the supervisor is told to run: one `ProcessSpec` per process, in the order of start.
+"""The supervisor's input: one `ProcessSpec` per process, in the order of start.
 
 The plan travels as JSON in a file that only its owner may read, because it holds passwords as environment;
 arguments never hold any, since every user of the machine can see them.
@@ -18,10 +18,10 @@ __all__ = ["MARKER", "Plan", "ProcessSpec", "Ready", "load_plan", "save_plan", "
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
-    """When a started process counts as running; the fields used depend on `kind`.
+    """Condition for a started process to count as running; the fields used depend on `kind`.
 
-    kinds: log_line(text), http(port, path), tcp(port), redis(port, password), postgres(port), file(path),
-    exit (runs once and ends with 0).
+    kinds: log_line(text), http(port, path), tcp(port), redis(port, password), postgres(port), file(path), exit
+    (runs once and ends with 0).
     """
 
     kind: str
@@ -35,9 +35,9 @@ class Ready:
 class ProcessSpec:
     """One supervised process.
 
-    `after` names processes that must be running first. `stop_signal` asks it to end, and after
-    `stop_seconds` its whole process group is killed. `group` orders the stop: the highest ends first.
-    `if_out_of_memory` says what to change where it ended for lack of memory.
+    `after` names processes that must be running first. `stop_signal` requests its end, and after `stop_seconds`
+    its whole process group is killed. `group` orders the stop: the highest ends first. `if_out_of_memory` is
+    advice for a process that ended for lack of memory.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One estate as processes; `digest` tells whether a running estate is the one that is asked for.
+    """One estate as processes; `digest` tells whether a running estate is the requested one.
 
     `while_pid`: a process with whose end the estate ends as well, such as a test run.
     """
@@ -81,7 +81,7 @@ def load_plan(path: Path) -> Plan:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step, readable by its owner only: a reader sees the old or the new text."""
+    """Replace a file atomically, readable by its owner only: a reader sees the old or the new text."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     unfinished.touch(mode=0o600)

@@ -1,6 +1,6 @@
-"""Is a started process ready for its callers? One short look each, standard library only.
+"""Readiness checks of started processes: one short probe each, standard library only.
 
-Every look is bounded to a fraction of a second, because the supervisor is single-threaded (see there).
+Every probe is bounded to a fraction of a second, because the supervisor is single-threaded (see there).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOOK_SECONDS = 0.5
 
 
 def is_ready(spec: ProcessSpec, log_start: int) -> bool:
-    """Whether the process that began to log at byte `log_start` is ready now."""
+    """Return whether the process that began to log at byte `log_start` is ready now."""
     ready = spec.ready
     try:
         match ready.kind:
@@ -70,7 +70,7 @@ def _redis_answers(ready: Ready) -> bool:
 
 
 def _postgres_answers(ready: Ready) -> bool:
-    """A server that starts up or recovers accepts the connection but answers E; R asks for the password."""
+    """Return whether PostgreSQL asks for the password (R); one that starts or recovers accepts, but answers E."""
     parameters = b"user\0treeline\0database\0postgres\0\0"
     message = struct.pack(">ii", 8 + len(parameters), 3 << 16) + parameters
     with socket.create_connection(("127.0.0.1", ready.port), LOOK_SECONDS) as connection:

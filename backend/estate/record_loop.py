@@ -1,4 +1,4 @@
-"""The native record loop of an estate: compiled at the first start where the installation did not do it."""
+"""The native record loop of an estate: compiled at the first start if the installation did not do it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from backend.settings import settings
 
 
 def ensure_record_loop(progress: Callable[[str], None]) -> None:
-    """Build the native record loop unless it is there; report in one line why the loop in Python will do its work.
+    """Build the native record loop unless it exists; report in one line why the Python loop is used instead.
 
-    A wheel brings the sources only: the loop fits one Python, one platform and one confluent-kafka.
+    A wheel contains the sources only: the loop fits one Python, one platform and one confluent-kafka.
     """
     cache = settings().cache.absolute()
     cache.mkdir(parents=True, exist_ok=True)

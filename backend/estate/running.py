@@ -1,7 +1,7 @@
-"""What runs in a home right now, read from its lock, its state file and the kernel.
+"""State of the estate in a home, read from its lock, its state file and the kernel.
 
-The lock is the only truth about "does it run?": the supervisor and its guardian hold it until nothing of
-theirs is left, and the kernel frees it however they end. Pid files can lie; locks cannot.
+The lock is the only truth about "does it run?": the supervisor and its guardian hold it until none of their
+processes is left, and the kernel frees it however they end. Pid files can lie; locks cannot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_running(home: Home) -> bool:
 
 
 def read_state(home: Home) -> dict[str, Any] | None:
-    """The supervisor's last word, or None where it has not spoken (yet)."""
+    """Return the supervisor's last report, or None if there is none (yet)."""
     try:
         state: dict[str, Any] = json.loads(home.state.read_text())
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def not_ready(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def status(home: Home) -> dict[str, Any]:
-    """`treeline status --json`, as the contract has it, with each process's memory (PSS, bytes) and last end."""
+    """Return `treeline status --json`, as in the contract, with processes' memory (PSS, bytes) and last ends."""
     state = read_state(home) if is_running(home) else None
     if state is None:
         return {
@@ -88,8 +88,8 @@ def status(home: Home) -> dict[str, Any]:
 
 
 def _known_clusters(url: str, token: str) -> dict[str, dict[str, Any]] | None:
-    """Clusters by name from the API; None if it does not answer."""
-    import httpx2  # here: `treeline logs` and `down` start quicker without it
+    """Return the API's clusters by name; None if it does not respond."""
+    import httpx2  # imported here: `treeline logs` and `down` start faster without it
 
     try:
         with ControlPlane(url, token) as api:
@@ -99,7 +99,7 @@ def _known_clusters(url: str, token: str) -> dict[str, dict[str, Any]] | None:
 
 
 def _why_not_online(name: str, cluster: dict[str, Any], processes: list[dict[str, Any]]) -> str | None:
-    """What keeps a cluster from being online: brokers that do not run, before what its clients see of that."""
+    """Return why a cluster is not online: first brokers that do not run, then what its clients report."""
     ended = [
         f"{row['name']} {row['state']}" + (f": {row['last_end']['reason']}" if row["last_end"] else "")
         for row in processes
@@ -112,7 +112,7 @@ def _why_not_online(name: str, cluster: dict[str, Any], processes: list[dict[str
 
 
 def memory_bytes(pid: int) -> dict[int, int]:
-    """PSS in bytes of every child of this process, each with its descendants, and of the process itself.
+    """Return PSS in bytes of this process, and of each of its children with their descendants.
 
     PSS counts a page that n processes share as 1/n of a page in each, so that sums are true.
     """

@@ -1,7 +1,7 @@
-"""The layout of the running estate, kept below `run/` for the commands that come while it runs.
+"""The layout of the running estate, stored below `run/` for the commands that come while it runs.
 
-`layout.json` has the ports (Valkey's is `redis_port`, as in earlier versions), `estate.yaml` what the estate file
-said when the estate was started: the file itself may have changed since, or be gone.
+`layout.json` has the ports (Valkey's is `redis_port`, as in earlier versions), `estate.yaml` the content of the
+estate file when the estate was started: the file itself may have changed since, or be gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from backend.estate.running import read_layout
 
 
 def save_layout(layout: Layout) -> None:
-    """Write it down; replaces an earlier one."""
+    """Save the layout; replaces an earlier one."""
     document = {
         "url": layout.url,
         "clusters": {cluster.name: layout.bootstrap_servers(cluster.name) for cluster in layout.estate.clusters},
@@ -32,13 +32,13 @@ def save_layout(layout: Layout) -> None:
         "added": [asdict(broker) for broker in layout.added],
         "router": as_document(layout.router),
     }
-    # JSON is YAML: the estate is read again as any other.
+    # JSON is YAML: the estate is read again like any other.
     write_private(layout.home.run / "estate.yaml", json.dumps(layout.estate.document, indent=1))
     write_private(layout.home.run / "layout.json", json.dumps(document, indent=1))
 
 
 def restore_layout(home: Home) -> Layout:
-    """The layout with which this home's estate was started, and the brokers that were added since."""
+    """Return the layout with which this home's estate was started, with the brokers added since."""
     saved = read_layout(home)
     return Layout(
         home=home,

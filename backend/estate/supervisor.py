@@ -57,7 +57,7 @@ LOG_MOST_BYTES = 16 * 1024 * 1024
 
 @dataclass
 class Supervised:
-    """One process as the supervisor knows it."""
+    """State of one supervised process."""
 
     spec: ProcessSpec
     state: str = "waiting"
@@ -68,21 +68,21 @@ class Supervised:
     pause: float = PAUSE_FIRST_SECONDS
     restarts: int = 0
     detail: str = ""
-    oom_kills: int = 0  # of the kernel, when this run began
+    oom_kills: int = 0  # the kernel's count when this run began
     last_end: dict[str, str] | None = None
-    """When and why it ended last, also once it runs again."""
-    kill_at: float | None = None  # monotonic seconds; set once the plan no longer has it
+    """Time and cause of its last end, kept also when it runs again."""
+    kill_at: float | None = None  # monotonic seconds; set once the plan no longer contains it
 
 
 def pauses(death: Death, own: float) -> tuple[float, float]:
-    """Return the seconds until a process that died is started again, and those after its next own fault."""
+    """Return the seconds until a dead process is restarted, and those after its next failure of its own."""
     if death.by_others:
         return PAUSE_KILLED_SECONDS, own
     return own, min(own * 2, PAUSE_MOST_SECONDS)
 
 
 class Supervisor:
-    """Runs a plan until it is told to stop."""
+    """Runs a plan until it is stopped."""
 
     def __init__(self, home: Home, plan: Plan) -> None:
         self.home = home
@@ -98,7 +98,7 @@ class Supervisor:
             self._watch_owner(selector)
             while not self.stopping:
                 self._look()
-                self._start_what_can()  # after the look, which may have found ready what others wait for
+                self._start_what_can()  # after the poll, which may have found processes ready that others wait for
                 self._write_state()
                 happened = selector.select(self._next_look_seconds())
                 self._handle(wakeup.drain())
@@ -108,13 +108,16 @@ class Supervisor:
         self._write_state()
 
     def _hold_ports(self) -> None:
-        """Who drew them ends soon, and processes are restarted. Where it cannot be written down, others may draw a
-        port while nobody listens there; the estate does not end for that."""
+        """Take over the ports from the process that drew them, which ends soon, while processes are restarted.
+
+        If that cannot be written down, other programs may draw a port while nothing listens on it; the estate does
+        not end for that.
+        """
         with contextlib.suppress(OSError):
             Ports(self.home.data(self.plan.estate) / "ports.json").hold()
 
     def _watch_owner(self, selector: selectors.BaseSelector) -> None:
-        """Let the selector wake us when the process ends that this estate was started for."""
+        """Make the selector wake up when the process ends that this estate was started for."""
         if self.plan.while_pid is not None:
             try:
                 selector.register(os.pidfd_open(self.plan.while_pid), selectors.EVENT_READ)
@@ -127,7 +130,7 @@ class Supervisor:
             self.stopping = True
         if signal.SIGHUP in signals and not self.stopping:
             self._take_up_plan()
-            for process in self.processes.values():  # `up` may have come again: try what failed at once
+            for process in self.processes.values():  # `up` may have been run again: retry failed processes at once
                 process.retry_at = 0.0
         children.bound_logs(self.home.logs, LOG_MOST_BYTES)
 
@@ -137,7 +140,8 @@ class Supervisor:
         specs = {spec.name: spec for spec in self.plan.processes}
         leaving = {name: process for name, process in self.processes.items() if name not in specs}
         known = self.processes
-        # In the plan's order, which is that of the start; what leaves stays in the list until it has ended.
+        # In the plan's order, which is that of the start; a process that leaves stays in the list until it has
+        # ended.
         self.processes = {name: known.get(name) or Supervised(spec) for name, spec in specs.items()}
         for name, spec in specs.items():
             self.processes[name].spec = spec
@@ -194,13 +198,13 @@ class Supervisor:
         return min([IDLE_SECONDS, *(max(LOOK_EVERY_SECONDS, at - now) for at in retries)])
 
     def _reap(self) -> None:
-        """Collect what ended; orphans of dead children come to us too, as their subreaper."""
+        """Collect ended processes, also orphans of dead children, as this is their subreaper."""
         by_pid = {process.pid: process for process in self.processes.values() if process.pid is not None}
         for pid, status in children.ended():
             process = by_pid.get(pid)
             if process is None:
                 continue
-            # What it forked must not work on beside its successor.
+            # Its forks must not keep running beside its successor.
             children.end_group(pid)
             process.pid = None
             code = os.waitstatus_to_exitcode(status)
@@ -277,7 +281,7 @@ def main() -> None:
     lock = try_lock(home.supervisor_lock)
     if lock is None:
         sys.exit("another supervisor runs in this home")
-    # Until the new run has written its own, nobody may read the state of an earlier one.
+    # Until the new run has written its own state, nobody may read that of an earlier run.
     home.state.unlink(missing_ok=True)
     plan = load_plan(home.plan)
     children.adopt_orphans()

@@ -1,6 +1,6 @@
-"""Imported by the estate's Celery workers (`-I`): tells the supervisor when a worker takes work.
+"""Imported by the estate's Celery workers (`-I`): tells the supervisor when a worker accepts work.
 
-Celery prints that only at log level info, where it prints every nudge as well.
+Celery prints that only at log level info, where it prints every message as well.
 """
 
 from __future__ import annotations

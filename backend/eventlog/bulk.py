@@ -1,4 +1,4 @@
-"""Many rows into a table at once, by PostgreSQL's COPY."""
+"""Bulk insert of rows into a table by PostgreSQL's COPY."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def copy_rows(connection: Connection, table: Table, rows: Iterable[Sequence[Any]
             for row in rows:
                 copy.write_row(_wrapped(row, documents) if documents else row)
     except psycopg.Error as error:
-        # This goes past SQLAlchemy, and so past what translates errors of its connections.
+        # This bypasses SQLAlchemy, and with it the translation of its connections' errors.
         fault = translate(error.sqlstate, str(error), lost=driver.closed)
         if fault is None:
             raise

@@ -1,4 +1,4 @@
-"""The event log's twin in memory, for simulations; tests/contracts holds it to what PostgreSQL does."""
+"""In-memory twin of the event log, for simulations; tests/contracts holds it to PostgreSQL's behaviour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backend.eventlog.verification import ChainCheck, Verification
 
 
 class MemoryEventLog:
-    """Same methods and errors as PostgresEventLog, without transactions; one thread at a time."""
+    """Event log with the methods and errors of PostgresEventLog, without transactions; one thread at a time."""
 
     def __init__(self, registry: EventRegistry) -> None:
         self._registry = registry

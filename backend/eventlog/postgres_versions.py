@@ -1,18 +1,18 @@
-"""Which versions of PostgreSQL Treeline runs on (tests/integration/test_postgres_versions.py)."""
+"""Versions of PostgreSQL that Treeline runs on (tests/integration/test_postgres_versions.py)."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection
 
 OLDEST, NEWEST = 15, 18
-"""Major versions that are tested."""
+"""Oldest and newest major version that is tested."""
 
 
 def why_unsupported(version_number: int) -> str | None:
-    """Say why a server of this `server_version_num` is refused; None: it is not.
+    """Return why a server of this `server_version_num` is refused; None if it is accepted.
 
-    One that is newer than all that are tested is let in: PostgreSQL breaks little, and a control plane that does
-    not start after an upgrade of its database would be worse.
+    A version newer than all tested ones is accepted: PostgreSQL breaks little, and a control plane that does not
+    start after an upgrade of its database would be worse.
     """
     if version_number // 10_000 >= OLDEST:
         return None
@@ -23,14 +23,14 @@ def why_unsupported(version_number: int) -> str | None:
 
 
 def why_untested(version_number: int) -> str | None:
-    """Say that a server of this `server_version_num` is newer than those that are tested; None: it is not."""
+    """Return a warning if a server of this `server_version_num` is newer than the tested versions; else None."""
     if version_number // 10_000 <= NEWEST:
         return None
     return f"PostgreSQL {shown(version_number)} is newer than {NEWEST}, the newest that Treeline is tested with."
 
 
 def shown(version_number: int) -> str:
-    """Return a `server_version_num` as people write it: 160002 is 16.2, and 90624 was 9.6.24."""
+    """Format a `server_version_num`: 160002 is 16.2, and 90624 was 9.6.24."""
     if version_number < 100_000:
         return f"{version_number // 10_000}.{version_number // 100 % 100}.{version_number % 100}"
     return f"{version_number // 10_000}.{version_number % 10_000}"

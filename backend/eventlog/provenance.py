@@ -1,7 +1,7 @@
-"""Where events came from: beside the log, not in it, since addresses are people's and must not stay for ever.
+"""Client addresses of events: stored beside the log, since they are personal data and must be deletable.
 
-Whoever takes a request says where it comes from (`coming_from`); what is appended meanwhile is noted with that, in
-its transaction. Workers come from nowhere: of their events the actor says all.
+The layer that takes a request sets its provenance (`coming_from`); events appended meanwhile are recorded with it,
+in their transaction. Events of workers have none: their actor says everything.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ event_provenance = sa.Table(
     sa.Column("means", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("agent", sa.Text, nullable=False),
-    # What is too old is looked for by it.
+    # Old rows are found by it.
     sa.Index("event_provenance_time", "time"),
 )
 
-# Of a request, whichever thread it is worked on in: threads of a pool get their caller's context.
+# One value per request, whichever thread works on it: pool threads run in their caller's context.
 _PROVENANCE: ContextVar[Provenance | None] = ContextVar("provenance", default=None)
 
 
 @contextmanager
 def coming_from(provenance: Provenance) -> Iterator[None]:
-    """Events that are appended in this block come from there."""
+    """Attribute events appended in this block to this provenance."""
     before = _PROVENANCE.set(provenance)
     try:
         yield
@@ -44,12 +44,12 @@ def coming_from(provenance: Provenance) -> Iterator[None]:
 
 
 def current() -> Provenance | None:
-    """Return where the request that is worked on comes from; None outside of a request."""
+    """Return the provenance of the current request; None outside of a request."""
     return _PROVENANCE.get()
 
 
 def note(connection: Connection, recorded: Sequence[RecordedEvent]) -> None:
-    """Keep where these events come from, if they come from anywhere."""
+    """Record the provenance of these events, if there is one."""
     provenance = _PROVENANCE.get()
     if provenance is None or not recorded:
         return

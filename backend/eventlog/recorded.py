@@ -1,4 +1,4 @@
-"""An event as the log holds it, and the hash chain over all of them."""
+"""An event as the log stores it, and the hash chain over all events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backend.eventlog.registry import EventRegistry
 
 @dataclass(frozen=True)
 class Metadata:
-    """Who caused an event and by which request; `causation` names what led to it (a switch, a barrier)."""
+    """Actor and request that caused an event; `causation` names what led to it (a switch, a barrier)."""
 
     actor: str
     request_id: str
@@ -36,7 +36,7 @@ EMPTY = Head(0, "0" * 64)
 
 @dataclass(frozen=True)
 class Entry:
-    """An event on its way into the log: no position, version or hash yet. `data` is JSON types."""
+    """An event on its way into the log, without position, version or hash yet. `data` holds JSON types."""
 
     stream: str
     name: str
@@ -52,7 +52,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Write:
-    """Events for the end of one stream, which must be at `expected_version` (0: it is new)."""
+    """Events for the end of one stream, which must be at `expected_version` (0: a new stream)."""
 
     stream: str
     expected_version: int
@@ -79,21 +79,21 @@ class StoredEvent:
 
 @dataclass(frozen=True)
 class RecordedEvent(StoredEvent):
-    """A row together with its event in today's shape; `data` stays what was stored."""
+    """A row together with its event in the current shape; `data` stays as stored."""
 
     event: Event
 
 
 def with_event(stored: StoredEvent, registry: EventRegistry) -> RecordedEvent:
-    """Decode and upcast; raises EventUnreadable naming the position."""
+    """Decode and upcast a stored event; raises EventUnreadable with its position."""
     event = registry.decode(stored.name, stored.schema_version, stored.data)
     return RecordedEvent(**vars(stored), event=event)
 
 
 def entries_of(registry: EventRegistry, versions: Mapping[str, int], writes: Iterable[Write]) -> list[Entry]:
-    """What is to be chained, if each stream is where its write expects it after the writes before.
+    """Return the entries to be chained, if each stream is where its write expects it after the writes before.
 
-    `versions` are those of the streams now. Raises WrongExpectedVersion.
+    `versions` are the streams' current versions. Raises WrongExpectedVersion.
     """
     reached = dict(versions)
     entries = []
@@ -107,9 +107,9 @@ def entries_of(registry: EventRegistry, versions: Mapping[str, int], writes: Ite
 
 
 def chain(head: Head, versions: MutableMapping[str, int], entries: Iterable[Entry]) -> Iterator[StoredEvent]:
-    """Give entries their positions, versions and hashes after `head`; `versions` is kept up to date.
+    """Yield entries with their positions, versions and hashes after `head`; `versions` is kept up to date.
 
-    Raises NotStorable for what would not come back from the database as it went in.
+    Raises NotStorable for values that the database would return changed.
     """
     for entry in entries:
         canonical.check(entry.stream, "stream")
@@ -139,7 +139,7 @@ def chain(head: Head, versions: MutableMapping[str, int], entries: Iterable[Entr
 
 
 def hash_of(stored: StoredEvent) -> str:
-    """SHA-256 (hex) over all of a row but its own hash; including the previous row's makes it a chain."""
+    """Return SHA-256 (hex) over all of a row but its own hash; the previous row's hash makes it a chain."""
     content = {
         "position": stored.position,
         "stream": stored.stream,

@@ -1,4 +1,4 @@
-"""Stored name and schema version <-> event class, and the JSON between them."""
+"""Mapping between stored name and schema version, event class, and the JSON of its events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backend.eventlog.upcasters import UPCASTERS, Upcasters
 
 
 class EventRegistry:
-    """One class per stored name, at its newest schema version; older versions live in upcasters."""
+    """One class per stored name, at its newest schema version; older versions are raised by upcasters."""
 
     def __init__(self, upcasters: Upcasters | None = None) -> None:
         self._upcasters = upcasters or Upcasters()
@@ -50,19 +50,19 @@ class EventRegistry:
 
     @property
     def classes(self) -> Mapping[str, type[Event]]:
-        """Every registered class by its stored name."""
+        """Return every registered class by its stored name."""
         return dict(self._classes)
 
     def encode(self, event: Event) -> dict[str, Any]:
-        """The event's fields as JSON types; raises ValueError for a class that is not registered."""
+        """Return the event's fields as JSON types; raises ValueError for a class that is not registered."""
         if self._classes.get(event.stored_name) is not type(event):
             raise ValueError(f"{type(event).__qualname__} is not registered")
-        # Not mode="json": that turns NaN into null unseen; as it is, `canonical.check` refuses it.
+        # Not mode="json": that turns NaN into null silently; as it is, `canonical.check` refuses it.
         fields: dict[str, Any] = self._adapters[event.stored_name].dump_python(event)
         return {name: canonical.plain(value) for name, value in fields.items()}
 
     def decode(self, name: str, version: int, data: Mapping[str, Any]) -> Event:
-        """The event in its newest shape; raises EventUnreadable."""
+        """Return the event in its newest shape; raises EventUnreadable."""
         cls = self._classes.get(name)
         if cls is None:
             raise EventUnreadable(f"This program does not know events named {name}")
@@ -78,7 +78,7 @@ class EventRegistry:
 
 @cache
 def domain_registry() -> EventRegistry:
-    """Every event of every module in backend/domain, found by looking, so that none can be forgotten."""
+    """Return a registry of all events in backend/domain, found by import so that none can be forgotten."""
     registry = EventRegistry(UPCASTERS)
     for found in pkgutil.walk_packages(backend.domain.__path__, "backend.domain."):
         registry.register_module(import_module(found.name))

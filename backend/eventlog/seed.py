@@ -17,7 +17,7 @@ _COLUMNS = [column.name for column in events.columns]
 
 
 def seed(connection: Connection, registry: EventRegistry, entries: Iterable[Entry]) -> Head:
-    """Append entries of any streams in their order, in the caller's transaction; returns the new head.
+    """Append entries of any streams in order, in the caller's transaction; returns the new head.
 
     The same entries in the same order give the same hashes, so a restored log ends at the exported head.
     """

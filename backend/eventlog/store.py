@@ -30,7 +30,7 @@ VERIFY_PAGE_EVENTS = 5000
 
 
 class PostgresEventLog:
-    """Append with an expected version, read one stream, follow all of them in order."""
+    """Event log that appends at an expected version, reads one stream, or follows all streams in order."""
 
     def __init__(self, connection: Connection, registry: EventRegistry) -> None:
         self._connection = connection
@@ -39,18 +39,18 @@ class PostgresEventLog:
     def lock(self) -> Head:
         """Take the append lock until the transaction ends, and return the log's head.
 
-        Without it two writers could draw positions 5 and 6 and commit 6 first. A reader that follows the
-        feed would see 6, remember it as its place, and never see 5 when that commits. With it, positions
-        have no gaps and commit in their order. Raises LogBusy when the lock does not come free in time.
+        Without it two writers could draw positions 5 and 6 and commit 6 first. A reader that follows the feed
+        would see 6, remember it as its place, and never see 5 when that commits. With the lock, positions have no
+        gaps and commit in order. Raises LogBusy if the lock does not become free in time.
         """
         return Head(*self._connection.execute(_HEAD.with_for_update()).one())
 
     def head(self) -> Head:
-        """Position and hash of the newest event; position 0 for an empty log."""
+        """Return position and hash of the newest event; position 0 for an empty log."""
         return Head(*self._connection.execute(_HEAD).one())
 
     def version(self, stream: str) -> int:
-        """The stream's newest version, 0 if it has no events."""
+        """Return the stream's newest version, 0 if it has no events."""
         return self._versions([stream]).get(stream, 0)
 
     def append(
@@ -62,15 +62,15 @@ class PostgresEventLog:
         metadata: Metadata,
         time: datetime,
     ) -> list[RecordedEvent]:
-        """Add events to the end of `stream`, which must be at `expected_version` (0: it is new).
+        """Append events to `stream`, which must be at `expected_version` (0: a new stream).
 
-        Raises WrongExpectedVersion, NotStorable. Visible to others, and announced, when the transaction
-        commits.
+        Raises WrongExpectedVersion, NotStorable. The events become visible to others, and are announced, when the
+        transaction commits.
         """
         return self.append_all([Write(stream, expected_version, new_events, metadata, time)])
 
     def append_all(self, writes: Sequence[Write]) -> list[RecordedEvent]:
-        """`append` of several writes in their order: all of them or, if it raises, none."""
+        """Append several writes in order: all of them or, if it raises, none."""
         head = self.lock()
         versions = self._versions({write.stream for write in writes})
         stored = list(chain(head, versions, entries_of(self._registry, versions, writes)))
@@ -89,7 +89,7 @@ class PostgresEventLog:
     def read(
         self, stream: str, *, after_version: int = 0, until_position: int | None = None
     ) -> list[RecordedEvent]:
-        """The events of one stream in order, as of `until_position` if given."""
+        """Return the events of one stream in order, as of `until_position` if given."""
         query = sa.select(events).where(events.c.stream == stream, events.c.version > after_version)
         if until_position is not None:
             query = query.where(events.c.position <= until_position)
@@ -104,7 +104,7 @@ class PostgresEventLog:
         *,
         names: Collection[str] | None = None,
     ) -> list[RecordedEvent]:
-        """Up to `limit` events of all streams after a position, in order; only those of `names` if given."""
+        """Return at most `limit` events of all streams after a position; only those of `names` if given."""
         rows = self.stored(after, limit, stream_prefix, names=names)
         return [with_event(stored, self._registry) for stored in rows]
 
@@ -118,8 +118,10 @@ class PostgresEventLog:
         streams: Collection[str] | None = None,
         below: Collection[str] = (),
     ) -> list[StoredEvent]:
-        """`feed` without decoding, for readers that must not fail on events of a newer program; only those of
-        `streams` if given, and of streams whose names begin with one of `below`."""
+        """Return rows like `feed`, but undecoded, for readers that must not fail on events of a newer program.
+
+        Only events of `streams` if given, and of streams whose names begin with one of `below`.
+        """
         query = sa.select(events).where(events.c.position > after)
         if stream_prefix is not None:
             query = query.where(events.c.stream.startswith(stream_prefix, autoescape=True))
@@ -132,7 +134,7 @@ class PostgresEventLog:
         return [stored_of(row) for row in rows]
 
     def verify(self, expected_head: Head | None = None) -> Verification:
-        """Recompute the whole chain; with a head exported earlier, a tail cut since then shows too."""
+        """Recompute the whole chain; with a head exported earlier, a tail cut since then shows, too."""
         check = ChainCheck(self.head(), expected_head)
         for page in self._pages():
             broken = check.read(page)
@@ -159,12 +161,12 @@ def move_head(connection: Connection, head: Head) -> None:
 
 
 def row_of(stored: StoredEvent) -> dict[str, object]:
-    """The columns of one event."""
+    """Return the columns of one event."""
     return {**vars(stored), "metadata": asdict(stored.metadata)}
 
 
 def stored_of(row: Row[Any]) -> StoredEvent:
-    """One event from its columns in the table's order; not by name, since folds read hundred thousands."""
+    """Build an event from its columns in the table's order; by position, as folds read hundreds of thousands."""
     columns: tuple[Any, ...] = tuple(row)
     position, stream, version, name, schema_version, data, metadata, time, previous_hash, digest = columns
     return StoredEvent(
@@ -184,7 +186,7 @@ def stored_of(row: Row[Any]) -> StoredEvent:
 def _metadata_of(raw: Any) -> Metadata:
     if isinstance(raw, dict) and raw.keys() == _METADATA_FIELDS:
         return Metadata(**raw)
-    # Somebody changed the row: keep all of it, so that it differs from every hash that we ever wrote.
+    # The row was tampered with: keep all of it, so that its hash differs from every hash that we ever wrote.
     return Metadata(actor="", request_id="", causation=f"unreadable metadata: {raw!r}")
 
 

@@ -1,6 +1,6 @@
 """Tables of the event log (SQLAlchemy Core); every other module's tables join the same METADATA.
 
-The application's role may only SELECT and INSERT on `events`; a trigger refuses changes to everybody
+The application's role may only SELECT and INSERT on `events`; a trigger refuses changes by any role
 (migrations/versions/0001_event_log.py).
 """
 
@@ -14,10 +14,11 @@ from backend.domain.zones.route_epochs import EVENT_STREAM as ROUTE_EPOCHS
 METADATA = sa.MetaData()
 
 BUT_ROUTE_EPOCHS = sa.text(f"stream <> '{ROUTE_EPOCHS}'")
-"""All events but those that come every ten seconds: a text, not parameters, so that its index is used."""
+"""All events except route epochs, which come every ten seconds; a literal without parameters, so that its index is
+used."""
 
 BY_PEOPLE = sa.text("metadata ->> 'actor' NOT LIKE 'worker:%'")
-"""Events that no worker caused by itself; a text, so that its index is used."""
+"""Events that people caused, not workers; a literal, so that its index is used."""
 
 events = sa.Table(
     "events",
@@ -34,16 +35,16 @@ events = sa.Table(
     sa.Column("previous_hash", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
     sa.UniqueConstraint("stream", "version", name="events_stream_version"),
-    # The newest of the others is asked for each second, and may be a year of epochs ago.
+    # The newest of the other events is queried every second, and may be a year of epochs back.
     sa.Index("events_but_route_epochs", "position", postgresql_where=BUT_ROUTE_EPOCHS),
-    # What somebody did, and where something was done, among a million others.
+    # Finds the events of one actor, and those of one place, among millions.
     sa.Index("events_name_position", "name", "position"),
     sa.Index("events_actor_position", sa.text("(metadata ->> 'actor')"), "position"),
     sa.Index("events_time", "time"),
     sa.Index("events_by_people", "position", postgresql_where=BY_PEOPLE),
 )
 actor_of = sa.literal_column("metadata ->> 'actor'", sa.Text)
-"""Who caused an event; a text, so that its index is used."""
+"""Actor of an event; a literal, so that its index is used."""
 
 event_log_head = sa.Table(
     "event_log_head",
@@ -60,9 +61,9 @@ held_locks = sa.Table(
     "held_locks",
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
-    # The fencing epoch: one more with each holder. Rows stay, so that no epoch is given twice.
+    # The fencing epoch, incremented by each holder. Rows stay, so that no epoch is given twice.
     sa.Column("epoch", sa.BigInteger, nullable=False),
-    # The last one to hold it, for the message to those who wait; whether it still does, the lock says.
+    # The last holder, for the message to waiters; the lock itself tells whether it is still held.
     sa.Column("holder", sa.Text, nullable=False),
     sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.clock_timestamp()),
 )
@@ -70,12 +71,12 @@ held_locks = sa.Table(
 idempotency_keys = sa.Table(
     "idempotency_keys",
     METADATA,
-    # Per actor, so that nobody reads another's answer by guessing a key.
+    # Per actor, so that nobody can read another's answer by guessing a key.
     sa.Column("actor", sa.Text, primary_key=True),
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("digest", sa.Text, nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
-    # Text, not jsonb: a repeat gives the first answer byte for byte.
+    # Text, not jsonb: a repeat returns the first answer byte for byte.
     sa.Column("headers", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("time", sa.DateTime(timezone=True), nullable=False),

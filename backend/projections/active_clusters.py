@@ -1,7 +1,7 @@
-"""Read model of where discovery sends clients: each environment's active cluster, and its generation.
+"""Projection of each environment's active cluster, where discovery sends clients, and of its generation.
 
-At first that is the primary of the tree; a later move of the primary moves nobody. A cluster that leaves the tree
-while it is active gives its clients to the primary, under the next generation (docs/decisions/0034).
+At first that is the primary of the tree; a later move of the primary moves no clients. A cluster that leaves the
+tree while it is active hands its clients to the primary, under the next generation (docs/decisions/0034).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from backend.projections.temporal import Rows, change, current, open_rows, repla
 
 MAIN = "main"
 ALL_ZONES = ""
-"""Zone of the row that holds for all zones without one of their own."""
+"""Zone of the row that applies to all zones without a row of their own."""
 
 active_clusters = temporal_table(
     "active_clusters",
@@ -41,15 +41,15 @@ active_clusters = temporal_table(
     # NULL until there is a tree.
     sa.Column("cluster", sa.Text),
     sa.Column("generation", sa.BigInteger, nullable=False),
-    # Of the switch that moved them there, if one did.
+    # The switch that moved the clients there, if one did.
     sa.Column("switch", sa.Text),
     sa.Column("mode", sa.Text),
-    # The generation that it left, and where its drain was marked: clients that have kept still in that one since
-    # before find all that they sent. NULL if nothing was drained.
+    # The left generation, and the position at which its drain was marked: clients that have been on hold in that
+    # generation since before then find all their records. NULL if nothing was drained.
     sa.Column("left_generation", sa.BigInteger),
     sa.Column("marked_at", sa.BigInteger),
 )
-# What the first active cluster follows from, once more: a projection reads its own tables only.
+# A copy of what determines the first active cluster: a projection reads its own tables only.
 active_basis = temporal_table(
     "active_basis",
     METADATA,
@@ -81,14 +81,14 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
                 values |= {"left_generation": _left(rows, moving)}
                 replace(rows, active_clusters, key, values, position)
         case SwitchAborted() | SwitchFailed() as event if event.generation is not None:
-            # What groups commit from now on is later than what was set for them on the target.
+            # Offsets that groups commit from now on supersede those that were set for them on the target.
             for moving in event.moves:
                 key = _key(*moving.place, moving.zone or ALL_ZONES)
                 _set(rows, key, event.source, event.generation, position)
 
 
 def _leave(rows: Rows, leaves: list[str], primary: str, position: int) -> None:
-    """Clients of clusters that are no leaves go to the primary; those that were nowhere begin there."""
+    """Move clients of clusters that are no longer leaves to the primary; place those that had no cluster yet."""
     for row in open_rows(rows, active_clusters, {}):
         if row["cluster"] not in leaves:
             key = {name: row[name] for name in ("tenant", "instance", "environment", "zone")}
@@ -97,7 +97,7 @@ def _leave(rows: Rows, leaves: list[str], primary: str, position: int) -> None:
 
 
 def _left(rows: Rows, moving: Moving) -> int | None:
-    """The generation in which clients are until they are moved."""
+    """Return the generation that clients have until they are moved."""
     for zone in (moving.zone or ALL_ZONES, ALL_ZONES):
         row = current(rows, active_clusters, _key(*moving.place, zone))
         if row is not None:
@@ -107,7 +107,7 @@ def _left(rows: Rows, moving: Moving) -> int | None:
 
 
 def _above(rows: Rows, key: dict[str, str]) -> int:
-    """A generation above all that the environment has in any zone."""
+    """Return a generation above all those that the environment has in any zone."""
     place = {name: key[name] for name in ("tenant", "instance", "environment")}
     highest: int = max(row["generation"] for row in open_rows(rows, active_clusters, place))
     return highest + 1

@@ -1,4 +1,4 @@
-"""Read model of adoptions: per cluster the latest one, since when, and how it ended."""
+"""Projection of adoptions: the latest one of each cluster, its start and its outcome."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ adoptions = temporal_table(
     "adoptions",
     METADATA,
     sa.Column("cluster", sa.Text, primary_key=True),
-    # Position of the event that began it; that event has the topics.
+    # Position of the event that started it; that event lists the topics.
     sa.Column("begun", sa.BigInteger, nullable=False),
-    # Topic -> why it was refused; NULL while the adoption is open.
+    # Topic -> reason of its refusal; NULL while the adoption is open.
     sa.Column("refused", JSONB(none_as_null=True)),
 )
 

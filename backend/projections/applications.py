@@ -1,7 +1,7 @@
-"""Read model of applications, of what they may do with which streams, and of what clusters have of them.
+"""Projection of applications, of their grants on streams, and of what was applied on clusters.
 
-A row of `application_clusters` exists from the first thing recorded about a cluster. A deleted application keeps
-its row, marked so, until no cluster has anything of it.
+A row of `application_clusters` exists from the first record about a cluster. A deleted application keeps its row,
+marked as deleted, until no cluster has anything of it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ applications = temporal_table(
     "applications",
     METADATA,
     *(sa.Column(part, sa.Text, primary_key=True) for part in APPLICATION),
-    # Rises with all that changes what clusters must have.
+    # Rises with every change of what clusters must have.
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("groups", JSONB, nullable=False),
     sa.Column("producer_bytes_per_second", sa.BigInteger),
@@ -51,7 +51,7 @@ applications = temporal_table(
     # Number of the password; NULL: none.
     sa.Column("credentials", sa.Integer),
     sa.Column("deleted", sa.Boolean, nullable=False),
-    # That of the event that last described it, its grants or its credentials.
+    # Version of the event that last described the application, its grants or its credentials.
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 grants = temporal_table(
@@ -59,9 +59,9 @@ grants = temporal_table(
     METADATA,
     *(sa.Column(part, sa.Text, primary_key=True) for part in APPLICATION),
     sa.Column("operation", sa.Text, primary_key=True),
-    # tenant/instance/environment/stream, which there may not be.
+    # tenant/instance/environment/stream, which may not exist.
     sa.Column("stream", sa.Text, primary_key=True),
-    # The tenant of the stream, which decides.
+    # The tenant of the stream, which decides on the grant.
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("reason", sa.Text),
@@ -75,10 +75,10 @@ application_clusters = temporal_table(
     *(sa.Column(part, sa.Text, primary_key=True) for part in APPLICATION),
     sa.Column("cluster", sa.Text, primary_key=True),
     sa.Column("state", sa.Text, nullable=False),
-    # The one that was applied last; 0: none yet.
+    # The revision applied last; 0: none yet.
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("failure", sa.Text),
-    # credentials | acls | quotas -> applied, or why the cluster cannot have them.
+    # credentials | acls | quotas -> applied, or the reason why the cluster cannot have them.
     sa.Column("parts", JSONB, nullable=False),
 )
 _NOTHING: dict[str, Any] = {"state": "pending", "revision": 0, "failure": None, "parts": {}}
@@ -114,7 +114,7 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
 
 
 def _describe(rows: Rows, key: dict[str, Any], recorded: RecordedEvent) -> None:
-    """The version of the application; and with a new revision, everything is due again."""
+    """Set the application's version; a new revision has to be applied everywhere again."""
     present = current(rows, applications, key)
     if present is None:
         return
@@ -151,7 +151,7 @@ def _delete(rows: Rows, key: dict[str, Any], event: ApplicationDeleted, position
     for grant in open_rows(rows, grants, key):
         of = {name: grant[name] for name in ("operation", "stream")}
         replace(rows, grants, {**key, **of}, None, position)
-    # What was applied tells the reconcile loop what may be left where it can no longer look.
+    # The revision applied last tells the reconcile loop what may remain on clusters that it can no longer reach.
     parts = {each["cluster"]: each["parts"] for each in open_rows(rows, application_clusters, key)}
     for cluster in parts.keys() - set(event.clusters):
         replace(rows, application_clusters, {**key, "cluster": cluster}, None, position)
@@ -181,7 +181,7 @@ def _on_cluster(rows: Rows, key: dict[str, Any], event: ClusterEvent, position: 
 
 
 def _end_if_gone(rows: Rows, key: dict[str, Any], position: int) -> None:
-    """A deleted application ends when no cluster has anything of it."""
+    """End a deleted application's row when no cluster has anything of it."""
     present = current(rows, applications, key)
     if present is not None and present["deleted"] and not open_rows(rows, application_clusters, key):
         replace(rows, applications, key, None, position)

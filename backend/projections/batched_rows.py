@@ -1,7 +1,7 @@
 """Temporal rows of a database, whose changes are collected and written together.
 
-One by one each event costs a statement to look, one to end a row and one to begin the next, and each waits for the
-server. Collected, a row is looked at once, and all changes go in one UPDATE and one COPY a table.
+One by one, each event costs a statement to read, one to end a row and one to begin the next, and each waits for
+the server. Collected, a row is read once, and all changes go in one UPDATE and one COPY per table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Values = tuple[Any, ...]
 
 
 class BatchedRows:
-    """Rows of any temporal tables; the functions of `temporal.py` say what each method means.
+    """Rows of any temporal tables; the functions of `temporal.py` define what each method means.
 
     Nothing is in the database until `write`; the caller holds the append lock, so nobody else changes the rows.
     """
@@ -29,7 +29,7 @@ class BatchedRows:
         self._tables: dict[str, _TableRows] = {}
 
     def open_rows(self, table: Table, matches: Mapping[str, Any]) -> list[Row]:
-        """Rows without an end whose key has these values."""
+        """Return rows without an end whose key has these values."""
         return self._of(table).open_rows(matches)
 
     def replace(
@@ -39,7 +39,7 @@ class BatchedRows:
         self._of(table).replace(key, values, position)
 
     def write(self) -> None:
-        """Bring the database up to date; the holder is of no use afterwards."""
+        """Write all changes to the database; the object must not be used afterwards."""
         for rows in self._tables.values():
             rows.write()
 
@@ -56,7 +56,7 @@ class _TableRows:
         self._table = table
         self._columns = tuple(column.name for column in table.columns)
         self._key = tuple(column.name for column in table.primary_key if column.name != "valid_from")
-        # The open row of each key that was looked at or replaced, as it is after the changes so far.
+        # The open row of each key that was read or replaced, in its state after the changes so far.
         self._present: dict[Values, Row | None] = {}
         self._asked: set[tuple[tuple[str, Any], ...]] = set()
         self._replaced: set[Values] = set()
@@ -81,14 +81,14 @@ class _TableRows:
     def replace(self, key: Mapping[str, Any], values: Mapping[str, Any] | None, position: int) -> None:
         place = self._place(key)
         if place not in self._replaced:
-            # The row of the database, if there is one: it is not needed to end it.
+            # The row in the database, if there is one: its values are not needed to end it.
             self._replaced.add(place)
             if self._present.get(place, key) is not None:
                 ends = {f"key_{name}": value for name, value in zip(self._key, place, strict=True)}
                 self._ends.append({**ends, "ends_at": position})
         else:
             present = self._present[place]
-            # A row that began at this very position held for none, and goes without a trace.
+            # A row that began at this very position was never valid, and is dropped without a trace.
             if present is not None and present["valid_from"] != position:
                 self._ended.append(self._values({**present, "valid_to": position}))
         row = None if values is None else {**key, **values, "valid_from": position, "valid_to": None}

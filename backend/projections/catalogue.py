@@ -1,4 +1,4 @@
-"""Every projection, in the order in which each event reaches them."""
+"""All projections, in the order in which each event reaches them."""
 
 from __future__ import annotations
 

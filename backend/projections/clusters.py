@@ -1,4 +1,4 @@
-"""Read model of the clusters: one row per cluster and span of positions."""
+"""Projection of the clusters: one row per cluster and span of positions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ clusters = temporal_table(
     sa.Column("reason", sa.Text),
     sa.Column("kafka_cluster_id", sa.Text),
     sa.Column("brokers", sa.Integer),
-    # {replication_factor, min_insync_replicas} of streams that do not declare them; null in it: automatic.
+    # {replication_factor, min_insync_replicas} for streams that do not declare them; null within it: automatic.
     sa.Column("defaults", JSONB, nullable=False),
-    # Those before they were last set, of this cluster and not of one that had its name earlier.
+    # The defaults before the last change, of this cluster and not of an earlier one with its name.
     sa.Column("defaults_before", JSONB, nullable=False),
     # Version of the event that last described the cluster: going offline must not make an editor's copy stale.
     sa.Column("version", sa.BigInteger, nullable=False),

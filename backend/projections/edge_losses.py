@@ -1,4 +1,4 @@
-"""Read models of what distributors could not copy: records set aside, and ranges lost."""
+"""Projections of records that distributors could not copy: dead-lettered records, and ranges of lost records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ set_aside = temporal_table(
     sa.Column("origin", JSONB),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("replayed", sa.Boolean, nullable=False),
-    # Position of the event that first told of it.
+    # Position of the event that first reported it.
     sa.Column("recorded", sa.BigInteger, nullable=False),
 )
 losses = temporal_table(
@@ -46,9 +46,9 @@ losses = temporal_table(
     sa.Column("stream", sa.Text, nullable=False),
     sa.Column("partition", sa.Integer, nullable=False),
     sa.Column("first_offset", sa.BigInteger, nullable=False),
-    # Null: nobody can tell.
+    # Null: unknown.
     sa.Column("last_offset", sa.BigInteger),
-    # Offsets that are known to be lost, from the first one on; 0: it is only possible that records are.
+    # Number of offsets known to be lost, from the first one on; 0: a loss is only possible.
     sa.Column("at_least", sa.BigInteger, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("acknowledged", sa.Boolean, nullable=False),

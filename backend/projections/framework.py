@@ -1,9 +1,9 @@
-"""What a projection is: rows derived from events, and nothing else.
+"""Definition of a projection: rows derived from events, and nothing else.
 
-`apply` gets every event of the classes in `events`, in order, exactly once: its checkpoint commits together
-with its rows. It reads and writes only its own `tables`, which are temporal ones, and only through the functions
-of `temporal.py`; it reads no clock and calls nothing outside. So folding the log again from zero, on a connection
-or in memory, gives the same rows.
+`apply` gets every event of the classes in `events`, in order, exactly once: its checkpoint commits together with
+its rows. It reads and writes only its own `tables`, which are temporal ones, and only through the functions of
+`temporal.py`; it reads no clock and calls nothing outside. So folding the log again from zero, on a connection or
+in memory, gives the same rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ checkpoints = sa.Table(
 
 @dataclass(frozen=True)
 class Projection:
-    """Declares a projection; a module in backend/projections ends with one, listed in catalogue.py."""
+    """A projection's declaration; each module in backend/projections ends with one, listed in catalogue.py."""
 
     name: str
     events: frozenset[type[Event]]

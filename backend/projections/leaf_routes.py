@@ -1,6 +1,6 @@
-"""Read model of the routes into each leaf: the version that is wanted, the one entered, who may ever have copied.
+"""Projection of the routes into each leaf: wanted version, entered version, and distributors ever allowed.
 
-What the routes follow from, the tree with its targets, is kept once more here, since a projection reads its own
+The routes follow from the tree and its targets, of which this projection keeps a copy, since it reads its own
 tables only.
 """
 
@@ -23,7 +23,7 @@ from backend.projections.temporal import Rows, change, current, open_rows, repla
 
 MAIN = "main"
 GONE = "gone"
-"""Digest of a cluster that is no leaf now."""
+"""Digest for a cluster that is currently no leaf."""
 
 routes_basis = temporal_table(
     "routes_basis",
@@ -41,12 +41,12 @@ leaf_routes = temporal_table(
     sa.Column("tree", sa.Text, primary_key=True),
     sa.Column("cluster", sa.Text, primary_key=True),
     sa.Column("digest", sa.Text, nullable=False),
-    # Positions of events: the version wanted, and the one entered (0: none).
+    # Positions of events: of the version wanted, and of the one entered (0: none).
     sa.Column("wanted", sa.BigInteger, nullable=False),
     sa.Column("entered", sa.BigInteger, nullable=False),
     # [[cluster, level], ...]: every distributor that was ever allowed to copy to the leaf.
     sa.Column("inbound", JSONB, nullable=False),
-    # Units of a distributor: the number that it was entered with (0: none), and every one there ever was.
+    # Task counts of a distributor: the one at its entry (0: not entered), and all that it ever had.
     sa.Column("buckets", sa.Integer, nullable=False),
     sa.Column("buckets_ever", JSONB, nullable=False),
 )

@@ -1,6 +1,6 @@
 """Temporal rows in memory: what `temporal.py` writes to instead of a database while a log is folded in bulk.
 
-Holds every row, ended ones as bare tuples, so memory grows with the rows: some hundred bytes for each.
+Holds all rows, ended ones as bare tuples, so memory grows with the rows: some hundred bytes each.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Values = tuple[Any, ...]
 
 
 class MemoryRows:
-    """Rows of any temporal tables; the functions of `temporal.py` say what each method means."""
+    """Rows of any temporal tables; the functions of `temporal.py` define what each method means."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _TableRows] = {}
 
     def open_rows(self, table: Table, matches: Mapping[str, Any]) -> list[Row]:
-        """Rows without an end whose key has these values."""
+        """Return rows without an end whose key has these values."""
         return self._of(table).open_rows(matches)
 
     def replace(
@@ -31,7 +31,7 @@ class MemoryRows:
         self._of(table).replace(key, values, position)
 
     def rows(self, table: Table) -> Iterator[Values]:
-        """Every row, its values in the order of the table's columns."""
+        """Return all rows, their values in the order of the table's columns."""
         return self._of(table).rows()
 
     def _of(self, table: Table) -> _TableRows:
@@ -47,8 +47,8 @@ class _TableRows:
         self._key = tuple(column.name for column in table.primary_key if column.name != "valid_from")
         self._open: dict[Values, Row] = {}
         self._ended: list[Values] = []
-        # By the names of a part of the key: its values -> keys of open rows. Made when first asked for, since
-        # going through all rows for each event would make a fold quadratic.
+        # Indexes by the columns of a partial key: its values -> keys of open rows. Built at the first lookup,
+        # since scanning all rows for each event would make a fold quadratic.
         self._indexes: dict[Values, dict[Values, dict[Values, None]]] = {}
 
     def open_rows(self, matches: Mapping[str, Any]) -> list[Row]:
@@ -68,7 +68,7 @@ class _TableRows:
     def replace(self, key: Mapping[str, Any], values: Mapping[str, Any] | None, position: int) -> None:
         place = tuple([key[name] for name in self._key])
         present = self._open.pop(place, None)
-        # A row that began at this very position held for none, and goes without a trace.
+        # A row that began at this very position was never valid, and is dropped without a trace.
         if present is not None and present["valid_from"] != position:
             self._ended.append(self._values({**present, "valid_to": position}))
         if values is not None:

@@ -1,4 +1,4 @@
-"""Read model of what is done about replicas when brokers come or go: no row where nobody has set it."""
+"""Projection of placement policies, for brokers that join or leave: no row where none was set."""
 
 from __future__ import annotations
 

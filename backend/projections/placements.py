@@ -1,4 +1,4 @@
-"""Read model of placements; and what plans are made from and come to, which workers write beside the events."""
+"""Projection of placements; workers store the plans' inputs and results beside the events."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ placements = temporal_table(
     sa.Column("cluster", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("aims", JSONB, nullable=False),
-    # Partitions of the reassignment that was handed in; none, if a plan is computed.
+    # Partitions of the reassignment that was submitted; none if a plan is computed.
     sa.Column("given", sa.BigInteger),
     sa.Column("digest", sa.Text),
     sa.Column("summary", JSONB(none_as_null=True)),
     sa.Column("reason", sa.Text),
-    # The last time that replicas were moved: how often it was begun, how fast, and what came of it.
+    # The last run of moves: number of runs so far, limits, and outcome.
     sa.Column("run", sa.BigInteger, nullable=False),
     sa.Column("limits", JSONB(none_as_null=True)),
     sa.Column("report", JSONB(none_as_null=True)),
-    # Of one that a worker has asked for: why, and why it is not applied by itself.
+    # For a placement requested by a worker: the reason, and why it is not applied automatically.
     sa.Column("proposal", JSONB(none_as_null=True)),
-    # Position of the event that asked for it: placements are listed in this order.
+    # Position of the event that requested it: placements are listed in this order.
     sa.Column("requested", sa.BigInteger, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )

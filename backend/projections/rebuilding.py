@@ -1,11 +1,11 @@
-"""Folds a projection again from the first event, in memory, and puts its tables right by COPY.
+"""Rebuild a projection from the first event, in memory, and correct its tables by COPY.
 
-    fold to the head -> COPY beside the tables -> append lock -> put right what differs
-        -> apply what came meanwhile -> checkpoint -> commit -> lock is free
+    fold to the head -> COPY beside the tables -> append lock -> correct what differs
+        -> apply later events -> checkpoint -> commit -> lock is free
 
 All but the last line happens while commands go on, and the lock is held for one comparison of the tables and for
-the events of the seconds that the COPY took. Readers see the old rows until the commit. Rows that were right are
-not touched, so a rebuild of a sound projection leaves no dead rows behind.
+the events of the seconds that the COPY took. Readers see the old rows until the commit. Correct rows are not
+touched, so a rebuild of a sound projection leaves no dead rows behind.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from backend.projections.memory_rows import MemoryRows
 
 
 def rebuild(engine: Engine, registry: EventRegistry, projection: Projection) -> int:
-    """Replace a projection's rows by those that the log gives, and return the position reached.
+    """Replace a projection's rows by those that follow from the log, and return the position reached.
 
-    Takes memory for all rows of the projection. Needs the right to make temporary tables, which PostgreSQL gives
-    to everybody unless an administrator took it. Raises EventUnreadable, DatabaseUnavailable; then nothing has
+    Takes memory for all rows of the projection. Needs the right to create temporary tables, which every role has
+    in PostgreSQL unless an administrator revoked it. Raises EventUnreadable, DatabaseUnavailable; then nothing has
     changed.
     """
     with engine.begin() as connection:
-        # The COPY takes as long as the table is large; what waits for the lock below keeps its limit.
+        # The COPY takes as long as the table is large; waiting for the lock below stays limited.
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
         rows, position = _fold(connection, registry, projection)
         beside = [(table, _copied(connection, table, rows)) for table in projection.tables]
@@ -44,9 +44,9 @@ def rebuild(engine: Engine, registry: EventRegistry, projection: Projection) -> 
 
 
 def rebuild_far_behind(engine: Engine, registry: EventRegistry, projections: Sequence[Projection]) -> None:
-    """Rebuild those that lack much of the log: new ones, and all of them after a restore.
+    """Rebuild projections that lag far behind: new ones, and all of them after a restore.
 
-    It is quicker than applying what they lack, and commands need not wait for it.
+    This is faster than applying the missing events, and commands need not wait for it.
     """
     with engine.connect() as connection:
         head = PostgresEventLog(connection, registry).head().position
@@ -58,7 +58,7 @@ def rebuild_far_behind(engine: Engine, registry: EventRegistry, projections: Seq
 
 
 def _fold(connection: Connection, registry: EventRegistry, projection: Projection) -> tuple[MemoryRows, int]:
-    """The rows as of a position, without the lock: events commit in order, so none below it comes later."""
+    """Return the rows as of a position, without the lock: events commit in order, so none below it comes later."""
     rows = MemoryRows()
     head = PostgresEventLog(connection, registry).head().position
     last = 0
@@ -70,14 +70,14 @@ def _fold(connection: Connection, registry: EventRegistry, projection: Projectio
 
 
 def _copied(connection: Connection, table: Table, rows: MemoryRows) -> Table:
-    """A table with these rows that only this transaction sees."""
+    """Return a table with these rows that only this transaction sees."""
     columns = [sa.Column(column.name, column.type) for column in table.columns]
     rebuilt = Table(
         f"rebuilt_{table.name}", sa.MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP"
     )
     rebuilt.create(connection, checkfirst=False)
     copy_rows(connection, rebuilt, rows.rows(table))
-    # Nobody analyses temporary tables unasked; taken for small ones they would be joined row by row.
+    # Autovacuum does not analyse temporary tables; without statistics they would be joined row by row.
     connection.execute(sa.text(f"ANALYZE {rebuilt.name}"))
     return rebuilt
 

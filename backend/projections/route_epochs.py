@@ -1,4 +1,4 @@
-"""Read model of the zone router's epochs: one row."""
+"""Projection of the zone router's epochs: one row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from backend.projections.temporal import Rows, change, current, replace, tempora
 route_epochs = temporal_table(
     "route_epochs",
     METADATA,
-    # The event stream's name: there is one.
+    # Name of the event stream: there is only one.
     sa.Column("stream", sa.Text, primary_key=True),
     sa.Column("current", sa.BigInteger, nullable=False),
     sa.Column("fenced", sa.BigInteger, nullable=False),
     sa.Column("committed", sa.BigInteger, nullable=False),
     sa.Column("begun_at", sa.DateTime(timezone=True), nullable=False),
-    # When `committed` was last raised; NULL if it never was.
+    # Time at which `committed` was last raised; NULL if it never was.
     sa.Column("committed_at", sa.DateTime(timezone=True)),
     sa.Column("version", sa.BigInteger, nullable=False),
 )

@@ -15,11 +15,11 @@ from backend.projections.batched_rows import BatchedRows
 from backend.projections.framework import Projection, checkpoints
 
 PAGE_EVENTS = 1000
-BATCH_EVENTS = 10  # from which on collecting changes costs less than writing each
+BATCH_EVENTS = 10  # threshold from which collecting changes costs less than writing each
 
 
 def catch_up(connection: Connection, registry: EventRegistry, projections: Sequence[Projection]) -> None:
-    """Apply what the projections have not seen, in the caller's transaction.
+    """Apply the events that projections have not seen, in the caller's transaction.
 
     Takes the append lock: two runners at one time would both apply the same event.
     """
@@ -34,7 +34,7 @@ def project(
     head: int,
     news: Sequence[RecordedEvent],
 ) -> None:
-    """`catch_up` for who holds the append lock already, with the log's head and its newest events at hand."""
+    """Apply new events as `catch_up` does, for a caller that holds the append lock and passes head and events."""
     places = {name: place for name, place in positions(connection, projections).items() if place < head}
     behind = [projection for projection in projections if projection.name in places]
     if not behind:
@@ -55,7 +55,7 @@ def project(
 def unseen(
     connection: Connection, registry: EventRegistry, behind: Sequence[Projection], after: int
 ) -> Iterator[Sequence[RecordedEvent]]:
-    """Pages of the events after a position that any of the projections wants, up to the head as it then is."""
+    """Yield pages of the events after a position that any projection wants, up to the log's head."""
     log = PostgresEventLog(connection, registry)
     wanted = {cls.stored_name for projection in behind for cls in projection.events}
     page_is_full = True
@@ -67,14 +67,14 @@ def unseen(
 
 
 def positions(connection: Connection, projections: Sequence[Projection]) -> Mapping[str, int]:
-    """How far each projection has come; the log's head less this is its lag in events."""
+    """Return the position of each projection; the log's head minus this is its lag in events."""
     rows = connection.execute(sa.select(checkpoints.c.name, checkpoints.c.position)).all()
     known = {row.name: row.position for row in rows}
     return {projection.name: known.get(projection.name, 0) for projection in projections}
 
 
 def set_checkpoints(connection: Connection, projections: Sequence[Projection], position: int) -> None:
-    """Note that the projections' rows are those as of a position."""
+    """Record that the projections' rows are those as of a position."""
     rows = [{"name": projection.name, "position": position} for projection in projections]
     statement = insert(checkpoints).values(rows)
     connection.execute(

@@ -1,7 +1,7 @@
-"""Read model of the streams and of their topics on every cluster.
+"""Projection of the streams and of their topics on every cluster.
 
-A row of `stream_topics` exists from the first thing recorded about a topic until the topic is gone. `removing`
-marks topics of deleted streams; a stream's living topics are those of its row in `streams`.
+A row of `stream_topics` exists from the first record about a topic until the topic is gone. `removing` marks
+topics of deleted streams; a stream's living topics are those of its row in `streams`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ streams = temporal_table(
     sa.Column("stream", sa.Text, primary_key=True),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("partitions", sa.Integer, nullable=False),
-    # NULL, as the next: each cluster's default.
+    # NULL, as in the next column: each cluster's default.
     sa.Column("replication_factor", sa.Integer),
     sa.Column("min_insync_replicas", sa.Integer),
     sa.Column("retention_ms", sa.BigInteger, nullable=False),
     sa.Column("cleanup_policy", sa.Text, nullable=False),
     sa.Column("max_message_bytes", sa.Integer, nullable=False),
     sa.Column("distributed", sa.Boolean, nullable=False),
-    # Other settings of Kafka that are declared: {name: value}.
+    # Other declared settings of Kafka: {name: value}.
     sa.Column("config", JSONB, nullable=False),
-    # Names of settings that were declared before and are to go back to the clusters' defaults.
+    # Settings that were declared before and must return to the clusters' defaults.
     sa.Column("released", JSONB, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
@@ -65,7 +65,7 @@ stream_topics = temporal_table(
     sa.Column("incarnation", sa.Integer, nullable=False),
     sa.Column("replication_factor", sa.Integer),
     sa.Column("removing", sa.Boolean, nullable=False),
-    # Removing, but not with records: nobody has said that those may go.
+    # True: remove the topic only if it is empty, as nobody confirmed the loss of records.
     sa.Column("unconfirmed", sa.Boolean, nullable=False),
     # {partition: [[offset, incarnation], ...]} of the partitions that lost a tail.
     sa.Column("tails", JSONB, nullable=False),
@@ -77,7 +77,7 @@ sa.Index(
     stream_topics.c.state,
     postgresql_where=sa.text("valid_to IS NULL AND NOT removing"),
 )
-# Of all that was ever applied, what changed last, what failed and what is to go is found by these.
+# Of all rows ever applied, those changed last, failed and to be removed are found by these indexes.
 for _table in (streams, stream_topics):
     for _bound in POSITIONS:
         sa.Index(f"{_table.name}_{_bound}", _table.c[_bound])
@@ -122,7 +122,7 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
         case StreamApplied():
             key["cluster"] = event.cluster
             present = current(rows, stream_topics, key) or _NO_TOPIC
-            # Recorded late, of a stream that is deleted by now: nobody can have looked into it before.
+            # Recorded late, for a stream that is deleted by now: nobody can have checked it for records before.
             is_late = current(rows, streams, {name: fields[name] for name in STREAM}) is None
             values = {
                 "state": "applied",
@@ -150,7 +150,7 @@ def _apply(rows: Rows, recorded: RecordedEvent) -> None:
 
 
 def _released(rows: Rows, key: dict[str, Any], event: StreamDeclared | StreamChanged) -> list[str]:
-    """Return names of settings that were declared and no longer are, as far as a topic may still have them."""
+    """Return settings that were declared and no longer are, as far as a topic may still have them."""
     before = current(rows, streams, key)
     if before is None:
         return []

@@ -1,4 +1,4 @@
-"""Read model of the switches, and of their phases with what each came to."""
+"""Projection of the switches, and of their phases with their measurements."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ switches = temporal_table(
     sa.Column("retargets", JSONB, nullable=False),
     sa.Column("plan_digest", sa.Text),
     sa.Column("reverses", sa.Text),
-    # Clients that are not waited for.
+    # Clients that the switch does not wait for.
     sa.Column("forced", JSONB, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("report", JSONB(none_as_null=True)),
-    # Of an emergency, once the cluster that was left is back: {records, partitions}.
+    # Unreplicated records of an emergency, known once the cluster that was left is back: {records, partitions}.
     sa.Column("arrived", JSONB(none_as_null=True)),
     # Position of the event that started it: switches are listed in this order.
     sa.Column("started", sa.BigInteger, nullable=False),
@@ -121,7 +121,7 @@ def _enter(
     recorded: RecordedEvent,
     **also: Any,
 ) -> None:
-    """End the phase that it is in, with what that came to, and begin the next."""
+    """End the current phase with its measurements, and begin the next."""
     _change(rows, switch, {"state": str(phase), **also}, recorded)
     phases = open_rows(rows, switch_phases, {"switch": switch})
     last = max(phases, key=lambda row: row["number"])

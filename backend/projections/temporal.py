@@ -1,10 +1,10 @@
-"""Tables whose rows say from which position to which they hold, so that any earlier state can be read.
+"""Tables whose rows state from which to which position they are valid, so that any earlier state can be read.
 
-`valid_from` is the position of the event that made the row, `valid_to` that of the one that ended it; a row
-holds at positions valid_from <= at < valid_to. NULL in `valid_to` means that it still holds.
+`valid_from` is the position of the event that made the row, `valid_to` that of the event that ended it; a row is
+valid at positions valid_from <= at < valid_to. NULL in `valid_to` means that it is still valid.
 
-Whoever applies an event writes to `Rows`: a connection for a command's few events, a batch on it for many, memory
-while a log is folded from its beginning. The same writes give the same rows in all three.
+Events are applied to `Rows`: a connection for a command's few events, a batch on it for many, memory while a log
+is folded from its beginning. The same writes give the same rows in all three.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POSITIONS = ("valid_from", "valid_to")
 
 
 def temporal_table(name: str, metadata: sa.MetaData, *columns: sa.Column[Any]) -> Table:
-    """A table keyed by its columns marked `primary_key=True` and `valid_from`; one open row per key."""
+    """Return a table keyed by its columns marked `primary_key=True` and `valid_from`; one open row per key."""
     table = Table(
         name,
         metadata,
@@ -37,14 +37,14 @@ def temporal_table(name: str, metadata: sa.MetaData, *columns: sa.Column[Any]) -
 
 
 def as_of(table: Table, at: int | None) -> ColumnElement[bool]:
-    """The WHERE clause for the rows that hold at a position; None means now."""
+    """Return the WHERE clause for the rows that are valid at a position; None means now."""
     if at is None:
         return table.c.valid_to.is_(None)
     return sa.and_(table.c.valid_from <= at, sa.or_(table.c.valid_to.is_(None), table.c.valid_to > at))
 
 
 def open_rows(rows: Rows, table: Table, matches: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows that hold now and whose key has these values, without their positions, in no order."""
+    """Return the rows that are valid now and whose key has these values, without their positions, in no order."""
     found: list[Any]
     if isinstance(rows, BatchedRows | MemoryRows):
         found = [row.items() for row in rows.open_rows(table, matches)]
@@ -55,7 +55,7 @@ def open_rows(rows: Rows, table: Table, matches: Mapping[str, Any]) -> list[dict
 
 
 def current(rows: Rows, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The open row of a key without its positions, or None."""
+    """Return the open row of a key without its positions, or None."""
     found = open_rows(rows, table, key)
     return found[0] if found else None
 
@@ -71,7 +71,7 @@ def replace(
         sa.update(table).where(_open(table, key)).values(valid_to=position).returning(table.c.valid_from)
     )
     if position in ended.scalars():
-        # A second change by the same event takes the first one's place: no row holds for zero positions.
+        # A second change by the same event replaces the first: no row is valid for zero positions.
         same = sa.and_(*(table.c[name] == value for name, value in key.items()))
         rows.execute(sa.delete(table).where(same, table.c.valid_from == position))
     if values is not None:
@@ -79,7 +79,7 @@ def replace(
 
 
 def change(rows: Rows, table: Table, key: Mapping[str, Any], changes: Mapping[str, Any], position: int) -> None:
-    """`replace` with the open row's values but for `changes`; a key without an open row stays without."""
+    """Replace the open row of a key by one with these changes; a key without an open row stays without."""
     present = current(rows, table, key)
     if present is not None:
         values = {name: value for name, value in present.items() if name not in key}

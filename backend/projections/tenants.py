@@ -1,4 +1,4 @@
-"""Read model of tenants, their instances and the instances' environments."""
+"""Projection of tenants, their instances and the instances' environments."""
 
 from __future__ import annotations
 

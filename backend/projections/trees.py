@@ -1,4 +1,4 @@
-"""Read model of the trees: their shape, their leaves, and each distributor's target and settings."""
+"""Projection of the trees: their shape, their leaves, and each distributor's target and settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ trees = temporal_table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("root", JSONB, nullable=False),
     sa.Column("primary_cluster", sa.Text, nullable=False),
-    # What the primary is being moved to, and whether without waiting for the present one.
+    # The cluster that the primary moves to, and whether it takes over without waiting for the current one.
     sa.Column("moving_to", sa.Text),
     sa.Column("take_over", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("version", sa.BigInteger, nullable=False),
@@ -128,7 +128,7 @@ def _keep_settings(rows: Rows, tree: str, distributors: frozenset[tuple[str, int
 
 
 def settings_of(row: Mapping[str, Any]) -> DistributorSettings:
-    """The settings in a row."""
+    """Return the settings in a row."""
     return DistributorSettings(
         paused=row["paused"], bytes_per_second=row["bytes_per_second"], compression=row["compression"]
     )

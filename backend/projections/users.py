@@ -1,4 +1,4 @@
-"""Read model of users: what they are, which tenants they belong to, which tokens they have. No secrets."""
+"""Projection of users, with their memberships, tokens and linked identities. No secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ users = temporal_table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("disabled", sa.Boolean, nullable=False),
     sa.Column("has_password", sa.Boolean, nullable=False),
-    # That of the event that last described the user or its memberships.
+    # Version of the event that last described the user or its memberships.
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 memberships = temporal_table(
@@ -44,12 +44,12 @@ api_tokens = temporal_table(
     METADATA,
     sa.Column("user", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
-    # The version of the event that issued it: a name that is given again is another token.
+    # Version of the event that issued it: a token with a reused name is another token.
     sa.Column("issued", sa.BigInteger, nullable=False),
     sa.Column("issued_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True)),
 )
-# Issuer and subject at an OpenID provider -> whom these log in as.
+# Issuer and subject at an OpenID provider -> the user that they log in as.
 identities = temporal_table(
     "identities",
     METADATA,

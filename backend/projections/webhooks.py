@@ -1,4 +1,4 @@
-"""Read model of webhooks: who is told of what, from which position to which. No secrets."""
+"""Projection of webhooks: their settings at each position. No secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ webhooks = temporal_table(
     sa.Column("url", sa.Text, nullable=False),
     sa.Column("events", JSONB, nullable=False),
     sa.Column("enabled", sa.Boolean, nullable=False),
-    # Position of the event that created it: a name that is given again is another webhook.
+    # Position of the event that created it: a webhook with a reused name is another webhook.
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("secret_since", sa.DateTime(timezone=True), nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),

@@ -1,7 +1,7 @@
-"""Compares what every cluster holds with what was produced: sets and sequences, never counts.
+"""Compares the contents of every cluster with what was produced: sets and sequences, never counts.
 
 Operations: for each send its outcome, `produced(cluster, sequence)` if its cluster acknowledged it, `unknown` if
-that could not be told (the record may be there or not), `refused` if it failed or its transaction was aborted;
+the outcome is unknown (the record may be there or not), `refused` if it failed or its transaction was aborted;
 then `arrived(...)` for each record read on a cluster, partition by partition in log order.
 
 Anomalies looked for, on each cluster and for each origin:
@@ -9,7 +9,7 @@ Anomalies looked for, on each cluster and for each origin:
 - doubled: on this cluster more than once, its own origin included;
 - out of order: behind a record of the same origin and partition that comes later in the order given;
 - wrong flags: not the copy flags that the tree implies for this origin and cluster;
-- altered: anything in it is not what was produced, as the caller tells, who knows the records;
+- altered: it differs from what was produced, as determined by the caller, who knows the records;
 - invented: never produced, or its send had failed, or its transaction was aborted.
 """
 
@@ -26,10 +26,10 @@ MOST_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One record as it lies on a cluster; `origin` and `sequence` come from its mark.
+    """One record as found on a cluster; `origin` and `sequence` come from its mark.
 
-    `order` must rise within the cluster, origin and partition. `altered` says in words what differs from the
-    record that was produced, "" if nothing does.
+    `order` must rise within the cluster, origin and partition. `altered` describes what differs from the record
+    that was produced, "" if nothing does.
     """
 
     origin: str
@@ -43,7 +43,7 @@ class Arrival:
 
 @dataclass
 class ClusterReport:
-    """What was found on one cluster; the contract's shape, with more kinds of anomaly."""
+    """Findings on one cluster; the contract's shape, with more kinds of anomaly."""
 
     expected: int = 0
     distinct: int = 0
@@ -62,7 +62,7 @@ class ClusterReport:
 
 
 class Checker:
-    """Verdict on one run. `flags[origin][cluster]` are the copy flags that the tree implies.
+    """Checker of one run. `flags[origin][cluster]` are the copy flags that the tree implies.
 
     If the tree changed meanwhile, `former(origin, cluster)` are the flags that it implied before.
     """
@@ -82,22 +82,22 @@ class Checker:
         self._last: dict[tuple[str, str, int], int] = {}
         self._reports = {cluster: ClusterReport() for cluster in flags}
         self.anomalies: list[str] = []
-        """The first of them in words."""
+        """Descriptions of the first anomalies."""
 
     def produced(self, cluster: str, sequence: int) -> None:
-        """The cluster acknowledged the record."""
+        """Note that the cluster acknowledged the record."""
         self._produced[cluster].add(sequence)
 
     def unknown(self, cluster: str, sequence: int) -> None:
-        """Whether the cluster has the record could not be told."""
+        """Note that it is unknown if the cluster has the record."""
         self._unknown[cluster].add(sequence)
 
     def refused(self, cluster: str, sequence: int, why: str) -> None:
-        """The record must be nowhere: `why` follows "is visible although"."""
+        """Note that no cluster may have the record: `why` follows "is visible although"."""
         self._refused[cluster][sequence] = why
 
     def arrived(self, cluster: str, arrival: Arrival) -> None:
-        """The record lies on the cluster."""
+        """Note that the record was read on the cluster."""
         report, origin, sequence = self._reports[cluster], arrival.origin, arrival.sequence
         report.flags[copy_flags.text(arrival.flags)] += 1
         if origin not in self._flags or (
@@ -128,16 +128,16 @@ class Checker:
         self._last[place] = max(arrival.order, self._last.get(place, -1))
 
     def complete(self, cluster: str) -> bool:
-        """Whether everything acknowledged has arrived on the cluster."""
+        """Return whether everything acknowledged has arrived on the cluster."""
         found = self._found[cluster]
         return all(produced <= found[origin] for origin, produced in self._produced.items())
 
     def arrivals(self, cluster: str) -> int:
-        """Distinct records that arrived so far."""
+        """Return the number of distinct records that arrived so far."""
         return sum(map(len, self._found[cluster].values()))
 
     def reports(self) -> dict[str, ClusterReport]:
-        """The verdict, once every cluster has been read to its end."""
+        """Return the verdict, once every cluster has been read to its end."""
         for cluster, report in self._reports.items():
             report.expected = sum(map(len, self._produced.values()))
             report.distinct = self.arrivals(cluster)

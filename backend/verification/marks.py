@@ -1,4 +1,4 @@
-"""Marked records: each says in its value which run, cluster, partition and place in the sequence it is from."""
+"""Marked records: each names in its value its run, cluster, partition and place in the sequence."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Mark:
 
 
 def encode(mark: Mark) -> bytes:
-    """Value of the record; cluster names have no colon."""
+    """Return the value of the record; cluster names have no colon."""
     return _PREFIX + f"{mark.run}:{mark.cluster}:{mark.sequence}".encode()
 
 
 def key(mark: Mark) -> bytes:
-    """Key of the record."""
+    """Return the key of the record."""
     return f"{mark.cluster}:{mark.sequence}".encode()
 
 
 def decode(value: bytes | None) -> Mark | None:
-    """The mark in a value; None if it is no record of ours."""
+    """Return the mark in a value; None if it is not one of our records."""
     if value is None or not value.startswith(_PREFIX):
         return None
     try:

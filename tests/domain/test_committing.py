@@ -140,7 +140,10 @@ class Place:
 
 @pytest.mark.parametrize("seed", range(500))
 def test_it_ends_at_the_latest_progress_whatever_the_order(seed):
-    """Commit here and on two other clusters; the committer acts between arrivals on the map."""
+    """Commit here and on two other clusters while the committer acts between arrivals on the map.
+
+    Commits made here also come between its question and its answer; at last everything is delivered once more.
+    """
     place, source = Place(), random.Random(seed)
     for _ in range(source.randint(1, 40)):
         step = source.random()

@@ -1,1 +1,1 @@
-"""How what one event changed is taken back: by a command, which is decided, previewed and logged as any other."""
+"""Undo of one event's change: by a command that is decided, previewed and logged like any other."""

@@ -2,8 +2,8 @@
 
 Brokers of the estate file are combined nodes: each is also a controller of its cluster's quorum. The quorum is
 static, so a broker that is added later is a broker only, and follows it.
-Listeners: CLIENT (what clients are told; behind the proxy if the estate says so), INTERNAL (between brokers,
-never through the proxy, so that a cut of the proxy is a cut of the clients only), CONTROLLER.
+Listeners: CLIENT (advertised to clients; behind the proxy if the estate says so), INTERNAL (between brokers, never
+through the proxy, so that cutting the proxy cuts off clients only), CONTROLLER.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BrokerPorts:
 
 @dataclass(frozen=True, kw_only=True)
 class AddedBroker:
-    """A broker beside those of the estate file, added while the estate ran; `zone` is its rack."""
+    """A broker beyond those of the estate file, added while the estate ran; `zone` is its rack."""
 
     cluster: str
     node: int
@@ -48,18 +48,18 @@ class AddedBroker:
 
     @property
     def process(self) -> str:
-        """Its name among the estate's processes."""
+        """Return its name among the estate's processes."""
         return process_name(self.cluster, self.node)
 
 
 def process_name(cluster: str, node: int) -> str:
-    """What a broker is called among the estate's processes."""
+    """Return the name of a broker among the estate's processes."""
     return f"kafka:{cluster}:{node}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Broker:
-    """One broker of one cluster; `password` is the control plane's where the cluster asks for SASL."""
+    """One broker of one cluster; `password` is the control plane's if the cluster uses SASL."""
 
     cluster: ClusterSpec
     node: int  # from 1
@@ -74,7 +74,7 @@ class Broker:
         return process_name(self.cluster.name, self.node)
 
     def process(self, *, jars: Path, archive: Path | None, log: Path, after: list[str]) -> ProcessSpec:
-        """Write the settings and give the command line; the storage is formatted at the first start."""
+        """Write the settings and return the command line; the storage is formatted at the first start."""
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = self.folder / "server.properties"
         write_private(properties, self.properties())
@@ -102,7 +102,7 @@ class Broker:
         )
 
     def properties(self) -> str:
-        """The text of server.properties."""
+        """Return the text of server.properties."""
         cluster = self.cluster
         mine = self.added.ports if self.added else self.ports[self.node - 1]
         zone = self.added.zone if self.added else cluster.zones[self.node - 1]
@@ -132,8 +132,8 @@ class Broker:
             "share.coordinator.state.topic.min.isr": 1,
             "replica.lag.time.max.ms": cluster.replica_lag_time_max_ms,
             **COMMON,
-            # By default a controller writes a record twice a second that says nothing, a fifth of what an idle
-            # broker takes. Where there are several, they hear by it sooner that the record before it is committed.
+            # By default a controller writes an empty record twice a second, a fifth of what an idle broker takes.
+            # With several controllers, it tells them sooner that the record before it is committed.
             **({"metadata.max.idle.interval.ms": 5000} if cluster.brokers == 1 else {}),
             **({} if self.added is None else {"process.roles": "broker"}),
             **(self._security() if secured else {}),
@@ -141,8 +141,10 @@ class Broker:
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
     def _security(self) -> dict[str, object]:
-        """SCRAM for clients and between brokers. Controllers speak PLAIN: SCRAM's users live in the metadata
-        that the controllers must first agree on."""
+        """Return the settings of SCRAM for clients and between brokers, and of PLAIN for controllers.
+
+        Controllers cannot use SCRAM: its users live in the metadata that the controllers must first agree on.
+        """
         scram, plain = (
             "org.apache.kafka.common.security.scram.ScramLoginModule",
             ("org.apache.kafka.common.security.plain.PlainLoginModule"),
@@ -168,7 +170,7 @@ class Broker:
     def _format_arguments(self, properties: Path) -> str:
         words = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id",
                  kafka_cluster_id(self.folder.parent), "--config", str(properties)]  # fmt: skip
-        # The control plane's user comes to an added broker with the cluster's metadata.
+        # The control plane's user reaches an added broker with the cluster's metadata.
         if self.cluster.sasl and self.added is None:
             user = f"name={CONTROL_PLANE_USER},password={self.password}"
             words += ["--add-scram", f"{self.cluster.sasl}=[{user}]"]
@@ -182,13 +184,13 @@ COMMON: dict[str, object] = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
     "share.coordinator.state.topic.num.partitions": 1,
-    # A laptop that sleeps over the holidays must not forget where groups and distributors are.
+    # A laptop that sleeps over the holidays must not lose the positions of groups and distributors.
     "offsets.retention.minutes": 60 * 24 * 90,
-    "transactional.id.expiration.ms": 2**31 - 1,  # 24 days, the most there is
-    # A broker that was killed may come back when its old session is over; the default is 9 s.
+    "transactional.id.expiration.ms": 2**31 - 1,  # 24 days, the maximum
+    # A killed broker can come back only when its old session has expired; the default is 9 s.
     "broker.session.timeout.ms": 5000,
     "broker.heartbeat.interval.ms": 1000,
-    # The default of 128 MiB is more than this heap spares.
+    # The default of 128 MiB is more than this heap can spare.
     "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
     "num.network.threads": 2,
     "num.io.threads": 4,
@@ -199,7 +201,7 @@ COMMON: dict[str, object] = {
 
 
 def kafka_cluster_id(folder: Path) -> str:
-    """The cluster's id, drawn once and kept beside its data."""
+    """Return the cluster's id, drawn once and stored beside its data."""
     path = folder / "kafka-cluster-id"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +212,7 @@ def kafka_cluster_id(folder: Path) -> str:
 
 
 def training_properties(data: Path, client: int, controller: int) -> str:
-    """Settings of a throwaway broker, whose classes go into the archive."""
+    """Return the settings of a throwaway broker, whose classes go into the archive."""
     settings = {
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",

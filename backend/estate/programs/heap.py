@@ -1,6 +1,6 @@
-"""How much heap each local broker gets.
+"""Heap size of each local broker.
 
-The estate file may say it for a cluster (`heap_mb`). Without that a broker gets what its declared partitions need,
+The estate file may set it for a cluster (`heap_mb`). Otherwise a broker gets what its declared partitions need,
 and at least `ROOMY_MB` for those that are created while the estate runs, as far as half of the machine's memory,
 shared by all brokers, allows. The JVM takes heap only when it needs it and gives it back, so a high limit costs an
 idle broker nothing.
@@ -23,18 +23,18 @@ BASE_MB = 192
 REPLICA_KB = 48
 """Heap for one replica with its producers' state and one client that fetches it; 25 KB were measured at rest."""
 BROKERS_SHARE = 0.5
-"""Part of the machine's memory that all brokers' heaps together may take; the rest is for Spark, PostgreSQL, the
+"""Share of the machine's memory for the heaps of all brokers together; the rest is for Spark, PostgreSQL, the
 workers and the page cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heap:
-    """The heap of one cluster's brokers in MB, and what its declared partitions are expected to need."""
+    """The heap of one cluster's brokers in MB, and the estimated need of its declared partitions."""
 
     megabytes: int
     needed: int
     replicas: int
-    """Declared, on each broker."""
+    """Declared replicas on each broker."""
 
     @property
     def is_short(self) -> bool:
@@ -42,7 +42,7 @@ class Heap:
 
 
 def heap_of(cluster: ClusterSpec, estate: Estate, machine_mb: int) -> Heap:
-    """The heap of each broker of the cluster on a machine with so much memory."""
+    """Return the heap of each of the cluster's brokers on a machine with this much memory."""
     replicas = declared_replicas(cluster, estate)
     needed = BASE_MB + -(-replicas * REPLICA_KB // 1024)
     if cluster.heap_mb is not None:
@@ -53,7 +53,7 @@ def heap_of(cluster: ClusterSpec, estate: Estate, machine_mb: int) -> Heap:
 
 
 def heap_warnings(estate: Estate, machine_mb: int) -> list[str]:
-    """Say which brokers may run out of memory, and why: by what is declared, or by what the machine has."""
+    """Return warnings about brokers that may run out of memory, by declared partitions or machine size."""
     found = []
     heaps = {cluster: heap_of(cluster, estate, machine_mb) for cluster in estate.clusters}
     for cluster, heap in heaps.items():
@@ -70,7 +70,7 @@ def heap_warnings(estate: Estate, machine_mb: int) -> list[str]:
 
 
 def declared_replicas(cluster: ClusterSpec, estate: Estate) -> int:
-    """Replicas on each broker of the cluster when every declared stream has its topic there."""
+    """Return the replicas on each broker of the cluster once every declared stream has its topic there."""
     replicas = sum(
         stream.partitions * min(stream.replication_factor or AUTOMATIC_FACTOR, cluster.brokers)
         for tenant in estate.tenants.values()
@@ -82,13 +82,13 @@ def declared_replicas(cluster: ClusterSpec, estate: Estate) -> int:
 
 
 def machine_memory_mb() -> int:
-    """Memory of this machine or, where that is less, the limit of the container."""
+    """Return the memory of this machine or, if lower, the limit of the container."""
     found = [
         int(line.split()[1]) * 1024
         for line in Path("/proc/meminfo").read_text().splitlines()
         if line.startswith("MemTotal:")
     ]
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # ValueError: "max", which is no limit
+        with contextlib.suppress(OSError, ValueError):  # ValueError: "max", which means no limit
             found.append(int(Path(limit).read_text()))
     return min(found) // 1024**2

@@ -1,5 +1,7 @@
-"""The zone router of the local estate: a proxy for each zone and a main beside each broker of the estate file, all
-on this machine, so told apart by their ports. The router channel is a folder beside the estate's data.
+"""The zone router of the local estate: a proxy for each zone and a main beside each broker of the estate file.
+
+All of them run on this machine, so they are told apart by their ports. The router channel is a folder beside the
+estate's data.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyPorts:
-    """Ports of one zone's proxy; of each cluster one to begin with, and one for each broker that it may have."""
+    """Ports of one zone's proxy: for each cluster a bootstrap port, and one for each broker that it may have."""
 
     zone: str
     metrics: int
@@ -37,11 +39,11 @@ class ProxyPorts:
 
     @property
     def process(self) -> str:
-        """Its name among the estate's processes."""
+        """Return its name among the estate's processes."""
         return f"zr-proxy:{self.zone}"
 
     def server(self, cluster: str) -> str:
-        """Where clients of the zone begin."""
+        """Return the bootstrap address for clients of the zone."""
         return f"{HOST}:{self.bootstrap[cluster]}"
 
 
@@ -61,25 +63,25 @@ class MainPorts:
 
     @property
     def process(self) -> str:
-        """Its name among the estate's processes."""
+        """Return its name among the estate's processes."""
         return f"zr-main:{self.cluster}:{self.broker}"
 
 
 @dataclass(frozen=True)
 class RouterPorts:
-    """Of all nodes of the zone router; of none if the estate has no zone router."""
+    """Ports of all nodes of the zone router; empty if the estate has no zone router."""
 
     proxies: tuple[ProxyPorts, ...] = ()
     mains: tuple[MainPorts, ...] = ()
 
 
 def zones_of(estate: Estate) -> list[str]:
-    """All zones in which a broker of the estate file is, in the file's order."""
+    """Return all zones that hold a broker of the estate file, in the file's order."""
     return list(dict.fromkeys(zone for cluster in estate.clusters for zone in cluster.zones))
 
 
 def router_ports(ports: Ports, estate: Estate) -> RouterPorts:
-    """Of a proxy for each zone, and a main for each broker of the estate file."""
+    """Return the ports of a proxy for each zone, and of a main for each broker of the estate file."""
     if not estate.zones:
         return RouterPorts()
     numbers = itertools.count(ROUTER_PORT)
@@ -87,7 +89,7 @@ def router_ports(ports: Ports, estate: Estate) -> RouterPorts:
     def take(use: str) -> int:
         return ports.take(f"zone-router:{use}", next(numbers))
 
-    # Not named as a broker's own ports, which are given back when the broker goes.
+    # Not named like a broker's own ports, which are released when the broker is removed.
     proxies = [
         ProxyPorts(
             zone=zone,
@@ -115,17 +117,17 @@ def router_ports(ports: Ports, estate: Estate) -> RouterPorts:
 
 
 def servers_by_zone(router: RouterPorts) -> dict[str, dict[str, str]]:
-    """Where clients of each zone begin, by cluster."""
+    """Return the bootstrap addresses for clients of each zone, by cluster."""
     return {each.zone: {cluster: each.server(cluster) for cluster in each.bootstrap} for each in router.proxies}
 
 
 def as_document(router: RouterPorts) -> dict[str, Any]:
-    """Ports as plain data, for `from_document`."""
+    """Return the ports as plain data, for `from_document`."""
     return asdict(router)
 
 
 def from_document(document: Mapping[str, Any]) -> RouterPorts:
-    """JSON has made text of the brokers' numbers."""
+    """Restore ports from plain data; JSON has turned the brokers' numbers into text."""
     proxies = [
         ProxyPorts(
             **{
@@ -144,9 +146,9 @@ def from_document(document: Mapping[str, Any]) -> RouterPorts:
 def router_processes(
     home: Home, channel: Path, router: RouterPorts, clusters: Mapping[str, tuple[str, Mapping[str, str]]], url: str
 ) -> list[ProcessSpec]:
-    """The nodes; the file that they read is written, and the channel's folder made.
+    """Return the nodes' processes; writes the file that they read, and creates the channel's folder.
 
-    `clusters`: servers to begin with and properties, by name; `url`: the control plane's.
+    `clusters`: bootstrap servers and properties by name; `url`: the control plane's.
     """
     if not router.proxies:
         return []
@@ -161,7 +163,7 @@ def router_processes(
 
 
 def _control(home: Home, url: str) -> dict[str, str]:
-    home.secret("admin-token")  # there before the first node reads it
+    home.secret("admin-token")  # must exist before the first node reads it
     return {"url": url, "token": f"${{file:{home.secret_path('admin-token')}}}"}
 
 

@@ -1,4 +1,4 @@
-"""Forms: the one way from what is typed to what is done, with its effect beforehand, and refusals.
+"""Forms: the one path from input to change, with a preview of its effect, and with refusals.
 
 Of this layer's rooms it imports frame and words.
 """

@@ -1,4 +1,4 @@
-"""What a page's viewer asks to be changed, carried out or tried: the changes are those of the REST API."""
+"""A viewer's requests to change, carry out or try something: the changes are those of the REST API."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Asked:
-    """One request that changes something; all of its ways raise the domain's errors."""
+    """One request for a change; all methods raise the domain's errors."""
 
     services: ConsoleServices
     request: Request
     viewer: Caller
     causation: str | None = None
-    """What led to it, if it was not the viewer alone."""
+    """Cause of the request, if it was not the viewer alone."""
 
     @property
     def metadata(self) -> Metadata:
-        """Of the events that it adds."""
+        """Return the metadata for the request's events."""
         return Metadata(self.viewer.name, self.request.state.request_id, self.causation)
 
     def carry_out(self, change: Change[Any, Any]) -> None:
-        """Do it."""
+        """Carry out the change."""
         self._execute(change, lambda connection, outcome: None)
 
     def carry_out_once(self, change: Change[Any, Any], once: str, given: Mapping[str, str]) -> bool:
-        """Do it, unless the same form was sent before; whether it was not.
+        """Carry out the change unless the same form was sent before; return whether it was new.
 
-        `once`: which page the form stood on; `given`: what was sent with it.
+        `once`: identifies the page of the form; `given`: the fields that were sent.
         """
         first: list[Outcome] = []
 
@@ -61,7 +61,7 @@ class Asked:
         given: Mapping[str, str],
         operation: Callable[[RecordedEvent], str | None],
     ) -> str | None:
-        """Do it, once for each `once` as above, and name the operation that it begins, if it does.
+        """Carry out the change once for each `once`, as above, and return the operation that it starts, if any.
 
         `operation`: its id, from the first event.
         """
@@ -74,11 +74,11 @@ class Asked:
         return begun
 
     def was_carried_out(self, once: str, given: Mapping[str, str]) -> bool:
-        """Whether the same form was sent before, for those that do more than a command."""
+        """Return whether the same form was sent before, for forms that do more than a command."""
         return self.services.dispatcher.recall(self.viewer.name, self._key(once, given)) is not None
 
     def begun_before(self, once: str, given: Mapping[str, str]) -> str | None:
-        """The operation that the same form has begun, if it was sent before; see `begin_once`."""
+        """Return the operation that the same form started, if it was sent before; see `begin_once`."""
         first = self.services.dispatcher.recall(self.viewer.name, self._key(once, given))
         begun: str | None = None if first is None or first.body is None else first.body["operation"]
         return begun
@@ -88,7 +88,7 @@ class Asked:
         return IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
 
     def try_out(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
-        """What `look` sees of everything as if it were done; nothing is kept of it."""
+        """Return the result of `look` with the change applied, and roll it back."""
         return self._execute(change, look, dry_run=True)
 
     def try_out_together(
@@ -96,7 +96,7 @@ class Asked:
         build: Callable[[Connection], Sequence[Directed]],
         look: Callable[[Connection, list[RecordedEvent]], A],
     ) -> A:
-        """The same of several commands that are one request."""
+        """Try several commands of one request, as `try_out` does."""
         return self.services.dispatcher.execute_together(
             build, metadata=self.metadata, time=datetime.now(UTC), dry_run=True, answer=look
         )
@@ -104,7 +104,7 @@ class Asked:
     def carry_out_together_once(
         self, build: Callable[[Connection], Sequence[Directed]], once: str, given: Mapping[str, str]
     ) -> None:
-        """Do several commands, all or none, once for each `once` as above."""
+        """Carry out several commands, all or none, once for each `once` as above."""
         self.services.dispatcher.execute_together(
             build,
             metadata=self.metadata,

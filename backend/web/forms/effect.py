@@ -1,4 +1,4 @@
-"""What a change would do, as its form says it before anybody confirms it: what a dry run has shown."""
+"""The effect of a change, as its form previews it: the result of a dry run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backend.web.words.differences import Line
 
 @dataclass(frozen=True)
 class FieldEffect:
-    """A field before and after; `before` None: the thing is new."""
+    """A field before and after; `before` None: the resource is new."""
 
     name: str
     before: str | None
@@ -25,7 +25,7 @@ class FieldEffect:
 
 @dataclass(frozen=True)
 class NameOn:
-    """What a stream is called on one cluster; `problem`: why that cannot be."""
+    """Name of a stream on one cluster; `problem`: why that name is not possible."""
 
     cluster: str
     topic: str
@@ -35,7 +35,7 @@ class NameOn:
 
 @dataclass(frozen=True)
 class Ask:
-    """What is typed below the preview, and stands on no page after that: a password."""
+    """A question below the preview whose answer is shown on no later page: a password."""
 
     label: str
     name: str
@@ -46,30 +46,30 @@ class Ask:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What would be different. `fields` are all of the thing; `nothing`: all of it is so already."""
+    """Effect of a change. `fields` are all of the resource; `nothing`: it is in that state already."""
 
     sentence: str
     same: SameChange | None
-    """None: it can be done nowhere else."""
+    """The same change by other means; None: there are none."""
     fields: tuple[FieldEffect, ...] = ()
     names: tuple[NameOn, ...] = ()
     notes: tuple[str, ...] = ()
     due: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(cluster, what an application is to be allowed there)."""
+    """(cluster, permissions to be applied there for an application)."""
     lists: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(heading, lines) of what there is to say besides."""
+    """(heading, lines) of additional information."""
     hunks: tuple[tuple[Line, ...], ...] = ()
-    """Of a text, the lines that change."""
+    """Changed lines of a text."""
     nothing: bool = False
     confirm: str = ""
-    """What has to be typed below the preview before it is done; empty: nothing."""
+    """Text to type below the preview to confirm; empty: none."""
     asks: tuple[Ask, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
-    """Fields that the preview's form has besides what was typed: what is to be so still when it is done."""
+    """Fields of the preview's form besides the user's input: facts that must still hold at confirmation."""
 
 
 def fields_of(after: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> tuple[FieldEffect, ...]:
-    """Field by field, in the order of `after`."""
+    """Return field by field, in the order of `after`."""
     return tuple(
         FieldEffect(name, None if before is None else str(before.get(name, "–")), str(value))
         for name, value in after.items()
@@ -77,6 +77,6 @@ def fields_of(after: Mapping[str, Any], before: Mapping[str, Any] | None = None)
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b`, or `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

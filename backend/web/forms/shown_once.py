@@ -1,4 +1,4 @@
-"""The act of forms whose next page shows a new secret, this once: a token, a password of a program, a key."""
+"""Action of forms whose next page shows a new secret once: a token, a program's password, a key."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from backend.web.frame.forms import Fields
 
 @dataclass(frozen=True, kw_only=True)
 class ShownOnce:
-    """An `Act` of `form_page.py`."""
+    """An `Act` of `form_page.py` that shows a secret."""
 
     new: Callable[[], str]
-    """Makes the secret."""
+    """Generates the secret."""
     change: Callable[[Fields, str], Change[Any, Any]]
     effect: Callable[[Connection, Outcome, Fields], Effect]
-    """Sees everything as if it were done."""
+    """Computes the effect with the change applied."""
     page: Callable[[Asked, Fields, str], Response]
-    """Shows the secret."""
+    """Returns the page that shows the secret."""
     place: Callable[[Fields], str]
-    """Where a form leads to that is sent again: what it has made was shown."""
+    """Returns where a repeated submission leads: its secret was shown already."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run; the secret of it is nobody's."""
+        """Return the effect by a dry run; its secret is discarded."""
         return asked.try_out(
             self.change(given, self.new()), lambda connection, outcome: self.effect(connection, outcome, given)
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Do it and show the secret."""
+        """Carry it out and show the secret."""
         secret = self.new()
         if not asked.carry_out_once(self.change(given, secret), once, given):
             return RedirectResponse(self.place(given), 303)

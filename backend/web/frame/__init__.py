@@ -1,4 +1,4 @@
-"""What every page stands in: who may enter, the session, templates, files, positions of then, forms' keys.
+"""Frame of all pages: access, session, templates, static files, earlier positions, form keys.
 
 Of this layer's rooms it imports words.
 """

@@ -1,4 +1,4 @@
-"""`/find`: anything by a part of its name; the window that Ctrl-K opens shows the same."""
+"""`/find`: search for anything by a part of its name; the window that Ctrl-K opens shows the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Text = Annotated[str, Query(max_length=300)]
 
 @dataclass(frozen=True)
 class Hit:
-    """A way to something."""
+    """Search result: a link to a page."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Hit:
 
 @router.get(FIND)
 def find_page(request: Request, services: Shared, viewer: Viewer, q: Text = "") -> Response:
-    """The page, for those without JavaScript or who look for more."""
+    """Show the search page, for browsers without JavaScript and for longer lists."""
     caller = enter(viewer, Action.OWN_ACCOUNT)
     context = {"q": q.strip(), "hits": _hits(services, caller, q, _MOST_ON_THE_PAGE)}
     return templates.page("find.html", {**frame(request, caller), **context})
@@ -56,7 +56,7 @@ def find_page(request: Request, services: Shared, viewer: Viewer, q: Text = "") 
 
 @router.get(FIND + "/-hits")
 def find_hits(services: Shared, viewer: Viewer, q: Text = "") -> Response:
-    """What the window shows while one types."""
+    """Return the results for the search window, while the user types."""
     caller = enter(viewer, Action.OWN_ACCOUNT)
     context = {"q": q.strip(), "hits": _hits(services, caller, q, _MOST_OF_A_KIND)}
     return HTMLResponse(templates.block("find.html", "hits", context))
@@ -83,7 +83,7 @@ def _hits(services: ConsoleServices, caller: Caller, text: str, most: int) -> li
 
 
 def _position(words: Sequence[str]) -> int:
-    """Of the event log, if that is what is looked for; else 0."""
+    """Return the position of the event log that is searched for; 0 if the words are not one."""
     text = words[0].lstrip("#")
     return int(text) if len(words) == 1 and text.isascii() and text.isdigit() and len(text) <= 18 else 0
 

@@ -1,4 +1,4 @@
-"""What many look at in the same second, read once for all of them."""
+"""Cache for pages that many viewers request in the same second."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from backend.kept import KeptByName
 
 _SECONDS = 1.0
 _MOST = 100
-"""More pages than are looked at in one second."""
+"""Maximum cached pages; more than are requested within one second."""
 
 
 def kept(request: Request, name: str, read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What `read` gives, at most a second old; who asks while it is being read waits for that. It must be the same
-    for all viewers. What `read` raises is raised, and nothing is kept.
+    """Return the result of `read`, at most a second old; concurrent requests share one read.
+
+    It must be the same for all viewers. Errors of `read` are raised and not cached.
     """
     state = request.app.state
     if not hasattr(state, "kept"):

@@ -1,7 +1,7 @@
-"""Sending things packed (gzip, RFC 1952) to browsers that take that.
+"""Compression (gzip, RFC 1952) for browsers that accept it.
 
-Only what is the same for all who get it. Pages are not: they carry keys beside what was typed, and the size of
-both packed together tells about the key (BREACH).
+Only content that is the same for all viewers. Pages are excluded: they carry keys beside what the user typed, and
+the compressed size of both together reveals the key (BREACH).
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from fastapi.responses import Response, StreamingResponse
 from fastapi.routing import APIRoute
 
 _TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;\s*q=(?!0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
-"""In `Accept-Encoding`: gzip, and not with the weight 0."""
+"""Matches gzip in `Accept-Encoding`, unless its weight is 0."""
 _BEGIN = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
-"""A member without name or time, of no system in particular."""
+"""Header of a gzip member without name or time, of an unspecified system."""
 _END = b"\x03\x00"
-"""An empty block of deflate that is the last one."""
+"""Empty final block of deflate."""
 _KEPT = 16
 
 
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether a request's `Accept-Encoding` lets the answer be packed."""
+    """Return whether a request's `Accept-Encoding` allows a compressed answer."""
     return _TAKES_GZIP.search(accept_encoding) is not None
 
 
 class PackedStreamRoute(APIRoute):
-    """A route whose stream of server-sent events, if it answers one, is the same for all who watch: each event is
-    packed once for all of them, and is there at once. All other answers stay as they are."""
+    """A route whose stream of server-sent events is the same for all viewers.
+
+    Each event is compressed once for all of them, and sent at once. Other answers of the route stay as they are.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         handle = super().get_route_handler()
@@ -51,7 +53,7 @@ class PackedStreamRoute(APIRoute):
 
 
 async def packed(parts: AsyncIterable[str | bytes | memoryview]) -> AsyncIterator[bytes]:
-    """The parts as one gzip member, each of them complete as soon as it is sent."""
+    """Yield the parts as one gzip member, each of them complete as soon as it is sent."""
     check = size = 0
     begin = _BEGIN
     async for part in parts:
@@ -64,6 +66,6 @@ async def packed(parts: AsyncIterable[str | bytes | memoryview]) -> AsyncIterato
 
 @lru_cache(_KEPT)
 def _deflated(data: bytes) -> bytes:
-    """Whole blocks that refer to nothing before them, and so can follow whatever a watcher was sent."""
+    """Compress into whole blocks without references to earlier data, which can follow anything sent before."""
     packer = zlib.compressobj(level=zlib.Z_BEST_SPEED, wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -1,4 +1,4 @@
-"""What pages need of the process that serves them; `backend.api.frame.services.Services` is it."""
+"""The services that pages need from their process; `backend.api.frame.services.Services` implements them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from backend.web.frame.travel import travel
 
 
 class ConsoleServices(Protocol):
-    """Shared between requests, from start to end of the process. (Pages do not import the API: both are leaves
-    of one tree of layers, and either can be served without the other.)"""
+    """Shared between requests, from start to end of the process.
+
+    Pages do not import the API: both are leaves of one tree of layers, and either can be served without the other.
+    """
 
     config: Settings
     engine: Engine
@@ -31,10 +33,10 @@ class ConsoleServices(Protocol):
     closing: threading.Event
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one moment of the database."""
+        """Return a connection that sees one snapshot of the database."""
 
     def looking(self) -> AbstractContextManager[Connection]:
-        """A connection for one statement."""
+        """Return a connection for one statement."""
 
 
 def _services(request: Request) -> ConsoleServices:
@@ -51,7 +53,7 @@ Shared = Annotated[ConsoleServices, Depends(_services)]
 
 
 class Registries(Protocol):
-    """The schema registries that this process serves; `backend.registry.app.Registries` is it."""
+    """The schema registries that this process serves; `backend.registry.app.Registries` implements it."""
 
     directory: Directory
     access: Access
@@ -63,12 +65,12 @@ def _registries(request: Request) -> Registries:
 
 
 SharedRegistries = Annotated[Registries, Depends(_registries)]
-# Who looks; None without a session.
+# The viewer; None without a session.
 Viewer = Annotated[Caller | None, Depends(_viewer)]
 
 
 def pages_for(viewer: Caller) -> list[tuple[str, str]]:
-    """The pages that a viewer may see: name and address."""
+    """Return name and address of the pages that a viewer may see."""
     estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
     offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
     offered += [("Schemas", "/schemas", tenants), ("Offsets", "/offsets", tenants)]
@@ -79,7 +81,7 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
 
 
 def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
-    """What every page shows around its content: who looks, the pages that it may see, the key of its forms."""
+    """Return the context of every page: the viewer, the pages in the navigation, the key for forms."""
     here = f"/{request.url.path.split('/')[1] or 'tree'}"
     return {
         "viewer": viewer.name,

@@ -1,8 +1,8 @@
-"""Files that browsers fetch: our own from frontend/static, third-party ones from where npm put them.
+"""Static files: our own from frontend/static, third-party ones from where npm installed them.
 
 Every file is listed here by its address, so no path of a request ever reaches the file system. An address carries
-a digest of its file: browsers keep the file for good, and a new one has a new address. What is text is sent packed
-to those who take that: a first visit is to be light (tests/pages/test_weight.py).
+a digest of its file: browsers keep the file for good, and a new version has a new address. Text is sent compressed
+to browsers that accept it: a first visit must be light (tests/pages/test_weight.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 def address(name: str) -> str:
-    """Where a browser finds a file, by its name in `_FILES`."""
+    """Return the address of a file, by its name in `_FILES`."""
     return f"/static/{name}?v={_digest(_FILES[name])}"
 
 
@@ -49,7 +49,7 @@ def get_file(
     v: Annotated[str | None, Query(max_length=32)] = None,
     accept_encoding: Annotated[str, Header()] = "",
 ) -> Response:
-    """A file; 404 for any that is not listed, or that npm did not install."""
+    """Return a file; 404 for any that is not listed, or that npm did not install."""
     path = _FILES.get(name)
     if path is None or not path.is_file():
         raise HTTPException(404)

@@ -24,7 +24,7 @@ _FIELDS = frozenset({"text", "area", "choice", "check"})
 
 
 def _quoted(text: str) -> str:
-    """A text as one part of an address, or the value of one parameter."""
+    """Quote a text as one part of a path, or as the value of one parameter."""
     return quote(text, safe="")
 
 
@@ -52,20 +52,20 @@ _environment.globals.update(static=address, after_title=_AFTER_TITLE)
 
 
 def page(template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
-    """A whole page."""
+    """Render a whole page."""
     text = wrapping(_environment.get_template(template).render(context))
     here = context.get("travel")
     return HTMLResponse(here.kept_by_links(text) if isinstance(here, Travel) else text, status)
 
 
 def block(template: str, name: str, context: Mapping[str, Any]) -> str:
-    """One named block of a page."""
+    """Render one named block of a page."""
     return wrapping(render_block(_environment, template, name, context))
 
 
 @cache
 def labels(template: str) -> Mapping[str, str]:
-    """What a form calls its fields, by their names: as its template says it, so that errors say it, too."""
+    """Return the labels of a form's fields by name, as in its template, so that error messages use them, too."""
     assert _environment.loader is not None
     source = _environment.loader.get_source(_environment, template)[0]
     found: dict[str, str] = {}
@@ -78,6 +78,6 @@ def labels(template: str) -> Mapping[str, str]:
 
 
 def titled_block(template: str, name: str, context: Mapping[str, Any]) -> str:
-    """The same, with the page's title before it: htmx gives that to the window, which may be in the background."""
+    """Render a block with the page's title before it: htmx sets that as the window's title."""
     title = block(template, "title", context)
     return f"<title>{title}{_AFTER_TITLE}</title>{block(template, name, context)}"

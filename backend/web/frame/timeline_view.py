@@ -1,4 +1,4 @@
-"""Events as pages show them: one in a line, one with all of it, and what is configured otherwise since."""
+"""Events as pages show them: as one line, in full, and with the changes of configuration since."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEFORE_IT = 60
 
 @dataclass(frozen=True)
 class TimelineItem:
-    """An event as the timeline shows it."""
+    """One event of the timeline."""
 
     position: int
     time: str
@@ -35,19 +35,19 @@ class TimelineItem:
 
 
 def timeline_items(connection: Connection, events: Iterable[StoredEvent]) -> list[TimelineItem]:
-    """A line for each."""
+    """Return one item for each event."""
     found = list(events)
     before = settings_before(connection, found)
     return [in_line(event, before.get(event.position)) for event in found]
 
 
 def timeline_item(connection: Connection, event: StoredEvent) -> TimelineItem:
-    """In a line."""
+    """Return the item for an event."""
     return timeline_items(connection, [event])[0]
 
 
 def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
-    """In a line; `before`: the settings that it has replaced, if it has."""
+    """Return the item for an event; `before`: the settings that it has replaced, if any."""
     return TimelineItem(
         position=event.position,
         time=clock(event.time),
@@ -62,13 +62,13 @@ def in_line(event: StoredEvent, before: Settings | None) -> TimelineItem:
 
 
 def stored(event: StoredEvent) -> str:
-    """What was written, as text that people read."""
+    """Return the stored event as readable text."""
     return json.dumps(event.data, indent=2, ensure_ascii=False, sort_keys=True)
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a thing, before and after."""
+    """One field of a resource, before and after."""
 
     name: str
     before: str
@@ -77,7 +77,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Changed:
-    """A thing that is another one than before, was not there, or is there no more."""
+    """A resource that was changed, added or removed."""
 
     kind: str
     name: str
@@ -86,19 +86,19 @@ class Changed:
 
 
 def changed(found: Difference) -> Changed:
-    """With a field in each line."""
+    """Return a difference with one line for each field."""
     return Changed(found.kind, found.name, found.change, list(_fields(found)))
 
 
 def _fields(found: Difference) -> Iterator[Field]:
     for name in found.before or found.after or ():
         before, after = (said(name, row and row[name]) for row in (found.before, found.after))
-        if before != after:  # else of what was added or removed, and not set
+        if before != after:  # otherwise unset fields of an added or removed resource
             yield Field(called(name), *_cut(before, after))
 
 
 def _cut(before: str, after: str) -> tuple[str, str]:
-    """Long texts begin a little before they differ."""
+    """Shorten long texts to begin a little before they differ."""
     same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
     skipped = max(0, same - _BEFORE_IT) if max(len(before), len(after)) > _LONGEST_VALUE else 0
     old, new = (f"…{text[skipped:]}" if skipped else text for text in (before, after))

@@ -1,4 +1,4 @@
-"""The way to a page as of another position of the event log, and on from there to other pages of then."""
+"""Links to a page as of another position of the event log, and from there to other pages of that position."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ _AT = "at"
 _SAYS_AT = re.compile(r"[?&;]at=")
 _NO_PAGES = ("/api/", "/static/", "/registries/")
 _LINK = re.compile(r'(<a\s(?:[^>]*?\s)?href=")(/[^"?#]*)(\?[^"#]*)?(#[^"]*)?("[^>]*>)')
-"""A link to a page of ours. What people typed is escaped, and has no quotation marks."""
+"""Matches a link to one of our pages. Text from users is escaped, and has no quotation marks."""
 
 
 @dataclass(frozen=True)
 class Travel:
-    """Where a page is, and whether it can be shown as it was."""
+    """Address of a page, and whether it can be shown as of a position."""
 
     path: str
     kept: tuple[tuple[str, str], ...]
-    """What else its address says."""
+    """Other parameters of its address."""
     asked: str
-    """The position that is asked for, in digits; empty: now."""
+    """Requested position, in digits; empty: now."""
     can: bool
-    """Whether the page is made of what is configured, which the log has for every position."""
+    """True if the page shows configuration, which the log has for every position."""
 
     def address(self, position: int | None) -> str:
-        """Of the same page, as of a position or (None) as it is now."""
+        """Return the address of the same page as of a position, or (None) now."""
         query = urlencode([*self.kept, *([] if position is None else [(_AT, position)])])
         return f"{self.path}?{query}" if query else self.path
 
     @property
     def of_now(self) -> Travel:
-        """The same page, and nothing of then."""
+        """Return the current version of the same page."""
         return replace(self, asked="")
 
     def kept_by_links(self, page: str) -> str:
-        """The page's text, its links leading on as of the same position: who looks at the past stays there.
+        """Return the page's text with links that lead to the same position: viewers of the past stay there.
 
-        Links that say a position, or `data-now`, are as they were. (Here and not in each template: one that forgot
-        it would lead from then to now without a word.)
+        Links with a position of their own, or with `data-now`, stay unchanged. (This is done here and not in each
+        template: one that forgot it would silently lead from the past to now.)
         """
         return _LINK.sub(self._with_position, page) if self.asked else page
 
@@ -54,7 +54,7 @@ class Travel:
 
 
 def travel(request: Request) -> Travel:
-    """Of the page that is asked for."""
+    """Return the travel of the requested page."""
     route = request.scope.get("route")
     can = isinstance(route, APIRoute) and any(each.name == _AT for each in route.dependant.query_params)
     asked = request.query_params.get(_AT, "").strip()

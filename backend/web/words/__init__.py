@@ -1,4 +1,4 @@
-"""How pages write figures, fields, names and events.
+"""Wording on pages: figures, fields, names and events.
 
 It imports no other room of this layer.
 """

@@ -1,4 +1,4 @@
-"""Two texts line by line, as a page shows what differs."""
+"""Line-by-line comparison of two texts for pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MOST_LINES = 3000
-"""Comparing takes up to the product of both."""
+"""Maximum lines; a comparison takes up to the product of both texts' lines."""
 _AROUND = 3
 SAME, ADDED, REMOVED = "same", "added", "removed"
 _SIGNS = {SAME: " ", ADDED: "+", REMOVED: "-"}
@@ -15,7 +15,7 @@ _SIGNS = {SAME: " ", ADDED: "+", REMOVED: "-"}
 
 @dataclass(frozen=True)
 class Line:
-    """A line with its numbers, counted from 1, in the text before and after; None where it is not."""
+    """A line with its numbers, counted from 1, in the texts before and after; None where it is absent."""
 
     kind: str
     before: int | None
@@ -28,7 +28,7 @@ class Line:
 
 
 def hunks(before: str, after: str) -> tuple[tuple[Line, ...], ...] | None:
-    """What differs, with a few lines around it; none if nothing does. None: too long to compare."""
+    """Return the differences with a few lines of context; empty if there are none. None: too long to compare."""
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > MOST_LINES:
         return None

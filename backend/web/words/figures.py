@@ -1,4 +1,4 @@
-"""How figures, times and masks are written on pages: short, and at one width where they change."""
+"""Formats of figures, times and masks on pages: short, and of constant width where they change."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def compact(value: float | None) -> str:
-    """At most five characters: 0, 9.5, 812, 12.3k, 4.1M."""
+    """Format with at most five characters: 0, 9.5, 812, 12.3k, 4.1M."""
     if value is None:
         return NOTHING
-    # What would be rounded up to 1000 of a unit is 1 of the next.
+    # A value that would be rounded up to 1000 of a unit is 1 of the next.
     for size, unit in _STEPS:
         if value >= size * 0.9995:
             scaled = value / size
@@ -34,14 +34,14 @@ def compact(value: float | None) -> str:
 
 
 def full(value: float | None) -> str:
-    """All digits, in groups of three."""
-    if isinstance(value, int):  # which a float has not all digits of
+    """Format with all digits, in groups of three."""
+    if isinstance(value, int):  # of which a float does not have all digits
         return f"{value:,}"
     return NOTHING if value is None else f"{value:,.0f}"
 
 
 def sized(value: float | None) -> str:
-    """Bytes in three digits or so: 812 B, 1.5 KiB, 20.0 GiB."""
+    """Format bytes with about three digits: 812 B, 1.5 KiB, 20.0 GiB."""
     if value is None:
         return NOTHING
     for size, unit in _SIZES:
@@ -51,7 +51,7 @@ def sized(value: float | None) -> str:
 
 
 def moment(milliseconds: int | None, *, exact: bool = False) -> str:
-    """A time of Kafka's in UTC, to the second or the millisecond; a record may say any."""
+    """Format one of Kafka's times in UTC, to the second or the millisecond; records may have any value."""
     try:
         if milliseconds is None or milliseconds < 0:
             return NOTHING
@@ -62,37 +62,37 @@ def moment(milliseconds: int | None, *, exact: bool = False) -> str:
 
 
 def plain(text: str) -> str:
-    """What was asked for, without what no name has."""
+    """Return a search text without the characters that no name has."""
     return "".join(sign for sign in text.strip() if sign.isprintable())
 
 
 def clock(moment: datetime) -> str:
-    """Time of day in UTC."""
+    """Format the time of day in UTC."""
     return moment.astimezone(UTC).strftime("%H:%M:%S")
 
 
 def day(moment: datetime) -> str:
-    """Day in UTC, as "21 Nov 2026"."""
+    """Format the day in UTC, as "21 Nov 2026"."""
     return f"{moment.astimezone(UTC):%-d %b %Y}"
 
 
 def instant(moment: datetime) -> str:
-    """Day and time in UTC, to the second."""
+    """Format day and time in UTC, to the second."""
     return f"{day(moment)}, {clock(moment)}"
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, its end replaced by … if it has more than `most` characters."""
+    """Return the text, its end replaced by … if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def wrapped(text: str, columns: int, lines: int) -> tuple[str, ...]:
-    """The text on at most `lines` lines of `columns` characters, the last ending in … if there was more."""
+    """Wrap the text to at most `lines` lines of `columns` characters, the last ending in … if there was more."""
     return tuple(textwrap.wrap(text, columns, max_lines=lines, placeholder="…", break_on_hyphens=False))
 
 
 def unbroken(text: str) -> Markup:
-    """The text as HTML in which names like cluster-4 stay on one line."""
+    """Return the text as HTML in which names like cluster-4 stay on one line."""
     whole = Markup('<span class="whole">{}</span>')
     words = (
         whole.format(word) if "-" in word and len(word) <= _LONGEST_WHOLE else word for word in text.split(" ")
@@ -101,7 +101,7 @@ def unbroken(text: str) -> Markup:
 
 
 def span(ms: float) -> str:
-    """A duration: `812 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    """Format a duration: `812 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
     if ms < 1_000:
         return f"{max(0, ms):.0f} ms"
     if ms < _MINUTE:
@@ -112,7 +112,7 @@ def span(ms: float) -> str:
 
 
 def id_ranges(ids: Iterable[int]) -> str:
-    """`1-3, 7`: as forms take it, too."""
+    """Format ids as ranges, `1-3, 7`, which forms accept, too."""
     runs: list[list[int]] = []
     for each in sorted(set(ids)):
         if runs and each == runs[-1][1] + 1:

@@ -1,8 +1,8 @@
-"""Long names in tables wrap within bounds, so that none pushes another column out of sight.
+"""Wrapping of long names in tables, so that none pushes another column out of sight.
 
-Kafka takes names of 249 characters, and a stream's full name has four parts. A cell breaks only where a word is
-longer than `LONGEST_WHOLE`: shorter names, numbers and times stay on one line as they are. It is done on the
-finished page, so that it holds for every table, whoever writes its template.
+Kafka allows names of 249 characters, and a stream's full name has four parts. A cell breaks only where a word is
+longer than `LONGEST_WHOLE`: shorter names, numbers and times stay on one line. This is done on the finished page,
+so that it applies to every table, whoever writes its template.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 LONGEST_WHOLE = 32
 
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
-# Whole elements whose text is no flow text come first, then tags, then texts.
+# Elements whose content is no flowing text come first, then tags, then text.
 _PIECE = re.compile(
     r"<(svg|textarea|option|pre|title)\b.*?</\1>|<[^>]*>|[^<]*[^<\s]{" + str(LONGEST_WHOLE + 1) + r"}[^<]*",
     re.DOTALL,

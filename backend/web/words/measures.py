@@ -1,4 +1,4 @@
-"""Durations and sizes as forms take and show them: `7 d`, `90 s`, `for ever`; `1 MiB`, `1048588`."""
+"""Durations and sizes as forms accept and show them: `7 d`, `90 s`, `for ever`; `1 MiB`, `1048588`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _SIZES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
 def duration_shown(milliseconds: int) -> str:
-    """The largest unit that says it exactly."""
+    """Format a duration in the largest unit that expresses it exactly."""
     return FOR_EVER if milliseconds < 0 else _shown(milliseconds, _DURATIONS)
 
 
 def size_shown(size_bytes: int) -> str:
-    """The largest unit that says it exactly."""
+    """Format a size in the largest unit that expresses it exactly."""
     return _shown(size_bytes, _SIZES)
 
 
 def duration_ms(text: str, pointer: str) -> int:
-    """Milliseconds, -1 for ever; raises ValueInvalid. A number alone is milliseconds."""
+    """Return milliseconds, -1 for ever; raises ValueInvalid. A number alone is milliseconds."""
     if text.strip().lower() in (FOR_EVER, "forever", "-1"):
         return -1
     return _read(text, _DURATIONS, pointer, f"like 7 d, 12 h, 90 s, 500 ms, or {FOR_EVER}")
 
 
 def size_bytes(text: str, pointer: str) -> int:
-    """Bytes; raises ValueInvalid. A number alone is bytes."""
+    """Return bytes; raises ValueInvalid. A number alone is bytes."""
     return _read(text, _SIZES, pointer, "like 1 MiB, 512 KiB, or a number of bytes")
 
 
 def whole_number(text: str, pointer: str) -> int:
-    """A whole number; raises ValueInvalid."""
+    """Return a whole number; raises ValueInvalid."""
     plain = text.strip()
     if not re.fullmatch(r"-?[0-9]{1,18}", plain):
         raise _invalid(pointer, "must be a whole number")
