@@ -159,7 +159,8 @@ def fenced(database: Database) -> dict[str, int]:
 WORKER = """
 import os, sys, time
 from backend.settings import settings
-from workers import context, leases
+from workers import context
+from workers.leases import leases
 from workers.leases.lease_keeper import LeaseKeeper
 engine, holder = context.engine(), leases.this_process()
 keeper = LeaseKeeper(engine, settings(), holder, time.sleep)

@@ -21,7 +21,7 @@ print(json.dumps({name: importlib.import_module(name).__file__ for name in json.
 PROGRAMS = ("__main__", "migrations.env", "migrations.versions.")
 PAGES = """
 import json
-from backend.web import static, templates
+from backend.web.frame import static, templates
 names = templates._environment.list_templates()
 for name in names:
     templates._environment.get_template(name)

@@ -149,7 +149,7 @@ class RecordLoop:
     def take(self, message: Message) -> list[Header] | None:
         """Deal with one message; the headers of its copy, None if it was left alone. Raises KafkaException."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
-        assert topic is not None and partition is not None and offset is not None
+        assert topic is not None and partition is not None
         place = (topic, partition)
         progress = self._partitions.get(place)
         if progress is None:
@@ -158,6 +158,7 @@ class RecordLoop:
         if error is not None:
             self._source.failed(place, offset, error)
             return None
+        assert offset is not None  # only errors may be without one
         if self._source.troubles:
             self._source.healed(place)
         if self._schemas is not None and self._waits(self._schemas, place, progress, message):

@@ -150,8 +150,11 @@ class Source:
         """A record came: whatever was wrong is over."""
         self.troubles.pop(place, None)
 
-    def failed(self, place: Place, offset: int, error: KafkaError) -> None:
-        """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on."""
+    def failed(self, place: Place, offset: int | None, error: KafkaError) -> None:
+        """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on.
+
+        `offset`: where the partition ends, if that is what the error says; other errors may have none.
+        """
         if error.code() == KafkaError._PARTITION_EOF:
             self._partitions[place].position = offset
             self.healed(place)
