@@ -78,6 +78,7 @@ class Cluster:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._paused: set[int] = set()
         self._log_from: dict[int, int] = {}  # where the log of the present process begins
+        self._folder = folder
         controller, *drawn = free_ports(1 + 2 * len(NODES))
         ports = {CONTROLLER: _ports(controller, controller)}
         ports |= {node: _ports(*drawn[2 * at : 2 * at + 2]) for at, node in enumerate(NODES)}
@@ -155,6 +156,10 @@ class Cluster:
         """
         with closing(ProtocolClient(self.servers, {}, _ASK_SECONDS)) as client:
             eventually(lambda: _is_whole(client, topic), f"all brokers are in sync for {topic}")
+
+    def segments(self, topic: str) -> Path:
+        """The folder in which one of the brokers keeps the topic's only partition."""
+        return self._folder / str(NODES[0]) / "data" / f"{topic}-0"
 
     def end(self) -> None:
         """Kill all."""

@@ -78,7 +78,7 @@ def run(cluster: Cluster, topic: str, faults: Iterable[Fault], seconds: float) -
     return Observed(
         topic=topic,
         sent=tuple(sent),
-        log=tuple(read_log(cluster.servers, topic)),
+        log=tuple(read_log(cluster.servers, topic, cluster.segments(topic))),
         history=read_history(cluster.kafka, cluster.metadata_log, topic, clock),
         done=tuple(done),
         gaps=tuple(gaps(done, [each.acknowledged_ms for each in sent if each.acknowledged_ms is not None])),

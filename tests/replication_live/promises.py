@@ -1,24 +1,29 @@
 """What Kafka promises a producer with acks=all, and of its leaders, held against what a drill observed.
 
 Looked for: a record that was acknowledged and is not in the log; one that the log has twice, or out of order; one
-that is elsewhere than its acknowledgement says; a record that nobody sent; a leader that was neither in sync nor
-eligible before; a leader that is not in sync while it leads; a leader that was fenced; two leaders with one epoch;
-an epoch that goes back; a broker that was killed, registers again, and counts as one that has everything.
+that is elsewhere than its acknowledgement says; a record that nobody sent; sequence numbers of a producer's epoch
+that come twice or have gaps; a leader that was neither in sync nor eligible before; a leader that is not in sync
+while it leads; a leader that was fenced; two leaders with one epoch; an epoch that goes back; a broker that was
+killed, registers again, and counts as one that has everything.
 
 One leader may be neither: where nobody is in sync or eligible any more, Kafka takes the one that led last, also
 without unclean elections. It has what was acknowledged if its disk has, as after the -9 of a drill; see
 `last_resorts`.
+
+A record may be there twice although no promise was broken: Kafka writes a sequence number once in an epoch of the
+producer, and librdkafka begins a new epoch while the outcome of earlier requests is open; see `sent_again`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from tests.replication_live.drill import Observed
 from tests.replication_live.history import NO_LEADER, BrokerSeen, History, Seen
+from tests.replication_live.workload import Logged
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,59 @@ def last_resorts(history: History) -> list[Seen]:
     return [change.after for change in _changes(history) if change.is_last_resort]
 
 
+def sent_again(observed: Observed) -> list[Logged]:
+    """Earlier copies of records that the producer sent again in a new epoch, before it knew of these copies.
+
+    A connection breaks, and nobody knows whether what was in flight is in the log. The producer sends it again
+    with the same sequence numbers, several requests at once. The leader refuses the first of them since too few
+    replicas are in sync, which it looks at before the sequence numbers; when enough are in sync again, a later one
+    is out of order. To this librdkafka answers with a new epoch, in which it sends all of them with new sequence
+    numbers (confluentinc/librdkafka#4953; Kafka's own client keeps the epoch). No broker can tell them from new
+    records.
+
+    An acknowledged record is never sent again: a copy counts only if the next one has a higher epoch of the same
+    producer, and the acknowledgement, if there is one, names the last copy.
+    """
+    copies: dict[int, list[Logged]] = defaultdict(list)
+    for record in observed.log:
+        copies[record.number].append(record)
+    return [
+        copy
+        for number, found in copies.items()
+        if observed.acknowledged.get(number, found[-1].offset) == found[-1].offset
+        for copy, following in pairwise(found)
+        if copy.producer_id == following.producer_id and copy.producer_epoch < following.producer_epoch
+    ]
+
+
 def _of_records(observed: Observed) -> Iterator[str]:
-    numbers = [record.number for record in observed.log]
-    held = Counter(numbers)
+    superseded = sent_again(observed)
+    once = [record for record in observed.log if record not in superseded]
+    held = Counter(record.number for record in once)
     if lost := sorted(observed.acknowledged.keys() - held.keys()):
         yield f"acknowledged and lost: {lost}"
     if twice := sorted(number for number, times in held.items() if times > 1):
-        yield f"written twice: {twice}"
+        yield f"written twice: {twice}: {[record for record in observed.log if record.number in twice]}"
     if unknown := sorted(held.keys() - {each.number for each in observed.sent}):
         yield f"sent by nobody: {unknown}"
-    if late := [after for before, after in pairwise(numbers) if after < before]:
+    if late := [after.number for before, after in pairwise(once) if after.number < before.number]:
         yield f"after records that were sent later: {late}"
+    yield from _of_sequences(observed.log)
     places = {record.offset: record.number for record in observed.log}
     for number, offset in observed.acknowledged.items():
         if offset is not None and places.get(offset) != number and number in held:
             yield f"{number} is not at {offset}, as its acknowledgement says"
+
+
+def _of_sequences(log: Iterable[Logged]) -> Iterator[str]:
+    epochs: dict[tuple[int, int], list[Logged]] = defaultdict(list)
+    for record in log:
+        epochs[record.producer_id, record.producer_epoch].append(record)
+    for (producer, epoch), records in epochs.items():
+        if [record.sequence for record in records] != list(range(len(records))):
+            yield f"sequence numbers of epoch {epoch} of producer {producer} have gaps or come twice: {records}"
+        if late := [after.number for before, after in pairwise(records) if after.number < before.number]:
+            yield f"after records that were sent later in epoch {epoch}: {late}"
 
 
 def _changes(history: History) -> Iterator[_Change]:

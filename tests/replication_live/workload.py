@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from backend.kafka.wire.batches import batches
 from tests.kafka import DEADLINE_SECONDS, read_all
 from tests.replication_live.clock import Clock
 
@@ -40,10 +42,14 @@ class Sent:
 
 @dataclass(frozen=True)
 class Logged:
-    """A record as it is in the partition."""
+    """A record as it is in the partition, with all by which a broker knows a record that comes again."""
 
     offset: int
     number: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    """Its place in all that the producer sent to the partition in this epoch; the first one is 0."""
 
 
 class Workload:
@@ -92,6 +98,18 @@ def _sent(number: int, handed_in: float, answer: tuple[float, int | None, KafkaE
     return Sent(number, handed_in, at, offset, None)
 
 
-def read_log(servers: str, topic: str) -> list[Logged]:
-    """Everything in the partition, in its order."""
-    return [Logged(message.offset(), int(message.value())) for message in read_all(servers, topic)]
+def read_log(servers: str, topic: str, segments: Path) -> list[Logged]:
+    """Everything in the partition, in its order.
+
+    Consumers are not told who wrote a record: `segments` is the folder in which a broker in sync keeps the
+    partition.
+    """
+    headers = [header for path in sorted(segments.glob("*.log")) for header in batches(path.read_bytes())]
+    wrote = {offset: header for header in headers for offset in range(header.base_offset, header.next_offset)}
+    found = []
+    for message in read_all(servers, topic):
+        offset = message.offset()
+        header = wrote[offset]
+        sequence = header.base_sequence + offset - header.base_offset
+        found.append(Logged(offset, int(message.value()), header.producer_id, header.producer_epoch, sequence))
+    return found
