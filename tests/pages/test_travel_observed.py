@@ -111,7 +111,8 @@ def test_what_is_not_kept_is_said(acme: Console, moved: dict[str, int], database
         page = viewer.get(f"{path}?at={moved['none']}")
         assert page.status_code == 200
         assert re.search(
-            r"the observation for that time is no longer stored; the oldest one is from \d+ \w+ 2\d{3}, [\d:]+ UTC",
+            r"the observation for that time is no longer stored; "
+            r"the oldest one is from \d+ \w+ 2\d{3}, [\d:]+ UTC",
             said(page),
         )
     assert "Nothing of then is kept." in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))

@@ -85,7 +85,7 @@ def unchanged(what: str, set_by_event: Mapping[str, Any], now: Mapping[str, Any]
         if now[name] != value:
             raise StateConflict(
                 f"{name.replace('_', ' ')} of {what} is {_said(now[name])} now, not {_said(value)} as "
-                "this event set it: somebody changed it since. Undo that change first, or set the value that you want"
+                "this event set it: somebody changed it since. Undo that first, or set the value that you want"
             )
 
 
