@@ -75,7 +75,7 @@ def test_topics_are_taken_over_as_they_were_looked_at(
     where = done.headers["location"]
     assert done.status_code == 303 and where.startswith("/operations/adoption-")
     page = said(operator.get(where))
-    assert "Adoption of topics" in page and "under way" in page
+    assert "Adoption of topics" in page and "in progress" in page
     begun = acme.rest.ok("GET", "/operations/" + where.rpartition("/")[2])
     assert begun["state"] == "running"
 

@@ -112,7 +112,7 @@ def test_two_tabs_and_a_new_session_lose_nothing_in_chromium(acme: Console, open
     page.context.add_cookies([session_of(acme)])
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("heading", name="This form belongs to another session")).to_be_visible()
-    page.get_by_role("button", name="Back to the form, with what I typed").click()
+    page.get_by_role("button", name="Back to the form with my input").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("payments")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("heading", name="Declare a stream: preview")).to_be_visible()

@@ -195,7 +195,7 @@ def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -
     record(database, RecordPrimaryMoved(cluster="c3", previous="c1", skipped_ids=1000), TREE, "tree-main")
     assert "done" in said(operator.get(address))
     page = operator.get(f"{address}?at={begun}")
-    assert "under way" in said(page) and "progress at that time" in said(page) and "hx-get" not in page.text
+    assert "in progress" in said(page) and "progress at that time" in said(page) and "hx-get" not in page.text
     assert "done" in said(operator.get(f"{address}?at={begun + 1}"))
     assert operator.get(f"{address}?at={before}").status_code == 404
 
@@ -206,8 +206,8 @@ def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
         acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": target})
     second = head(acme)["position"]
     page = operator.get(f"/operations/target-switch-{second}?at={second}")
-    assert "not known" in said(page) and "<progress" not in page.text
-    assert f'<a href="/operations/target-switch-{second}" data-now>What came of it</a>' in page.text
+    assert "unknown" in said(page) and "<progress" not in page.text
+    assert f'<a href="/operations/target-switch-{second}" data-now>See the result</a>' in page.text
     overtaken = operator.get(f"/operations/target-switch-{second - 1}?at={second}")
     assert "no longer copies to c3" in said(overtaken)
 
