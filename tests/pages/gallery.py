@@ -108,10 +108,10 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
                 "&decision=withdraw", "Form: decide on a grant"),
     ),
     "Schemas and offsets": (
-        Picture("schemas", "/schemas", "Subjects of the primary, and replication to the other clusters"),
-        Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject, and the changes between versions"),
+        Picture("schemas", "/schemas", "Subjects of the primary, and schema replication"),
+        Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject and its changes"),
         Picture("schema-new", "/schemas/-new", "Form: check and register a schema"),
-        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Form: set a compatibility level"),
+        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Form: schema level"),
         Picture("offsets-reset", "/offsets/-reset", "Form: reset a group's offsets"),
         Picture("offsets", "/offsets", "Offsets of groups on every cluster", narrow=True),
         Picture("offsets-earlier", "/offsets?at=52", "Offsets of groups as of an earlier position"),
@@ -136,7 +136,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     "The replication lab": (
         Picture("drills", "/drills", "The scenarios"),
         Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", True, True),
-        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "A schedule of faults"),
+        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Custom faults"),
     ),
     "People": (
         Picture("account", "/account", "Your account"),
