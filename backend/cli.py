@@ -1,4 +1,4 @@
-"""The program `treeline`."""
+"""Entry point of the command line program `treeline`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONTEXT = "--context"
 
 
 class _Program(TyperGroup):
-    """Takes `--context NAME` wherever it stands, also behind the command."""
+    """Command group that accepts `--context NAME` anywhere on the command line, also after the command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words, rest = (args[: args.index("--")], args[args.index("--") :]) if "--" in args else (args, [])
@@ -102,8 +102,10 @@ def options(
         typer.Option(
             _CONTEXT,
             metavar="NAME",
-            help="Speak to the control plane of this context (`treeline context list`), before all else that says "
-            "which; also behind the command.",
+            help=(
+                "Use the control plane of this context (see `treeline context list`); takes precedence over "
+                "all other settings. May also follow the command."
+            ),
             autocompletion=completion.contexts_beginning,
         ),
     ] = None,
@@ -116,7 +118,7 @@ def options(
 
 
 def main() -> None:
-    # Data goes to stdout; structlog's own default would put messages there as well, into the JSON.
+    # Data goes to stdout; structlog's default would write messages there, too, into the middle of the JSON.
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
@@ -129,7 +131,7 @@ def main() -> None:
             sys.stderr.write(f"Setting {name} (TREELINE_{name.upper()}, or treeline.toml): {error['msg']}.\n")
         sys.exit(Code.BAD_INPUT)
     except SystemExit as ended:
-        # Ctrl-C at a question comes out of the library as 1, as if the answer had been no.
+        # Typer turns Ctrl-C at a prompt into exit code 1, which would be indistinguishable from the answer "no".
         if isinstance(ended.__context__, typer.Abort) and isinstance(
             ended.__context__.__context__, KeyboardInterrupt
         ):

@@ -1,7 +1,7 @@
-"""What a request must have before anything else looks at it: a Host that is ours, and headers of bounded size.
+"""Checks ahead of everything else: the Host header is an allowed one, headers have bounded size.
 
-A page of another site can have its own name resolve to this machine (DNS rebinding): the browser then takes
-what we answer for that site's. Such a request names the other site in Host.
+A page of another site can have its own name resolve to this machine (DNS rebinding): the browser then takes our
+responses for that site's. Such a request names the other site in Host.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Front:
         given = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(given) > 1 or not all(map(self._hosts.allow, given)):
             detail = (
-                "the Host of this request is none of this control plane: ask by an address, by the host of "
-                "TREELINE_URL, or by a name that TREELINE_ALLOWED_HOSTS lists"
+                "the Host header of this request names another site; use an IP address, the host of "
+                "TREELINE_URL, or a name listed in TREELINE_ALLOWED_HOSTS"
             )
             return _problem(421, "host-not-allowed", "Misdirected Request", detail)
         return None
 
 
 class Hosts:
-    """Which values of Host are allowed."""
+    """The set of allowed values of the Host header."""
 
     def __init__(self, listed: list[str], url: str | None) -> None:
         own = urlsplit(url).hostname if url else None
@@ -55,8 +55,8 @@ class Hosts:
     def allow(self, host: str) -> bool:
         """Return whether a request may name this host, with or without a port.
 
-        Addresses are, since nobody else's page has one for its name. So are names without a dot, which no public
-        site has: `localhost`, and services of a container network.
+        Addresses are allowed, since no other site's page has one for its name. So are names without a dot, which
+        no public site has: `localhost`, and services of a container network.
         """
         name = _name_of(host)
         if "*" in self._names or name in self._names or _is_address(name):

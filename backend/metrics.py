@@ -1,8 +1,4 @@
-"""Every metric of the API process, by the name that Prometheus sees: docs, dashboard and alert rules are held
-to this.
-
-Nodes of the zone router have metrics of their own (`workers/zone_router/traffic.py`), which they serve themselves.
-"""
+"""Catalogue of the API process's metrics by Prometheus name; docs, dashboard and alerts are tested against it."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ _CLUSTER = ("cluster",)
 
 @dataclass(frozen=True)
 class Metric:
-    """Counters end in `_total`; all others are gauges."""
+    """Name, description and labels of one metric. Counters end in `_total`; all others are gauges."""
 
     name: str
     text: str
@@ -30,96 +26,107 @@ class Metric:
         return self.name.endswith("_total")
 
     def family(self) -> Family:
-        """An empty one, to be filled at a scrape."""
+        """Return an empty family of samples, to be filled at a scrape."""
         if self.is_counter:
             return CounterMetricFamily(self.name.removesuffix("_total"), self.text, labels=self.labels)
         return GaugeMetricFamily(self.name, self.text, labels=self.labels)
 
 
 _ALL = (
-    Metric("treeline_build_info", "1; the program that runs", ("version",)),
-    Metric("treeline_event_log_position", "Newest event's position"),
-    Metric("treeline_projection_lag_events", "Events not projected yet", ("projection",)),
+    Metric("treeline_build_info", "Always 1; the label is the running version", ("version",)),
+    Metric("treeline_event_log_position", "Position of the newest event"),
+    Metric("treeline_projection_lag_events", "Events that the projection has not processed yet", ("projection",)),
     Metric(
         "treeline_lease_held",
-        "1 if somebody has the lease; of distributors' units only while they run",
+        "1 if the lease is held; leases of distributor tasks are listed only while they run",
         ("lease",),
     ),
     Metric(
         "treeline_lease_fenced_total",
-        "Times that a worker which was alive found the lease taken by another one",
+        "Times that a live worker found its lease taken by another worker",
         ("lease",),
     ),
-    Metric("treeline_cluster_online", "1 if the cluster answers", _CLUSTER),
+    Metric("treeline_cluster_online", "1 if the cluster responds", _CLUSTER),
     Metric(
         "treeline_application_access_failed", "Applications whose access could not be set or removed", _CLUSTER
     ),
     Metric(
         "treeline_records_at_risk",
-        "Records, at most, that no other cluster has yet, lost if it died",
+        "Upper bound of the records that exist on no other cluster and would be lost with this one",
         _CLUSTER,
     ),
-    Metric("treeline_distributor_running", "1 if it runs", _EDGE),
-    Metric("treeline_distributor_paused", "1 if somebody told it to wait", _EDGE),
+    Metric("treeline_distributor_running", "1 if the distributor is running", _EDGE),
+    Metric("treeline_distributor_paused", "1 if the distributor is paused by an operator", _EDGE),
     Metric(
-        "treeline_distributor_wait_seconds", "For how long records wait there; none where that is not known", _EDGE
+        "treeline_distributor_wait_seconds",
+        ("Time that records have been waiting at the distributor; absent where it is unknown"),
+        _EDGE,
     ),
-    Metric("treeline_distributor_objective_seconds", "For how long they may: the setting"),
-    Metric("treeline_losses_unacknowledged", "Ranges of lost records that nobody has taken note of", _EDGE[::2]),
+    Metric(
+        "treeline_distributor_objective_seconds", ("Maximum time that records may wait at a distributor (setting)")
+    ),
+    Metric("treeline_losses_unacknowledged", "Ranges of lost records that have not been acknowledged", _EDGE[::2]),
     Metric(
         "treeline_possible_losses_unacknowledged",
-        "Partitions of topics made anew where records may be lost, none is known to be, and nobody has taken note",
+        "Partitions of recreated topics with unacknowledged possible losses: records may be lost, none is "
+        "known to be",
         _EDGE[::2],
     ),
-    Metric("treeline_set_aside_waiting", "Records that were set aside and not replayed", _EDGE[::2]),
+    Metric("treeline_set_aside_waiting", "Dead-lettered records that have not been replayed", _EDGE[::2]),
     Metric(
         "treeline_replication_by_stream",
-        "1 if copying is told by stream; 0 if there are too many, and `stream` is empty",
+        "1 if replication metrics are reported per stream; 0 if there are too many streams, and `stream` is empty",
     ),
     Metric("treeline_replication_records_total", "Records copied", _STREAM),
     Metric("treeline_replication_bytes_total", "Bytes copied: keys, values and headers", _STREAM),
     Metric(
         "treeline_replication_offsets_total",
-        "Offsets of the source that were passed: records copied, those that need no copy, and markers",
+        "Source offsets processed: records copied, records that need no copy, and markers",
         _STREAM,
     ),
     Metric(
         "treeline_replication_lag_records",
-        "Offsets not passed yet: records to copy, those that need no copy, and markers",
+        "Source offsets not processed yet: records to copy, records that need no copy, and markers",
         _STREAM,
     ),
     Metric(
         "treeline_replication_record_age_seconds",
-        "How old the newest record passed is, while others wait; 0 while none does",
+        "Age of the newest processed record while others wait; 0 if none waits",
         _STREAM,
     ),
     Metric(
         "treeline_replication_latency_seconds",
-        "Of the last transaction, for a minute: from the time of its oldest record until its copy was committed",
+        "Time from the oldest record of the last transaction to the commit of its copy, shown for a minute",
         _STREAM,
     ),
     Metric(
         "treeline_checkpoint_age_seconds",
-        "For how long records were copied since a checkpoint of the source's log was written",
+        "Time for which records have been copied since the last checkpoint of the source's log",
         _STREAM,
     ),
     Metric("treeline_schema_holds_total", "Times that a partition waited for a schema", _EDGE),
     Metric("treeline_schema_held_seconds_total", "Time that partitions waited for schemas", _EDGE),
-    Metric("treeline_schema_waits_run_out_total", "Waits after which records went before their schema", _EDGE),
-    Metric("treeline_schema_target_running", "1 if schemas come without conflicts", _CLUSTER),
-    Metric("treeline_schema_behind_records", "Schema records still to be written there", _CLUSTER),
-    Metric("treeline_schema_unreadable_records", "Records of the schemas topic that do not count", _CLUSTER),
-    Metric("treeline_schema_topic_read", "1 if it was read and its cluster answers", _CLUSTER),
+    Metric(
+        "treeline_schema_waits_run_out_total",
+        ("Waits that timed out, after which records were copied before their schema"),
+        _EDGE,
+    ),
+    Metric("treeline_schema_target_running", "1 if schemas are replicated without conflicts", _CLUSTER),
+    Metric("treeline_schema_behind_records", "Schema records still to be written to the cluster", _CLUSTER),
+    Metric("treeline_schema_unreadable_records", "Ignored invalid records of the schemas topic", _CLUSTER),
+    Metric(
+        "treeline_schema_topic_read", ("1 if the schemas topic has been read and the cluster responds"), _CLUSTER
+    ),
     Metric(
         "treeline_switch_phase",
-        "1 for the phase in which a switch is that has not ended",
+        "1 for the current phase of a switch that is in progress",
         ("switch", "source", "target", "mode", "phase"),
     ),
-    Metric("treeline_webhook_deliveries", "Deliveries that are kept, by state", ("webhook", "state")),
+    Metric("treeline_webhook_deliveries", "Stored deliveries by state", ("webhook", "state")),
 )
 METRICS: Mapping[str, Metric] = {each.name: each for each in _ALL}
 
 
 def family(name: str) -> Family:
-    """An empty family of a metric that is described here."""
+    """Return an empty family of samples for a metric of the catalogue."""
     return METRICS[name].family()

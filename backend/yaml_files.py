@@ -1,4 +1,4 @@
-"""YAML as people write it for us: estates, what is declared, drills' schedules, the zone router's file."""
+"""Reader for YAML that people write: estates, declared resources, drill schedules, the zone router's file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 
 _DEEPEST = 100
-"""Levels; libyaml's reader ends the process with those that go very deep."""
+"""Maximum levels of nesting; libyaml's reader crashes the process on input that is nested very deeply."""
 _MERGE = "tag:yaml.org,2002:merge"
-# libyaml's reader is ten times faster, which a file of some thousand streams makes felt.
+# libyaml's reader is ten times faster, which matters for a file of some thousand streams.
 _Fastest: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlInvalid(ValueError):
-    """Text that is no YAML, or gives a key twice; `place` is where (empty if nobody knows), `detail` what."""
+    """Invalid YAML or a duplicate key; `place` is its position (empty if unknown), `detail` says what is wrong."""
 
     def __init__(self, place: str, detail: str) -> None:
         self.place, self.detail = place, detail
@@ -23,7 +23,7 @@ class YamlInvalid(ValueError):
 
 
 def load_yaml(text: str, *, keys_are_text: bool = False) -> Any:
-    """What a text says. A key that is given twice would silently replace the first, and is refused.
+    """Parse a YAML text. A duplicate key is refused, as it would silently replace the first.
 
     Raises YamlInvalid.
     """
@@ -32,13 +32,13 @@ def load_yaml(text: str, *, keys_are_text: bool = False) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise YamlInvalid(place, error.problem or "is no YAML") from error
+        raise YamlInvalid(place, error.problem or "is not valid YAML") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlInvalid("", f"is no YAML: {' '.join(str(error).split())}") from error
 
 
 class _Loader(_Fastest):  # type: ignore[misc, valid-type]
-    """Refuses a key given twice, and what is nested beyond reason."""
+    """Loader that refuses duplicate keys and unreasonably deep nesting."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -59,7 +59,7 @@ class _Loader(_Fastest):  # type: ignore[misc, valid-type]
         for key_node in [key for key, _ in node.value if key.tag != _MERGE]:
             key = self.construct_object(key_node, deep=True)
             self.check(key, key_node)
-            if isinstance(key, Hashable):  # of others it says so itself
+            if isinstance(key, Hashable):  # the base class reports other unhashable keys itself
                 if key in seen:
                     raise _wrong(key_node, f"{key!r} is given twice")
                 seen.add(key)
@@ -67,11 +67,11 @@ class _Loader(_Fastest):  # type: ignore[misc, valid-type]
         return found
 
     def check(self, key: object, node: yaml.Node) -> None:
-        """For those that take not every key."""
+        """Check one key; subclasses that restrict keys override it."""
 
 
 class _TextKeysLoader(_Loader):
-    """Refuses a key that is no text, too."""
+    """Loader that also refuses keys that are not text."""
 
     def check(self, key: object, node: yaml.Node) -> None:
         if not isinstance(key, str):

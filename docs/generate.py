@@ -1,6 +1,6 @@
-"""Writes the pages of docs/ that are made of the code, by `python docs/generate.py`: see PAGES.
+"""Generate the pages of docs/ that come from the code, by `python docs/generate.py`: see PAGES.
 
-tests/architecture/test_docs.py holds the files to what this gives.
+tests/architecture/test_docs.py compares the files with its output.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ GENERATED = "<!-- Written by docs/generate.py; change the code and run it again.
 
 
 def settings_page() -> str:
-    """Every setting: environment variable, default, what it is for."""
+    """Return the page of all settings: environment variable, default, meaning."""
     prefix = Settings.model_config["env_prefix"]
     lines = [
         "# Settings",
         GENERATED,
-        "Defaults, then `treeline.toml` in the working folder, or the file that `TREELINE_SETTINGS_FILE` names",
-        "(names without the prefix, in lower case), then the environment, then flags; the later wins.",
+        "Later sources take precedence: defaults, `treeline.toml` in the working folder (or the file that",
+        "`TREELINE_SETTINGS_FILE` names; keys without the prefix, in lower case), the environment, flags.",
         "",
         "| environment variable | default | meaning |",
         "|---|---|---|",
     ]
-    # Those that it inherits come first otherwise, and a reader looks for home and database.
+    # Otherwise inherited settings come first, but a reader looks for home and database.
     for name, field in sorted(
         Settings.model_fields.items(), key=lambda each: each[0] in AccessSettings.model_fields
     ):
@@ -62,7 +62,7 @@ def settings_page() -> str:
 
 
 def cli_page() -> str:
-    """How commands are used, every command with its arguments and options, and which route each asks."""
+    """Return the page of all commands with their arguments and options, exit codes and routes."""
     lines = ["# Commands", GENERATED, CLI_INTRODUCTION.read_text().rstrip(), "", *_exit_codes()]
     for path, command in _commands(typer.main.get_command(app), "treeline"):
         lines += [f"## `{path}`", "", inspect.cleandoc(command.help or ""), ""]
@@ -79,16 +79,20 @@ def cli_page() -> str:
 
 
 def _exit_codes() -> Iterator[str]:
-    yield from ("## Exit codes", "", "| code | what it says | what to do |", "|---|---|---|")
+    yield from ("## Exit codes", "", "| code | meaning | what to do |", "|---|---|---|")
     for code, (meaning, remedy) in MEANINGS.items():
         yield f"| {code.value} | {_cell(meaning)} | {_cell(remedy)} |"
     yield ""
 
 
 def _verbs() -> Iterator[str]:
-    yield from ("## Which command asks which route", "", "Below `/api/v1`.", "")
+    yield from ("## Routes of each command", "", "Paths are below `/api/v1`.", "")
     yield from _routes_asked(VERBS, ELSEWHERE)
-    yield from ("", "Of the schema registries, below `/registries/{cluster}`; `{}` is a version or an id.", "")
+    yield from (
+        "",
+        "Routes of the schema registries are below `/registries/{cluster}`; `{}` is a version or an id.",
+        "",
+    )
     yield from _routes_asked(REGISTRY_VERBS, REGISTRY_ELSEWHERE)
 
 
@@ -96,17 +100,18 @@ def _routes_asked(verbs: Mapping[str, tuple[str, ...]], elsewhere: Mapping[str, 
     yield from ("| route | command |", "|---|---|")
     for route, commands in verbs.items():
         yield f"| `{route}` | {', '.join(f'`{each}`' for each in commands)} |"
-    yield from ("", "No command asks these:", "")
+    yield from ("", "Routes without a command:", "")
     yield from (f"- `{route}`: {reason}" for route, reason in elsewhere.items())
 
 
 def events_page() -> str:
-    """Every event with its version and fields."""
+    """Return the page of all events with their versions and fields."""
     lines = [
         "# Events",
         GENERATED,
-        "What the event log may hold. A shipped event is never edited: a new shape is a new version, and the old",
-        "one is raised to it when it is read (`backend/eventlog/upcasters.py`).",
+        "All events that the event log may contain. A shipped event is never edited: a new shape is a new "
+        "version,",
+        "and old versions are upcast to it when they are read (`backend/eventlog/upcasters.py`).",
         "",
     ]
     for name, cls in sorted(domain_registry().classes.items()):
@@ -121,14 +126,14 @@ def events_page() -> str:
 
 
 def metrics_page() -> str:
-    """Every metric of the API process with its labels."""
+    """Return the page of all metrics of the API process with their labels."""
     lines = [
         "# Metrics",
         GENERATED,
-        "What `/metrics` tells; who may ask, and what to do with it: [operations](operations.md#metrics). Names",
-        "that end in `_total` count, all others are gauges.",
+        "The metrics at `/metrics`; access and use are described in [operations](operations.md#metrics). Names",
+        "that end in `_total` are counters, all others are gauges.",
         "",
-        "| metric | labels | what it says |",
+        "| metric | labels | meaning |",
         "|---|---|---|",
     ]
     for metric in METRICS.values():
@@ -138,31 +143,32 @@ def metrics_page() -> str:
 
 
 def scenarios_page() -> str:
-    """Every scenario of the replication lab with what it comes to in both modes, played with one seed."""
+    """Return the page of the replication lab's scenarios with their results in both modes, for one seed."""
     lines = [
         "# Scenarios of the replication lab",
         GENERATED,
-        "Each is a defect of the documents ([how to play them](replication-lab.md)). Steps are those of the",
-        "shortest story, with seed 1; another seed may need some more or less, and violates the same.",
+        "Each scenario is a defect of the documents ([how to play them](replication-lab.md)). Steps are those"
+        " of the",
+        "shortest story, with seed 1; another seed may need more or fewer steps, but violates the same invariant.",
         "",
-        "| scenario | what goes wrong | faithful: violated, at step | fixed |",
+        "| scenario | defect | faithful: violated, at step | fixed |",
         "|---|---|---|---|",
     ]
     for scenario in SCENARIOS.values():
         told = [_outcome(drill(scenario.name, mode, 1)) for mode in ("faithful", "fixed")]
         lines.append(f"| `{scenario.name}` | {_cell(scenario.title)} | {' | '.join(told)} |")
-    lines += ["", "What the documents say to it:", ""]
+    lines += ["", "Statements of the documents:", ""]
     lines += [f"- `{each.name}`: {each.document}" for each in SCENARIOS.values()]
     return "\n".join(lines) + "\n"
 
 
 def routes_page() -> str:
-    """Every route of the REST API with what it needs, takes and answers."""
+    """Return the page of all REST routes with the permissions, parameters and answers of each."""
     lines = [
         "# REST, route by route",
         GENERATED,
-        "Below `/api/v1`; the rules that hold for all of them are in [REST](rest.md), what each need is in",
-        "[access](access.md). The same, with every field of every body, is at `/openapi.json`.",
+        "Below `/api/v1`; rules common to all routes are in [REST](rest.md), the permissions in",
+        "[access](access.md). `/openapi.json` has the same, with every field of every body.",
     ]
     api = create_app(Settings()).openapi()
     by_tag: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
@@ -183,7 +189,7 @@ def _route_facts(operation: dict[str, Any]) -> Iterator[str]:
         yield f"- needs `{need}`"
     for place, title in (("query", "query"), ("header", "headers")):
         asked = [each for each in operation.get("parameters", ()) if each["in"] == place]
-        names = [f"`{each['name']}`{' (needed)' if each.get('required') else ''}" for each in asked]
+        names = [f"`{each['name']}`{' (required)' if each.get('required') else ''}" for each in asked]
         if names:
             yield f"- {title}: {', '.join(names)}"
     content = operation.get("requestBody", {}).get("content", {})
@@ -241,7 +247,7 @@ def _default(value: Any) -> str:
 
 
 def _field_docstrings(cls: type[Event]) -> dict[str, str]:
-    """The texts that stand below the fields."""
+    """Return the texts below the fields of an event."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}

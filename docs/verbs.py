@@ -1,5 +1,7 @@
-"""Which command asks which route of the REST API, and which of a schema registry's: docs/cli.md's last tables, and
-held to both by a test."""
+"""Mapping of commands to REST routes, also of schema registries: the last tables of docs/cli.md.
+
+A test checks it against both.
+"""
 
 from __future__ import annotations
 
@@ -127,18 +129,18 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "GET /webhooks/{webhook}/deliveries": ("webhook deliveries",),
     "POST /webhooks/{webhook}/deliveries/{position}/retry": ("webhook retry",),
 }
-"""By route, below /api/v1: a command each, with the option that makes it ask this route, if it takes one."""
+"""Commands by route below /api/v1, with the option that makes the command use this route, if there is one."""
 
 ELSEWHERE: Mapping[str, str] = {
     "GET /drills/replication": "`drill replication --list` has the same without a control plane",
     "POST /drills/replication": "`drill replication --schedule` plays the same without a control plane",
     "GET /drills/replication/{scenario}": "`drill replication --scenario` plays the same without a control plane",
-    "POST /route-epochs/reports": "nodes of the zone router report by it",
-    "GET /livez": "asked by what watches over the process",
-    "GET /readyz": "asked by what sends requests to the process; `status` shows it of the local estate",
-    "GET /metrics": "read by Prometheus",
+    "POST /route-epochs/reports": "used by nodes of the zone router for their reports",
+    "GET /livez": "used by process supervisors",
+    "GET /readyz": "used by load balancers; `status` shows it for the local estate",
+    "GET /metrics": "scraped by Prometheus",
 }
-"""Routes that no command asks, each with the reason."""
+"""Routes without a command, each with the reason."""
 
 REGISTRY_VERBS: Mapping[str, tuple[str, ...]] = {
     "GET /schemas": ("schemas list",),
@@ -167,31 +169,31 @@ REGISTRY_VERBS: Mapping[str, tuple[str, ...]] = {
     "PUT /mode/{subject}": ("schemas mode --set",),
     "DELETE /mode/{subject}": ("schemas mode --clear",),
 }
-"""The same by route of a schema registry, below /registries/{cluster}; `{}` is a version or an id."""
+"""Commands by route of a schema registry, below /registries/{cluster}; `{}` is a version or an id."""
 
 REGISTRY_ELSEWHERE: Mapping[str, str] = {
-    "GET /": "clients ask it to see whether a registry is there",
+    "GET /": "used by clients to check that a registry is there",
     "GET /schemas/types": "`schemas register --help` lists the types",
     "GET /schemas/ids/{}/schema": "`schemas show-id --text` prints the same",
-    "GET /schemas/ids/{}/subjects": "`schemas show-id` tells the versions that have the id, with their subjects",
+    "GET /schemas/ids/{}/subjects": "`schemas show-id` shows the versions that have the id, with their subjects",
     "GET /subjects/{subject}/versions/{}/schema": "`schemas show --text` prints the same",
-    "GET /contexts": "there is the default context only, which clients ask for",
-    "GET /v1/metadata/id": "`get cluster` shows the cluster; clients ask for it in this form",
-    "GET /v1/metadata/version": "clients ask for it",
+    "GET /contexts": "used by clients; only the default context exists",
+    "GET /v1/metadata/id": "used by clients; `get cluster` shows the cluster",
+    "GET /v1/metadata/version": "used by clients",
 }
-"""Routes of a registry that no command asks, each with the reason."""
+"""Routes of a registry without a command, each with the reason."""
 
 WITHOUT_DRY_RUN: Mapping[str, str] = {
-    "placement plan": "changes nothing itself: a plan is the preview of what `placement apply` does",
+    "placement plan": "changes nothing itself: a plan is the preview of `placement apply`",
     "switch plan": "changes nothing",
-    "switch start": "shows the plan, and asks",
-    "switch reverse": "shows the plan, and asks",
-    "placement apply": "shows the plan, and asks",
-    "login-link": "changes nothing that stays",
+    "switch start": "shows the plan, and asks for confirmation",
+    "switch reverse": "shows the plan, and asks for confirmation",
+    "placement apply": "shows the plan, and asks for confirmation",
+    "login-link": "changes nothing permanently",
     "webhook test": "sends a test, which changes nothing",
-    "webhook retry": "sends what was to be sent already",
-    "projections rebuild": "gives the same rows again",
+    "webhook retry": "repeats a delivery",
+    "projections rebuild": "rebuilds the same rows",
     "schemas check": "changes nothing",
     "schemas find": "changes nothing",
 }
-"""Commands that ask a route that changes something and have no `--dry-run`, each with the reason."""
+"""Commands that request a changing route and have no `--dry-run`, each with the reason."""

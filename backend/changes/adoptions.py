@@ -1,4 +1,4 @@
-"""Taking over topics that a cluster already holds: the plan, made from what clusters answer, and its beginning."""
+"""Adoption of topics that a cluster already holds: its plan, made from what clusters answer, and its start."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ AdoptionChange = Change[Adoption | None, AdoptionCommand]
 
 
 def begin_adoption(cluster: str, topics: tuple[AdoptedTopic, ...]) -> AdoptionChange:
-    """Begin to take these topics over; a worker declares their streams."""
+    """Start the adoption of these topics; a worker declares their streams."""
     command = BeginAdoption(cluster=cluster, topics=topics)
     return Change(ADOPTION, f"adoption-{cluster}", lambda _: command)
 
 
 def as_looked_at(plan: AdoptionPlan, digest: str) -> AdoptionPlan:
-    """The plan, if it is the one that was looked at. Raises PlanStale."""
+    """Return the plan if its digest is the one that the operator reviewed. Raises PlanStale."""
     if plan.digest != digest:
         raise PlanStale(
-            f"what adopting {plan.cluster} would do has changed since the plan was made; read the plan again",
-            (FieldError("/digest", f"the present one is {plan.digest}"),),
+            f"the plan for adopting {plan.cluster} has changed since you read it; read it again",
+            (FieldError("/digest", f"the current digest is {plan.digest}"),),
         )
     return plan
 
@@ -53,8 +53,10 @@ def plan_adoption(
     *,
     take_settings: bool = False,
 ) -> AdoptionPlan:
-    """Return what adopting the cluster would do. `named`: what ambiguous names stand for, as `NAMED`;
-    `take_settings`: new streams declare every setting of their topic that can be declared.
+    """Return the plan of adopting the cluster's topics.
+
+    `named` resolves ambiguous names, in the form `NAMED`; with `take_settings` new streams declare every setting
+    of their topic that can be declared.
 
     Raises NotFound, ValueInvalid, NameInvalid, ClusterSilent.
     """
@@ -70,7 +72,7 @@ def plan_adoption(
     headers = (config.copy_flags_header, config.copy_origin_header)
     topics, groups = survey(_place(rows[cluster]), seconds, headers)
     facts = _facts(rows[cluster], topics, groups, leaves, environments, streams)
-    # What other clusters hold is asked for by the streams that the topics stand for: those come from a first plan.
+    # Other clusters are queried for the streams that the topics map to; a first plan tells which those are.
     found = [row.stream for row in adoption_plan.plan(facts, given).topics if row.stream]
     formats = {leaf.cluster: leaf.topic_format for leaf in facts.leaves if leaf.cluster != cluster}
     elsewhere = holdings(
@@ -114,7 +116,10 @@ def _place(row: ClusterRow) -> ClusterPlace:
 
 
 def _named(given: list[str]) -> dict[str, StreamName]:
-    """Topic -> stream, from `tenant/instance/environment/stream=topic`. Raises ValueInvalid or NameInvalid."""
+    """Parse `tenant/instance/environment/stream=topic` into topic -> stream.
+
+    Raises ValueInvalid or NameInvalid.
+    """
     found: dict[str, StreamName] = {}
     for number, text in enumerate(given):
         stream, _, topic = text.partition("=")

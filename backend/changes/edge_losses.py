@@ -1,4 +1,4 @@
-"""What an operator does about what distributors could not copy: replays records, takes note of losses."""
+"""Operator actions on records that distributors could not copy: replay dead letters, acknowledge losses."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ EdgeChange = Change[Edge, EdgeCommand]
 
 
 def find_set_aside(connection: Connection, identity: str) -> SetAsideRow:
-    """A record that was set aside. Raises NotFound."""
+    """Return a dead-lettered record by its id. Raises NotFound."""
     for row in list_set_aside(connection):
         if row.id == identity:
             return row
-    raise NotFound(f"no record {identity[:300]!r} was set aside; GET /set-aside lists them")
+    raise NotFound(f"there is no dead-lettered record {identity[:300]!r}; GET /set-aside lists them")
 
 
 def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scene:
-    """Where the record's stream is to be looked for. Raises what `scene.read` does."""
+    """Return where to look for copies of the record's stream. Raises what `scene.read` does."""
     return scene.read(connection, config, row.cluster, row.stream, row.partition)
 
 
 def write_again(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: bool = False) -> Replay:
-    """Write the record where it is missing; once more writes nothing twice. `dry_run`: say where that would be.
-    Raises as `replay` does."""
+    """Write a dead-lettered record to the clusters that lack it; a repeat writes nothing twice.
+
+    `dry_run` only tells where it would be written. Raises what `replay` does.
+    """
     with engine.connect() as connection:
         known = scene_of(connection, config, row)
         leaves, buckets = list_leaves(connection), partition_buckets(connection, config)
@@ -45,17 +47,17 @@ def write_again(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: 
 
 
 def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:
-    """Say that it was written again."""
+    """Record that a dead-lettered record was replayed."""
     command = RecordReplay(id=row.id, clusters=done.written)
     return Change(EDGE, event_stream(row.cluster, row.level), lambda _: command)
 
 
 def _whatever(connection: Connection) -> None:
-    """For those who take note of all that is lost by now."""
+    """Accept any state: a match for callers that acknowledge whatever is lost by now."""
 
 
 def acknowledge(cluster: str, level: int, match: Callable[[Connection], None] = _whatever) -> EdgeChange:
-    """Take note of all that a distributor lost so far; `match` raises StaleVersion if that is not what one saw."""
+    """Acknowledge all losses of a distributor; `match` raises StaleVersion if they differ from those reviewed."""
 
     def build(connection: Connection) -> Acknowledge:
         tree = get_tree(connection)
@@ -68,5 +70,5 @@ def acknowledge(cluster: str, level: int, match: Callable[[Connection], None] = 
 
 
 def event_stream(cluster: str, level: int) -> str:
-    """The event stream of what a distributor could not copy."""
+    """Return the name of the event stream for a distributor's losses and dead letters."""
     return f"edge-{cluster}-{level}"

@@ -1,4 +1,4 @@
-"""What a login by an OpenID provider changes: a user the first time, later what its groups give it."""
+"""Changes made by a login at an OpenID provider: a new user at first, later the roles from its groups."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from backend.queries.access.users import count_users, find_user, get_user, user_
 from backend.queries.tenants.tenants import known_tenants
 
 ACTOR = "provider:oidc"
-"""Who changes users by what the provider says; no user can be called so."""
+"""Actor of changes that follow from the provider's answer; no user can have this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """Who came from where, and what its groups give it."""
+    """A login at the provider: the person, the client it came from, and the roles that its groups give."""
 
     issuer: str
     person: Person
@@ -34,10 +34,10 @@ class Arrival:
 
 
 def arrive(dispatcher: Dispatcher, arrival: Arrival, request_id: str, time: datetime) -> str:
-    """The user that this is; made, or given what its groups give, in one transaction.
+    """Return the user of this login; create or update the user in one transaction.
 
-    Who is kept out loses what groups gave it, and the sessions that the provider opened, before it is refused.
-    Raises NotAllowed for who may not log in, or whose name is somebody else's; the domain's errors.
+    A refused user first loses the roles that its groups gave, and the sessions that the provider opened. Raises
+    NotAllowed if the person may not log in or the name belongs to another user; the domain's errors.
     """
     found: list[str] = []
     metadata = Metadata(actor=ACTOR, request_id=request_id)
@@ -63,7 +63,7 @@ def _commands(
     if user is not None:
         row = find_user(connection, user)
         if row.disabled:
-            raise NotAllowed(f"the user {user} is disabled here")
+            raise NotAllowed(f"user {user} is disabled")
         return user, [_change(granted, row.tenants, known)]
     name = _new_name(connection, who)
     memberships = granted.memberships({}, known)
@@ -80,7 +80,7 @@ def _commands(
 
 
 def _lost(connection: Connection, arrival: Arrival) -> tuple[str, Sequence[ChangeUser]]:
-    """What the provider takes away from who is kept out."""
+    """Return the user of a refused login and the commands that revoke what the provider gave."""
     user = user_of_identity(connection, arrival.issuer, arrival.person.subject)
     if user is None:
         raise _kept_out()
@@ -94,16 +94,16 @@ def _change(granted: Granted, present: Mapping[str, str], known: frozenset[str])
 
 
 def _kept_out() -> NotAllowed:
-    return NotAllowed("neither your groups nor your verified e-mail address let you in here")
+    return NotAllowed("neither your groups nor your verified email address are allowed here")
 
 
 def _new_name(connection: Connection, who: Person) -> str:
-    """What a new user is called; never somebody who is here already: names can be chosen at many providers."""
-    ask = f"An admin can link a user to you: your subject is {who.subject}"
+    """Return the name of a new user, which must be unused: names can be chosen freely at many providers."""
+    ask = f"Ask an admin to link a user to you: your subject is {who.subject}"
     if not who.admitted:
         raise NotAllowed(f"no user here is linked to you. {ask}")
     if who.name is None:
-        raise NotAllowed(f"the provider gives you no name that a user can have here. {ask}")
+        raise NotAllowed(f"the provider's name for you cannot be a user name here. {ask}")
     if who.name == ADMIN_NAME or get_user(connection, who.name) is not None:
-        raise NotAllowed(f"there is a user {who.name} here who is not linked to you. {ask}")
+        raise NotAllowed(f"the user {who.name} exists, but is not linked to you. {ask}")
     return who.name

@@ -1,4 +1,4 @@
-"""Starting a switch as its plan says, if that still is what would be done."""
+"""Start of a switch as planned, provided that the plan is still current."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from backend.queries.switch.switches import busy_tenants
 
 
 def check(plan: Plan, digest: str | None) -> None:
-    """Nothing stands against the plan, and it is the one quoted, if one is.
+    """Check that nothing blocks the plan and that it matches the digest, if one is given.
 
-    Raises SwitchBlocked, StateConflict (another switch moves a tenant of it), PlanStale.
+    Raises SwitchBlocked, StateConflict (another switch moves one of its tenants), PlanStale.
     """
     if plan.blockers:
         moving = any(blocker.slug == TENANT_MOVING for blocker in plan.blockers)
@@ -32,15 +32,17 @@ def check(plan: Plan, digest: str | None) -> None:
         )
     if digest is not None and digest != plan.digest:
         raise PlanStale(
-            f"the plan is {plan.digest[:12]} by now, not {digest[:12]}: something else would be done; plan again",
-            (FieldError("/plan_digest", "is of another plan"),),
+            f"the plan has changed: it is {plan.digest[:12]} now, not {digest[:12]}; create a new plan",
+            (FieldError("/plan_digest", "belongs to another plan"),),
         )
 
 
 def starting(plan: Plan, switch: str, heard_ms: int) -> Change[Switch | None, SwitchCommand]:
-    """Start it under this id. Refused with PlanStale if clients were moved since it was made.
+    """Return the change that starts the switch.
 
-    Clients that were heard of within `heard_ms` are looked for after an emergency, whenever somebody can do that.
+    It is refused with PlanStale if clients were moved since the plan.
+
+    After an emergency, the switch waits for clients seen within `heard_ms` as soon as the cluster is back.
     """
     wish = plan.wish
 
@@ -48,9 +50,9 @@ def starting(plan: Plan, switch: str, heard_ms: int) -> Change[Switch | None, Sw
         active = list_active(connection)
         moves = moves_of(active, wish)
         if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
-            raise PlanStale("clients were moved meanwhile; plan again")
+            raise PlanStale("clients were moved meanwhile; create a new plan")
         if wish.target not in list_leaves(connection):
-            raise PlanStale(f"{wish.target} has left the tree; plan again")
+            raise PlanStale(f"{wish.target} has left the tree; create a new plan")
         return StartSwitch(
             switch=switch,
             source=wish.source,
@@ -68,7 +70,7 @@ def starting(plan: Plan, switch: str, heard_ms: int) -> Change[Switch | None, Sw
 
     def also(connection: Connection, _: Outcome) -> None:
         if wish.is_emergency:
-            # A planned switch does so when it begins to hold.
+            # A planned switch does so when its hold begins.
             places = sorted({moving.place for moving in plan.moves})
             discovery_clients.await_all(connection, switch, places, heard_ms)
 

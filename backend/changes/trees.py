@@ -1,4 +1,4 @@
-"""Changes of the distribution tree, of its distributors and of its primary."""
+"""Changes of the distribution tree, of its distributors and of its primary cluster."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from backend.queries.tree.trees import MAIN, TreeRow, get_tree
 
 TreeChange = Change[Tree, TreeCommand]
 TreeMatch = Callable[[int | None], None]
-"""Raises StaleVersion unless a tree that is at this version (None: there is none) may be changed."""
+"""Raises StaleVersion unless a tree at this version (None: there is no tree) may be changed."""
 STREAM = f"tree-{MAIN}"
 
 
 def replace_tree(root: object, primary: str | None, match: TreeMatch) -> TreeChange:
-    """Set the tree. `root` is its document; `primary` None: it stays, or is the first leaf."""
+    """Replace the tree. `root` is its document; `primary` None keeps the primary, or takes the first leaf."""
 
     def build(connection: Connection) -> ReplaceTree:
         row = get_tree(connection)
@@ -44,7 +44,7 @@ def replace_tree(root: object, primary: str | None, match: TreeMatch) -> TreeCha
 
 
 def switch_target(cluster: str, level: int, target: str, match: TreeMatch) -> TreeChange:
-    """Let a distributor copy to another leaf of its sibling subtree."""
+    """Change a distributor's target to another leaf of its sibling subtree."""
 
     def build(connection: Connection) -> SwitchTarget:
         match(existing_tree(connection).version)
@@ -54,7 +54,7 @@ def switch_target(cluster: str, level: int, target: str, match: TreeMatch) -> Tr
 
 
 def change_distributor(cluster: str, level: int, given: dict[str, Any], match: TreeMatch) -> TreeChange:
-    """Change settings of a distributor: those that are given; `bytes_per_second` None takes the limit away."""
+    """Change the given settings of a distributor; `bytes_per_second` None removes the limit."""
 
     def build(connection: Connection) -> ChangeDistributor:
         match(existing_tree(connection).version)
@@ -65,7 +65,7 @@ def change_distributor(cluster: str, level: int, given: dict[str, Any], match: T
 
 
 def move_primary(cluster: str, take_over: bool, match: TreeMatch) -> TreeChange:
-    """Make another cluster the only writer of schemas; the present one ends a move that is under way."""
+    """Move the primary to another cluster; the current one first completes a move that is in progress."""
 
     def build(connection: Connection) -> MovePrimary:
         match(existing_tree(connection).version)
@@ -75,18 +75,18 @@ def move_primary(cluster: str, take_over: bool, match: TreeMatch) -> TreeChange:
 
 
 def existing_tree(connection: Connection, at: int | None = None) -> TreeRow:
-    """The tree. Raises NotFound."""
+    """Return the tree. Raises NotFound."""
     row = get_tree(connection, at)
     if row is None:
-        raise NotFound("there is no tree main (yet); PUT /trees/main sets it")
+        raise NotFound("there is no tree main yet; PUT /trees/main creates it")
     return row
 
 
 def _check_names_on_joining(
     connection: Connection, row: TreeRow | None, root: object, known: frozenset[str]
 ) -> None:
-    """Refuse a cluster that joins and on which the tree's streams and groups could not all have own names."""
-    # Parsed before it is walked: only what is a tree is known not to be endlessly deep.
+    """Refuse a joining cluster on which the names of the tree's streams or groups would collide."""
+    # Parse before walking: only a valid tree is known not to be endlessly deep.
     names = tree_shape.leaves(tree_shape.parse(root, known))
     joining = set(names) - (clusters_of(row.root) if row else frozenset())
     if not joining:
@@ -101,7 +101,7 @@ def _check_names_on_joining(
 
 
 def _check_switches_on_leaving(connection: Connection, root: object, known: frozenset[str]) -> None:
-    """Refuse a tree without a leaf that clients are just moved from, or to."""
+    """Refuse a tree that lacks a leaf from or to which a switch is moving clients."""
     names = tree_shape.leaves(tree_shape.parse(root, known))
     for switch in moving_switches(connection):
         for cluster in (switch.source, switch.target):
@@ -113,7 +113,7 @@ def _check_switches_on_leaving(connection: Connection, root: object, known: froz
 
 
 def _pointer(node: Any, cluster: str, at: str = "") -> str | None:
-    """JSON pointer of the leaf of a cluster."""
+    """Return the JSON pointer of a cluster's leaf."""
     if "cluster" in node:
         return f"{at}/cluster" if node["cluster"] == cluster else None
     found = (_pointer(child, cluster, f"{at}/children/{n}") for n, child in enumerate(node["children"]))

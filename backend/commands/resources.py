@@ -1,4 +1,4 @@
-"""`treeline get`, `describe`, `delete`: what the control plane has.
+"""`treeline get`, `describe`, `delete`: resources of the control plane.
 
 Exit codes: those of `exit_codes`. Data goes to stdout, messages to stderr.
 """
@@ -48,14 +48,15 @@ def get(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List things (`get streams acme/retail/prod`) or show one (`get stream acme/retail/prod/orders`).
+    """List resources (`get streams acme/retail/prod`) or show one (`get stream acme/retail/prod/orders`).
 
-    `get grants acme` lists what applications, of whatever tenant, may do with acme's streams, and ask to do.
+    `get grants acme` lists the grants and requests of all applications, of whatever tenant, for acme's streams.
 
-    `get offsets` lists what groups have committed and where they go on elsewhere; its place is a group's name.
+    `get offsets` lists the offsets that groups have committed and their translations on other clusters; its place
+    is a group's name.
     """
     if kind == OFFSETS and at is not None:
-        fail("What groups commit is observed, and not kept: leave --at out.", Code.BAD_INPUT)
+        fail("Committed offsets are observed, not versioned: leave out --at.", Code.BAD_INPUT)
     params = _as_of(at, every)
     present(lambda client: _got(client, kind, place, params), Form.JSON if as_json else form, every)
 
@@ -82,7 +83,7 @@ def describe(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show everything about one thing."""
+    """Show all fields of one resource."""
     params = _as_of(at, every)
     of = kind_of(kind)
     path = of.path(_place(of, place))
@@ -92,7 +93,7 @@ def describe(
 
 
 def _place(of: Kind, place: str) -> str:
-    """There is one tree, which need not be named."""
+    """Return the place; there is only one tree, which need not be named."""
     return place or ("main" if of is kinds.TREE else "")
 
 
@@ -100,7 +101,7 @@ def _as_of(at: int | None, every: float | None) -> dict[str, Any]:
     if at is None:
         return {}
     if every is not None:
-        fail("What was at a position does not change: give --at or --watch.", Code.BAD_INPUT)
+        fail("The state at a past position does not change: use either --at or --watch.", Code.BAD_INPUT)
     return {"at": at}
 
 
@@ -113,17 +114,21 @@ def delete(
             autocompletion=deletable_beginning,
         ),
     ],
-    place: Annotated[str, typer.Argument(help="Which one.", autocompletion=places_beginning)],
-    confirm: Annotated[str | None, typer.Option(help="STREAM in full: delete it with its records.")] = None,
+    place: Annotated[str, typer.Argument(help="Place of the resource.", autocompletion=places_beginning)],
+    confirm: Annotated[
+        str | None, typer.Option(help="Full name of the STREAM, to delete it with its records.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove a cluster that is in no tree, a stream with its topics, an application with its access, or a
-    webhook."""
+    """Delete an unused cluster, a stream with its topics, an application with its access, or a webhook.
+
+    A cluster must not be in the tree.
+    """
     of = kind_of(kind)
     if of is kinds.USER:
-        fail(f"A user is not deleted, since events name it: `treeline user disable {place}`.", 2)
+        fail(f"Users cannot be deleted, since events name them; use `treeline user disable {place}`.", 2)
     if of not in kinds.DELETABLE:
-        fail(f"A {of.name} cannot be deleted (yet); clusters, streams, applications and webhooks can.", 2)
+        fail(f"A {of.name} cannot be deleted; only clusters, streams, applications and webhooks can.", 2)
     params = {"dry_run": "true"} if dry_run else {}
     if confirm is not None:
         params["confirm"] = confirm
@@ -133,7 +138,7 @@ def delete(
 
 
 def _list(client: httpx2.Client, kind: Kind, place: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-    """Everything of a kind; without a place, below every place there is."""
+    """Return all resources of a kind; without a place, those below every place."""
     if place or len(kind.collections) == 1:
         return pages(client, kind.collection(place), params)
     parents = next(

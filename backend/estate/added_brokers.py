@@ -1,6 +1,6 @@
-"""Brokers that were added to an estate while it ran: which there are, and which may come and go.
+"""Brokers that were added to an estate while it ran, and checks of which may be added or removed.
 
-They are kept beside the estate's data, so that `up` brings them back after `down`; `down --wipe` forgets them.
+They are stored beside the estate's data, so that `up` brings them back after `down`; `down --wipe` deletes them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class AddedDoNotFit(ValueError):
 
 
 class BrokerRefused(ValueError):
-    """A broker cannot be added, or taken away, as it was asked for; the text says why, and what to do."""
+    """A broker cannot be added or removed as requested; the text says why, and what to do."""
 
 
 class BrokerHoldsReplicas(BrokerRefused):
-    """A broker is not taken away while replicas are on it."""
+    """A broker cannot be removed while it holds replicas."""
 
     def __init__(self, cluster: str, node: int, replicas: dict[str, int]) -> None:
         self.replicas = replicas  # by topic
@@ -37,12 +37,12 @@ class BrokerHoldsReplicas(BrokerRefused):
         super().__init__(
             f"broker {node} of {cluster} holds {count} {'replica' if count == 1 else 'replicas'} ({named}). "
             f"Move them away first: `treeline placement plan` with target_brokers without {node}, then "
-            "`treeline placement apply`. With --force what only this broker has is lost."
+            "`treeline placement apply`. With --force, records that only this broker has are lost."
         )
 
 
 def read_added(home: Home, estate: Estate) -> tuple[AddedBroker, ...]:
-    """Those that were added to the estate of this name. Raises AddedDoNotFit."""
+    """Return the brokers that were added to the estate of this name. Raises AddedDoNotFit."""
     path = home.data(estate.name) / FILE
     rows = json.loads(path.read_text()) if path.exists() else []
     added = tuple(AddedBroker(**{**row, "ports": BrokerPorts(**row["ports"])}) for row in rows)
@@ -52,19 +52,19 @@ def read_added(home: Home, estate: Estate) -> tuple[AddedBroker, ...]:
             lacks = "has no such cluster" if cluster is None else "names a broker of this number itself"
             raise AddedDoNotFit(
                 f"Broker {one.node} was added to {one.cluster} by `treeline estate add-broker`, and the estate "
-                f"file {lacks}. Start with the file as it was and take the broker away by `treeline estate "
-                f"remove-broker {one.cluster} {one.node}`, or begin anew after `treeline down --wipe`."
+                f"file {lacks}. Start with the file as it was and remove the broker with `treeline estate "
+                f"remove-broker {one.cluster} {one.node}`, or start over after `treeline down --wipe`."
             )
     return added
 
 
 def save_added(home: Home, estate: Estate, added: Iterable[AddedBroker]) -> None:
-    """Keep exactly these for the next `up`."""
+    """Store exactly these brokers for the next `up`."""
     write_private(home.data(estate.name) / FILE, json.dumps([asdict(one) for one in added], indent=1))
 
 
 def cluster_named(estate: Estate, name: str) -> ClusterSpec:
-    """The estate's cluster of this name; raises BrokerRefused, naming those that there are."""
+    """Return the estate's cluster of this name; raises BrokerRefused, which lists the existing ones."""
     cluster = estate.cluster(name)
     if cluster is None:
         known = ", ".join(spec.name for spec in estate.clusters)
@@ -73,9 +73,9 @@ def cluster_named(estate: Estate, name: str) -> ClusterSpec:
 
 
 def next_node(cluster: ClusterSpec, added: Collection[AddedBroker], used: Collection[int] = ()) -> int:
-    """The lowest number that is free; `used` are those that may not be given although no broker has them.
+    """Return the lowest free broker number; `used` are reserved numbers that no broker has.
 
-    Raises BrokerRefused if the cluster has as many brokers as a cluster may have.
+    Raises BrokerRefused if the cluster has the maximum number of brokers.
     """
     if cluster.brokers + len(added) >= MOST_BROKERS:
         raise BrokerRefused(f"{cluster.name} has {MOST_BROKERS} brokers, and a cluster of an estate has no more")
@@ -84,22 +84,24 @@ def next_node(cluster: ClusterSpec, added: Collection[AddedBroker], used: Collec
 
 
 def zone_for(cluster: ClusterSpec, added: Iterable[AddedBroker], wanted: str | None) -> str:
-    """The wanted zone, or else the one with the fewest brokers, of several the first in the estate file.
+    """Return the wanted zone, or else the one with the fewest brokers; of several, the first in the estate file.
 
-    Raises BrokerRefused if a zone cannot be called so.
+    Raises BrokerRefused for an invalid name of a zone.
     """
     if wanted is None:
         brokers = Counter([*cluster.zones, *(broker.zone for broker in added)])
         return min(brokers, key=lambda zone: brokers[zone])
     if not wanted.strip():
-        raise BrokerRefused("the zone's name is empty; without --zone it is the zone with the fewest brokers")
+        raise BrokerRefused(
+            "the zone's name is empty; without --zone the broker gets the zone with the fewest brokers"
+        )
     if not ZONE_NAME.fullmatch(wanted):
         raise BrokerRefused(f"zone {wanted!r} is not a name of up to 100 letters, digits and . _ -")
     return wanted
 
 
 def removable(cluster: ClusterSpec, added: Collection[AddedBroker], node: int) -> AddedBroker:
-    """The added broker of this number; raises BrokerRefused for any other."""
+    """Return the added broker of this number; raises BrokerRefused for any other."""
     found = next((broker for broker in added if broker.node == node), None)
     if found is not None:
         return found

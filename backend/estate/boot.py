@@ -1,7 +1,7 @@
 """`treeline up` and `treeline down`: an estate from its file to a proven running system, and back.
 
-`up` is robust to whatever an earlier run left: a half-dead one is ended first, found by the marker in its
-processes' environment. It starts the supervisor, waits, applies the estate, verifies, and reports.
+`up` copes with anything that an earlier run left behind: a half-dead run is ended first, found by the marker in
+its processes' environment. It starts the supervisor, waits, applies the estate, verifies, and reports.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class AnotherEstateRuns(RuntimeError):
 
 
 class StartFailed(RuntimeError):
-    """The supervisor itself did not come up."""
+    """The supervisor itself did not start."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """How to boot: on ports that nobody prefers, with a proof of distribution, for as long as a process lives."""
+    """Options of a boot: preferred or spare ports, proof of distribution, a process whose end stops the estate."""
 
     spare_ports: bool = False
     verify: bool = True
@@ -71,7 +71,7 @@ class Wishes:
 
 @dataclass(kw_only=True)
 class Booted:
-    """What `up` reached: `unready` are processes (rows of the state file) that do not run."""
+    """Result of `up`; `unready` are processes (rows of the state file) that do not run."""
 
     layout: Layout
     unready: list[dict[str, Any]] = field(default_factory=list)
@@ -110,16 +110,16 @@ def up(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Booted
 
 
 def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
-    """Stop everything of this home, in order; keeps the data unless `wipe`."""
+    """Stop everything in this home, in order; keeps the data unless `wipe`."""
     if not home.run.is_dir():
         return
     with command_alone(home, progress):
         deadline = time.monotonic() + STOP_SECONDS
-        # What is deleted anyway need not be left in order: the guardian ends everything at once.
+        # Data that is deleted anyway need not be left consistent: the guardian ends everything at once.
         number = signal.SIGKILL if wipe else signal.SIGTERM
         state = read_state(home)
         while is_running(home) and time.monotonic() < deadline:
-            if state is None:  # a supervisor that has just begun
+            if state is None:  # a supervisor that has just started
                 state = read_state(home)
             elif _is_supervisor(state["supervisor"]):
                 send(state["supervisor"], number)
@@ -172,14 +172,15 @@ def _start(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> La
 
 
 def _wait(home: Home, progress: Progress, deaths_allowed: int) -> dict[str, Any]:
-    """Wait until every process runs, has died too often, or stands still; the last state.
+    """Wait until every process runs, has died too often, or is stuck; return the last state.
 
-    There is no deadline: on a busy machine it takes as long as it takes, and says now and then what it waits for.
+    There is no deadline: on a busy machine it takes as long as it takes, and reports now and then what it waits
+    for.
     """
     patience, told, said_at = Patience(), dict[str, str](), time.monotonic()
     state = read_state(home)
     if state and any(process["state"] == "failed" for process in state["processes"]):
-        send(state["supervisor"], signal.SIGHUP)  # try at once what pauses
+        send(state["supervisor"], signal.SIGHUP)  # retry paused processes at once
     deaths = {p["name"]: p["restarts"] for p in state["processes"]} if state else {}
     while True:
         state = read_state(home)
@@ -249,7 +250,8 @@ def _verify_once(layout: Layout, progress: Progress) -> dict[str, Any] | None:
             **inherited_environment(),
             **control_plane_environment(layout),
             "TREELINE_TOKEN": layout.home.secret("admin-token"),
-            "TREELINE_CONTEXT": "",  # the caller's would count before the two, and lead to another control plane
+            "TREELINE_CONTEXT": "",
+            # Empty: the caller's variable would take precedence and lead to another control plane.
         },
         stdout=subprocess.PIPE,
         text=True,

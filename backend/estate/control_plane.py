@@ -1,7 +1,7 @@
-"""The estate's own client of the REST API: brings what the estate file says into the control plane.
+"""The estate's own client of the REST API: applies the estate file to the control plane.
 
-Only what is missing is created, and addresses that moved are corrected. What an operator changed since
-(the tree, formats, streams) stays as it is: `up` resumes an estate, it does not reset it.
+Only what is missing is created, and addresses that moved are corrected. Whatever an operator changed since (the
+tree, formats, streams) stays as it is: `up` resumes an estate, it does not reset it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import httpx2
 from backend.estate.document import Estate
 from backend.estate.plan import Layout
 
-# A cluster that answers late is waited for by the server, up to its own probe timeout.
+# For a slow cluster the server itself waits, up to its own probe timeout.
 REQUEST_SECONDS = 20.0
 RETRY_SECONDS = 1.0
 NOT_NOW = frozenset({502, 503, 504})
 PROBES = 3
-"""A cluster that runs but did not answer so often is declared as offline; the workers find it later."""
+"""Probes of a running cluster before it is declared offline; the workers find it later."""
 
 
 class Refused(RuntimeError):
-    """The control plane refused, or did not understand, what the estate asked for."""
+    """The control plane refused or did not understand a request of the estate."""
 
     is_unreachable = False
-    """Whether it was refused since the cluster that it is about did not answer."""
+    """True if the request was refused because its cluster did not respond."""
 
 
 class ControlPlane:
-    """Speaks to one control plane with an admin's token; use as a context manager.
+    """Client of one control plane with an admin's token; use as a context manager.
 
-    A request that gets no answer, or the answer that there is none yet, is sent up to `tries` times. All requests
-    may be repeated: what exists already is not made twice.
+    A request that gets no response, or a response that asks to retry, is sent up to `tries` times. All requests
+    are idempotent: existing resources are not created twice.
     """
 
     def __init__(self, url: str, token: str, *, tries: int = 1) -> None:
@@ -50,7 +50,7 @@ class ControlPlane:
         self._client.close()
 
     def cluster_states(self) -> dict[str, dict[str, Any]]:
-        """Every cluster as the API answers it, by name."""
+        """Return every cluster as the API shows it, by name."""
         return {row["name"]: row for row in self._answer("GET", "/api/v1/clusters")["items"]}
 
     def tree(self) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ class ControlPlane:
         return str(self._answer("POST", "/api/v1/login-links")["url"])
 
     def create(self, path: str, body: dict[str, Any]) -> bool:
-        """POST; False if it exists already."""
+        """Send a POST; return False if the resource exists already."""
         answer = self._send("POST", path, json=body)
         if answer.status_code == 409 and answer.json().get("type") == "urn:treeline:already-exists":
             return False
@@ -107,7 +107,7 @@ class ControlPlane:
 
 
 def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Callable[[str], None]) -> list[str]:
-    """Create what is missing; `down` names the clusters whose brokers did not start. What was changed."""
+    """Create what is missing and return what was changed; `down` names clusters whose brokers did not start."""
     estate, changed = layout.estate, []
     known = api.cluster_states()
     for cluster in estate.clusters:  # in the file's order, which gives cluster-1 the number 1
@@ -127,7 +127,7 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
             _declare(api, described, is_down=cluster.name in down, progress=progress)
             changed.append(f"cluster {cluster.name}")
         elif known[cluster.name]["bootstrap_servers"] != wanted["bootstrap_servers"]:
-            # It listens there now: that it does not answer yet is no reason to keep a wrong address.
+            # It listens there now: that it does not respond yet is no reason to keep a wrong address.
             api.change_cluster(cluster.name, {**wanted, "accept_offline": True})
             changed.append(f"addresses of {cluster.name}")
     tree = api.tree()
@@ -135,7 +135,7 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
         api.replace_tree(estate.tree, estate.primary)
         changed.append("tree main")
     elif tree["root"] != estate.tree:
-        progress("the tree differs from the estate file's; it stays as it is")
+        progress("the tree differs from the estate file; it is left as it is")
     changed += _apply_tenants(api, estate)
     return changed
 
@@ -143,7 +143,7 @@ def apply_estate(api: ControlPlane, layout: Layout, down: Set[str], progress: Ca
 def _declare(
     api: ControlPlane, cluster: dict[str, Any], *, is_down: bool, progress: Callable[[str], None]
 ) -> None:
-    """Make a cluster known. One of a busy machine that is slow to answer must not keep all the rest undeclared."""
+    """Register a cluster; a slow one on a busy machine must not keep the others undeclared."""
     for _ in range(0 if is_down else PROBES):
         try:
             api.create("/api/v1/clusters", {**cluster, "accept_offline": False})
@@ -151,7 +151,7 @@ def _declare(
         except Refused as error:
             if not error.is_unreachable:
                 raise
-            progress(f"{cluster['name']} does not answer yet")
+            progress(f"{cluster['name']} does not respond yet")
     api.create("/api/v1/clusters", {**cluster, "accept_offline": True})
 
 

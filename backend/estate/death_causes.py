@@ -1,6 +1,6 @@
-"""Why a process of the estate ended, in words that say what to do: from how it ended and what it logged last.
+"""Explain why a process of the estate ended and what to do, from its exit code and its last log lines.
 
-What is found here is shown by `treeline status` and on the cluster's page, so it quotes only ports and paths of a
+The explanation is shown by `treeline status` and on the cluster's page, so it quotes only ports and paths of a
 log, never a whole line of it.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from backend.estate.processes import ProcessSpec
 
 READ_BYTES = 32 * 1024
-"""From the end of what a process logged in its last run: what stands before that was not the cause."""
+"""Bytes read from the end of the log of a process's last run; earlier lines are not the cause."""
 
 _KERNEL_OOM = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _PORT_TAKEN = re.compile(r"^.*address already in use", re.IGNORECASE | re.MULTILINE)
@@ -28,14 +28,14 @@ _OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGH
 
 @dataclass(frozen=True, kw_only=True)
 class Death:
-    """How a process ended; `by_others`: another program ended it, which says nothing of the process itself."""
+    """Explained end of a process; `by_others`: another program ended it, so the process itself is not at fault."""
 
     detail: str
     by_others: bool = False
 
 
 def oom_kills() -> int:
-    """How many processes this kernel has killed for lack of memory; 0 where it does not tell."""
+    """Return how many processes this kernel has killed for lack of memory; 0 if it does not report that."""
     with contextlib.suppress(OSError):
         if found := _KERNEL_OOM.search(Path("/proc/vmstat").read_text()):
             return int(found[1])
@@ -46,7 +46,7 @@ def death_of(spec: ProcessSpec, code: int, *, log_start: int, oom_kills_before: 
     """Explain the end of a process with this exit code, which is negative for a signal.
 
     Its last run logged from byte `log_start` on; the kernel had killed `oom_kills_before` processes when it began.
-    `was_running`: it had become ready, so that an orderly end was asked for by somebody.
+    `was_running`: the process had become ready, so another program requested an orderly end.
     """
     if code == -signal.SIGKILL and oom_kills() > oom_kills_before:
         return Death(
@@ -63,7 +63,7 @@ def death_of(spec: ProcessSpec, code: int, *, log_start: int, oom_kills_before: 
 
 
 def _cause(spec: ProcessSpec, text: str) -> str | None:
-    """The first cause that the log names, in the order of what explains the rest; None: none that is known."""
+    """Return the first cause that the log names, in the order of explanatory power; None if no known one."""
     if "Map failed" in text:
         return "ended: the kernel refused another memory map; raise vm.max_map_count (sysctl)"
     if "unable to create native thread" in text or "can't start new thread" in text:
@@ -79,12 +79,12 @@ def _cause(spec: ProcessSpec, text: str) -> str | None:
     if (line := _PORT_TAKEN.search(text)) is not None:
         port = _ADDRESS.search(line[0])
         where = f"port {port[1]}" if port else "its port"
-        return f"ended: another program listens on {where}; end that program, the estate then goes on by itself"
+        return f"ended: another program listens on {where}; end that program; the estate then continues by itself"
     return None
 
 
 def _logged(log: Path, start: int) -> str:
-    """The end of what the last run logged; the file may have been cut to its bound meanwhile."""
+    """Return the end of the last run's log; the file may have been cut to its bound meanwhile."""
     with contextlib.suppress(OSError), log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(start if start <= size else 0, size - READ_BYTES))

@@ -1,6 +1,6 @@
-"""The estate file: clusters, one tree, tenants; what a local estate is made of.
+"""The estate file: clusters, one tree, tenants.
 
-`read_estate(path)` gives an `Estate` or raises `EstateInvalid` with every wrong place of the file
+`read_estate(path)` returns an `Estate` or raises `EstateInvalid` with every wrong place of the file
 (`clusters.cluster-4.topic_format: ...`), before anything is started. Source: the contract's "Estate file".
 """
 
@@ -20,7 +20,7 @@ from backend.yaml_files import YamlInvalid, load_yaml
 
 
 class EstateInvalid(ValueError):
-    """The estate file is refused; `places` holds (place, what is wrong there)."""
+    """The estate file is invalid; `places` holds (place, what is wrong there)."""
 
     def __init__(self, path: Path, places: list[tuple[str, str]]) -> None:
         self.path = path
@@ -44,16 +44,16 @@ class ClusterSpec:
     acls: bool
     via_proxy: bool
     replica_lag_time_max_ms: int = 30_000
-    """How long a follower may be behind and stay in sync; Kafka's own default."""
+    """Milliseconds that a follower may be behind and stay in sync; Kafka's own default."""
     heap_mb: int | None = None
-    """The most heap of each broker; None: by the machine's memory and what is declared (`heap.py`)."""
+    """Maximum heap of each broker; None: by the machine's memory and what is declared (`heap.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estate:
     """A whole estate; clusters in the file's order, which is the order of their numbers.
 
-    `document` is what the file says: written as JSON it is read as the same estate again.
+    `document` is the file's content: written as JSON it is read as the same estate again.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Estate:
     digest: str
     document: dict[str, Any]
     zones: bool = False
-    """Whether the zone router runs, with a node in each zone."""
+    """True if the zone router runs, with a node in each zone."""
 
     def cluster(self, name: str) -> ClusterSpec | None:
-        """The cluster of this name, if the estate has one."""
+        """Return the cluster of this name, if the estate has one."""
         return next((cluster for cluster in self.clusters if cluster.name == name), None)
 
 
@@ -84,7 +84,7 @@ def read_estate(path: Path) -> Estate:
     except YamlInvalid as error:
         raise EstateInvalid(path, [(error.place, error.detail)]) from error
     if not isinstance(document, dict):
-        raise EstateInvalid(path, [("", "holds no mapping with name, primary, clusters and tree")])
+        raise EstateInvalid(path, [("", "is not a mapping with name, primary, clusters and tree")])
     try:
         parsed = EstateFile.model_validate(document)
     except ValidationError as error:

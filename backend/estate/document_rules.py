@@ -1,4 +1,4 @@
-"""What must hold in an estate file beyond types: the rules of the domain, asked before anything is started.
+"""Rules of the domain that an estate file must satisfy beyond types, checked before anything is started.
 
 The control plane would refuse the same later, when brokers run already and half of the estate is applied.
 """
@@ -19,7 +19,7 @@ Place = tuple[str, str]
 
 
 def broken_rules(file: EstateFile) -> list[Place]:
-    """(place, what is wrong there) of every broken rule."""
+    """Return (place, what is wrong there) for every broken rule."""
     found: list[Place] = []
     for name, section in file.clusters.items():
         found += _cluster(name, section)
@@ -30,18 +30,18 @@ def broken_rules(file: EstateFile) -> list[Place]:
     found += _asked("tree", lambda: tree_shape.parse(file.tree, set(file.clusters)))
     for name in file.tenants:
         found += _tenant(file, name)
-    # Names that are wrong themselves would only be named again, cluster by cluster.
+    # Invalid names would only be reported again for each cluster.
     return found or _shared_technical_names(file)
 
 
 def dotted(pointer: str) -> str:
-    """`tree/children/0/level` as `tree.children[0].level`."""
+    """Convert `tree/children/0/level` to `tree.children[0].level`."""
     parts = [f"[{part}]" if part.isdigit() else f".{part}" for part in pointer.split("/")]
     return "".join(parts).removeprefix(".")
 
 
 def _asked(place: str, check: Callable[[], object]) -> list[Place]:
-    """Run one check of the domain; its errors, each below `place`."""
+    """Run one check of the domain and return its errors, each below `place`."""
     try:
         check()
     except DomainError as error:
@@ -56,7 +56,7 @@ def _cluster(name: str, section: ClusterSection) -> list[Place]:
         if not ZONE_NAME.fullmatch(zone):
             found.append((f"{place}.zones", f"{zone!r} is not a name of up to 100 letters, digits and . _ -"))
     if section.zones is not None and len(section.zones) != section.brokers:
-        count = f"names {len(section.zones)} zones for {section.brokers} brokers; one per broker"
+        count = f"names {len(section.zones)} zones for {section.brokers} brokers; list one zone per broker"
         found.append((f"{place}.zones", count))
     formats = (
         ("/topic_format", section.topic_format, "topic"),

@@ -1,4 +1,4 @@
-"""Orders to the running estate's proxy; see `backend.estate.proxy` for the faults."""
+"""Commands to the running estate's proxy; see `backend.estate.proxy` for the faults."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ANSWER_SECONDS = 5.0
 
 
 class FaultRefused(RuntimeError):
-    """The proxy is not there, or did not follow the order."""
+    """The proxy is not running, or refused the command."""
 
 
 def order(home: Home, action: str, cluster: str | None = None, **details: Any) -> list[dict[str, Any]]:
-    """Send one order; the state of all links afterwards. Raises FaultRefused."""
+    """Send one command to the proxy of the running estate; return the state of all links. Raises FaultRefused."""
     if not is_running(home):
         raise FaultRefused("No estate runs. Start one with `treeline up`.")
     port = read_layout(home)["proxy_control_port"]
@@ -27,7 +27,7 @@ def order(home: Home, action: str, cluster: str | None = None, **details: Any) -
 
 
 def order_at(port: int, token: str, action: str, cluster: str | None, **details: Any) -> list[dict[str, Any]]:
-    """The same to a proxy by its control port and token."""
+    """Send one command to a proxy, addressed by control port and token; return the state of all links."""
     words = {"action": action, "cluster": cluster, "token": token, **details}
     try:
         with socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS) as connection:
@@ -35,7 +35,7 @@ def order_at(port: int, token: str, action: str, cluster: str | None, **details:
             with connection.makefile() as answers:
                 answer: dict[str, Any] = json.loads(answers.readline())
     except (OSError, ValueError) as error:
-        raise FaultRefused(f"the proxy does not answer: {error}") from error
+        raise FaultRefused(f"the proxy does not respond: {error}") from error
     if "error" in answer:
         raise FaultRefused(answer["error"])
     links: list[dict[str, Any]] = answer["links"]

@@ -1,8 +1,8 @@
-"""One broker more, or one less, in a cluster of the running estate.
+"""Addition and removal of a broker in a cluster of the running estate.
 
-Adding: what is kept for the next `up` is written first, then the broker joins the supervisor's plan. Removing goes
-the other way round: process, metadata, data, and what is kept comes last. So a command that was killed on its way
-leaves a broker that `up` brings back and that can be removed (again).
+Adding: the record for the next `up` is written first, then the broker joins the supervisor's plan. Removing goes
+the other way round: process, metadata, data, and the record last. So a command that was killed halfway leaves a
+broker that `up` brings back and that can be removed (again).
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ T = TypeVar("T")
 
 STOP_SECONDS = 60.0
 STARTS = 3
-"""A broker that died so often while it was started is not waited for."""
+"""Failed starts after which a new broker is no longer waited for."""
 REQUEST_SECONDS = 30.0
 
 
 class MembershipFailed(RuntimeError):
-    """A broker did not start, did not stop, or its cluster did not answer; the text says what is left of it."""
+    """A broker did not start or stop, or its cluster did not respond; the text says what remains of it."""
 
 
 def add_broker(home: Home, cluster: str, zone: str | None, progress: Progress) -> AddedBroker:
     """Start a broker in a cluster of the running estate and wait until it serves.
 
-    Without a zone it gets the one with the fewest brokers. Raises BrokerRefused for what cannot be, JavaMissing,
-    FaultRefused if the proxy does not open its way, MembershipFailed if it does not start.
+    Without a zone it gets the one with the fewest brokers. Raises BrokerRefused for invalid requests, JavaMissing,
+    FaultRefused if the proxy does not open a port for it, MembershipFailed if it does not start.
     """
     _running_or_refused(home)
     with command_alone(home, progress):
@@ -86,10 +86,10 @@ def add_broker(home: Home, cluster: str, zone: str | None, progress: Progress) -
 
 
 def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, force: bool = False) -> int:
-    """Stop a broker that was added, unregister it from its cluster, delete its data and forget it.
+    """Stop an added broker, unregister it from its cluster, and delete its data; return the replicas it held.
 
-    The number of replicas that it held; only with `force` can it be above 0, and what no other broker has of them
-    is lost. Raises BrokerRefused, BrokerHoldsReplicas, FaultRefused, MembershipFailed.
+    The number can be above 0 only with `force`, and replicas that no other broker has are lost. Raises
+    BrokerRefused, BrokerHoldsReplicas, FaultRefused, MembershipFailed.
     """
     _running_or_refused(home)
     with command_alone(home, progress):
@@ -103,7 +103,7 @@ def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, fo
         _change(home, lambda plan: _with_ways(without_process(plan, added.process), without))
         _until_stopped(home, added)
         try:
-            # Once more: until it had stopped it could get replicas of new topics.
+            # Checked again: until it had stopped it could get replicas of new topics.
             held = _held(layout, spec, node, force)
         except BrokerHoldsReplicas:
             _change(home, lambda _: before)
@@ -113,7 +113,9 @@ def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, fo
             order(home, "close_way", cluster, listen=added.ports.advertised)
         _asked(cluster, lambda: unregister(*_client(layout, spec), node, REQUEST_SECONDS))
         folder = layout.broker_folder(cluster, node)
-        if folder.exists():  # not where it never began, or where an earlier removal was killed after this
+        if (
+            folder.exists()
+        ):  # does not exist if the broker never started, or if an earlier removal was killed after this step
             shutil.rmtree(folder)
         ports = Ports(layout.data / "ports.json", keep=True)
         ports.forget(f":{cluster}:{node}")
@@ -129,7 +131,7 @@ def _running_or_refused(home: Home) -> None:
 
 
 def _layout(home: Home) -> Layout:
-    """Of the running estate; waits until its supervisor has begun."""
+    """Return the running estate's layout; waits until its supervisor has started."""
     while is_running(home):
         if read_state(home) is not None:
             return restore_layout(home)
@@ -138,13 +140,13 @@ def _layout(home: Home) -> Layout:
 
 
 def _folders(layout: Layout, cluster: str) -> set[int]:
-    """Numbers of brokers whose data is there, whoever left it: a new broker must begin with nothing."""
+    """Return the numbers of brokers whose data exists, whoever left it: a new broker must start empty."""
     names = (path.name.removeprefix("broker-") for path in (layout.data / cluster).glob("broker-*"))
     return {int(name) for name in names if name.isdigit()}
 
 
 def _keep(layout: Layout, added: tuple[AddedBroker, ...]) -> Layout:
-    """The layout with these added brokers, written down for other commands and for the next `up`."""
+    """Return the layout with these added brokers, saved for other commands and for the next `up`."""
     changed = replace(layout, added=added)
     save_added(layout.home, layout.estate, added)
     save_layout(changed)
@@ -152,14 +154,14 @@ def _keep(layout: Layout, added: tuple[AddedBroker, ...]) -> Layout:
 
 
 def _with_ways(plan: Plan, layout: Layout) -> Plan:
-    """The plan whose proxy opens these ways when it is started again; without a proxy the plan as it is."""
+    """Return the plan whose proxy opens these ports when it restarts; without a proxy, the plan unchanged."""
     if layout.proxy_control_port is None:
         return plan
     return with_process(plan, proxy_process(layout, layout.proxy_control_port), layout.home)
 
 
 def _change(home: Home, change: Callable[[Plan], Plan]) -> None:
-    """Give the supervisor another plan. All else in it stays, such as services that only `up` was told of."""
+    """Give the supervisor a changed plan; everything else in it stays, such as services that only `up` knew of."""
     save_plan(change(load_plan(home.plan)), home.plan)
     state = read_state(home)
     if state is not None and is_running(home):
@@ -183,8 +185,8 @@ def _until_started(home: Home, added: AddedBroker) -> None:
         time.sleep(0.1)
     why = f" ({row['detail']})" if row and row["detail"] else ""
     raise MembershipFailed(
-        f"{added.process} does not start{why}; log: {home.log(added.process)}. It is tried again and again; "
-        f"`treeline estate remove-broker {added.cluster} {added.node}` takes it away."
+        f"{added.process} does not start{why}; log: {home.log(added.process)}. It is restarted again and again; "
+        f"`treeline estate remove-broker {added.cluster} {added.node}` removes it."
     )
 
 
@@ -197,7 +199,7 @@ def _until_stopped(home: Home, added: AddedBroker) -> None:
 
 
 def _held(layout: Layout, spec: ClusterSpec, node: int, force: bool) -> dict[str, int]:
-    """Replicas on a broker by topic; raises BrokerHoldsReplicas if there are any, unless `force`."""
+    """Return replicas on a broker by topic; raises BrokerHoldsReplicas if there are any, unless `force`."""
     held = _asked(spec.name, lambda: replicas_on(*_client(layout, spec), node, REQUEST_SECONDS))
     if held and not force:
         raise BrokerHoldsReplicas(spec.name, node, held)
@@ -213,6 +215,6 @@ def _asked(cluster: str, call: Callable[[], T]) -> T:
         return call()
     except KafkaCallFailed as error:
         raise MembershipFailed(
-            f"{cluster} does not do what it is asked for: {error.reason}. It has to run, without faults on its "
-            "link, for a broker to be taken away; then ask again."
+            f"{cluster} failed the request: {error.reason}. It has to run, without faults on its "
+            "link, for a broker to be removed; then try again."
         ) from error

@@ -1,18 +1,18 @@
-"""A TCP proxy before the brokers of `listeners_via_proxy` clusters, which makes network faults on order.
+"""A TCP proxy before the brokers of `listeners_via_proxy` clusters, which makes network faults on command.
 
-`python -m backend.estate.proxy CONTROL_PORT CLUSTER=LISTEN:TARGET ...`, started by the supervisor. Faults are
-per cluster, over a control port on loopback: one JSON object a line, one answer a line.
+`python -m backend.estate.proxy CONTROL_PORT CLUSTER=LISTEN:TARGET ...`, started by the supervisor. Faults are per
+cluster, set over a control port on loopback: one JSON object a line, one answer a line.
 
 - `cut`: packets are lost, in both directions or one. Connections stay open and nothing arrives; after `heal`
-  what was under way arrives, as TCP would repeat it.
+  data in flight arrives, as TCP would repeat it.
 - `refuse`: open connections are reset, new ones too, as with a dead process on a live host.
 - `delay`: everything arrives later by so many milliseconds, in each direction.
-- `flap`: cut and healed by turns.
+- `flap`: cut and healed in turn.
 
-A cluster that gets one broker more, or one less, while the proxy runs gets one way more, or less, by `open_way`
-and `close_way`; they leave its fault as it is.
+If a broker is added to or removed from a cluster while the proxy runs, its port is opened by `open_way` or closed
+by `close_way`, which leave the cluster's fault as it is.
 
-A restarted proxy is healed. Real delays need no real network here: netem is not there on every machine.
+A restarted proxy is healed. The proxy delays by itself, without netem, which is not available on every machine.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CHUNKS_UNDER_WAY = 64  # per connection and direction; bounds memory while a lin
 
 
 class OrderInvalid(ValueError):
-    """A control order that the proxy cannot follow."""
+    """An invalid command on the control port."""
 
 
 @dataclass(eq=False)
 class Link:
-    """The way to one cluster, with the fault that is on it."""
+    """The connections to one cluster, with the current fault."""
 
     cluster: str
     open: dict[str, asyncio.Event] = field(default_factory=lambda: {d: asyncio.Event() for d in DIRECTIONS})
@@ -50,7 +50,7 @@ class Link:
     flapping: asyncio.Task[None] | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
     ways: dict[int, asyncio.Server] = field(default_factory=dict)
-    """By the port that clients connect to, one for each broker."""
+    """Servers by the port that clients connect to, one for each broker."""
 
     def heal(self) -> None:
         if self.flapping:
@@ -88,9 +88,9 @@ class Link:
 
 
 async def open_way(link: Link, listen: int, target: int) -> None:
-    """Carry connections from the port `listen` to the port `target` under the link's faults.
+    """Forward connections from the port `listen` to the port `target` under the link's faults.
 
-    A way that is open stays as it is. Raises OSError if another program has the port.
+    An open port stays as it is. Raises OSError if another program has the port.
     """
     if listen in link.ways:
         return
@@ -110,7 +110,7 @@ async def open_way(link: Link, listen: int, target: int) -> None:
             asyncio.create_task(_carry(broker_reader, writer, link, "to_client")),
         ]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        # Kafka never half-closes: the end of one way is the end of the connection.
+        # Kafka never half-closes: the end of one direction is the end of the connection.
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
@@ -122,7 +122,10 @@ async def open_way(link: Link, listen: int, target: int) -> None:
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, direction: str) -> None:
-    """Move bytes one way. Reading and writing are apart, so that a delay does not cut the throughput."""
+    """Move bytes in one direction.
+
+    Reading and writing are decoupled, so that a delay does not reduce throughput.
+    """
     loop = asyncio.get_running_loop()
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(CHUNKS_UNDER_WAY)
 
@@ -161,7 +164,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def obey(links: dict[str, Link], order: dict[str, Any]) -> list[dict[str, Any]]:
-    """Follow one control order; the state of all links. Raises OrderInvalid, OSError."""
+    """Execute one control command; return the state of all links. Raises OrderInvalid, OSError."""
     action = order.get("action")
     if action == "show":
         return _described(links)
@@ -220,7 +223,7 @@ async def serve_control(links: dict[str, Link], port: int, token: str) -> asynci
         try:
             order = json.loads(await reader.readline())
             if not isinstance(order, dict) or not hmac.compare_digest(str(order.get("token")), token):
-                raise OrderInvalid("not with this token")
+                raise OrderInvalid("the token is wrong")
             answer = {"links": await obey(links, order)}
         except (ValueError, OSError) as error:
             answer = {"error": str(error)}

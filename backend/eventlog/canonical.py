@@ -1,7 +1,7 @@
 """Canonical JSON: one spelling per value, the same before and after PostgreSQL's jsonb.
 
-The hash chain is computed over this spelling, so a value that jsonb would change (or refuse) must not get
-in: a chain that does not verify after an honest write would be worthless. `check` names the place.
+The hash chain is computed over this spelling, so a value that jsonb would change (or refuse) must not get in: a
+chain that does not verify after an honest write would be worthless. `check` names the place of such a value.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ INTEGER_LIMIT = 1 << 63  # offsets and positions are signed 64 bits; JSON reader
 
 
 def encode(value: Any) -> bytes:
-    """Keys sorted by code point, no spaces, UTF-8, shortest floats."""
+    """Encode with keys sorted by code point, no spaces, UTF-8 and shortest floats."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def plain(value: Any) -> Any:
-    """The same value with lists for tuples, as JSON gives them back."""
+    """Return the same value with lists for tuples, as JSON gives them back."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -75,9 +75,9 @@ def _bad_scalar(value: Any) -> str | None:
     if isinstance(value, float):
         if not math.isfinite(value):
             return "is not a finite number"
-        # jsonb keeps numerics: it drops the sign of -0.0 and gives 1e16 back as an integer.
+        # jsonb keeps numerics: it drops the sign of -0.0 and returns 1e16 as an integer.
         if (value == 0 and math.copysign(1, value) < 0) or "e+" in repr(value):
-            return "is a number that the database would give back changed"
+            return "is a number that the database would change"
         return None
     return f"is a {type(value).__name__}, which JSON does not have"
 

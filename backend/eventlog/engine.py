@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: as a role that cannot change history, with limits on everything that waits."""
+"""Connections to PostgreSQL: as a role that cannot change history, with time limits on everything that waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backend.eventlog.faults import DatabaseUnavailable, translate
 APPLICATION_ROLE = "treeline_application"
 
 POOL_SIZE = 5
-MOST_CONNECTIONS = 30  # of one process; three processes fit below PostgreSQL's usual 100
+MOST_CONNECTIONS = 30  # per process; three processes stay below PostgreSQL's default of 100
 CONNECT_TIMEOUT_SECONDS = 5
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
@@ -23,13 +23,13 @@ IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000
 
 
 class _Pool(QueuePool):
-    """A pool whose exhaustion is one more way of the database being unavailable."""
+    """Connection pool that reports its exhaustion as an unavailable database."""
 
     def connect(self) -> PoolProxiedConnection:
         try:
             return super().connect()
         except PoolExhausted as error:
-            raise DatabaseUnavailable("Too many requests wait for the database. Try again.") from error
+            raise DatabaseUnavailable("Too many requests are waiting for the database. Try again.") from error
 
 
 def create_engine(
@@ -40,10 +40,10 @@ def create_engine(
     statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
     idle_in_transaction_timeout_ms: int = IDLE_IN_TRANSACTION_TIMEOUT_MS,
 ) -> Engine:
-    """An engine on psycopg; a timeout of 0 means none. Threads may share it, processes may not (fork).
+    """Create a SQLAlchemy engine on psycopg; a timeout of 0 means none. Threads may share it, forks may not.
 
-    `role` is what each connection drops to, None keeps the login's own rights (migrations). A database that
-    is gone, full or busy raises `DatabaseUnavailable` or a subclass; other driver errors stay what they are.
+    `role` is the role that each connection drops to; None keeps the login's own rights (migrations). A database
+    that is gone, full or busy raises `DatabaseUnavailable` or a subclass; other driver errors stay as they are.
     """
     parameters = {
         "timezone": "UTC",
@@ -58,13 +58,13 @@ def create_engine(
         pool_size=POOL_SIZE,
         max_overflow=MOST_CONNECTIONS - POOL_SIZE,
         pool_timeout=CONNECT_TIMEOUT_SECONDS,
-        # After a restart of PostgreSQL the pool holds dead connections; the ping replaces them unseen.
+        # After a restart of PostgreSQL the pool holds dead connections; the ping replaces them silently.
         pool_pre_ping=True,
         connect_args={
             "options": " ".join(f"-c {name}={value}" for name, value in parameters.items()),
             "application_name": "treeline",
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-            # A network that is cut sends nothing: without these a reader would wait for hours.
+            # A cut network sends nothing: without these a reader would wait for hours.
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,
@@ -77,7 +77,7 @@ def create_engine(
 
 def _translated(context: ExceptionContext) -> DomainError | None:
     if context.is_pre_ping:
-        return None  # the pool tries a new connection, whose failure comes here again
+        return None  # the pool opens a new connection, whose failure comes through here again
     error = context.original_exception
     sqlstate = getattr(error, "sqlstate", None)
     lost = context.is_disconnect or context.connection is None

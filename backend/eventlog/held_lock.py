@@ -1,16 +1,16 @@
-"""Locks that are held while a foreign system (Kafka, an HTTP service) is called.
+"""Locks that are held while an external system (Kafka, an HTTP service) is called.
 
 A row lock, or an advisory lock of a transaction, is the wrong tool for that: the transaction is idle meanwhile,
 and PostgreSQL ends it after `idle_in_transaction_session_timeout`, which frees the lock while its holder goes on.
 
 - The lock is an advisory lock of the **session**, on a connection of its own that is in no transaction.
 - It lives for `HELD_SECONDS` after the holder's last statement (`idle_session_timeout`): a holder that is stopped
-  or cut off keeps nobody waiting for longer, and one that is killed frees it at once.
+  or cut off blocks others for no longer, and one that is killed frees it at once.
 - Each holder gets a higher **fencing epoch** (`held_locks`). `HeldLock.check` is called right before each write
-  to the foreign system; it raises `LockLost` if the session has ended or somebody else has a higher epoch.
+  to the external system; it raises `LockLost` if the session has ended or another holder has a higher epoch.
 
-A write must take less than `HELD_SECONDS`. What cannot be closed is the moment between a check and the request
-that follows it: Kafka's admin requests carry no epoch that a broker would compare.
+A write must take less than `HELD_SECONDS`. The moment between a check and the request that follows it cannot be
+closed: Kafka's admin requests carry no epoch that a broker would compare.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from backend.eventlog.faults import DatabaseUnavailable, LogBusy
 from backend.eventlog.tables import held_locks
 
 HELD_SECONDS = 40.0
-"""Longer than any call to a foreign system that is made between two checks: Kafka's take 22 s at most."""
+"""Longer than any call to an external system between two checks: Kafka's take 22 s at most."""
 _GIVE_BACK = (
     "SELECT pg_advisory_unlock_all(); RESET lock_timeout; RESET statement_timeout; RESET idle_session_timeout"
 )
 
 
 class LockBusy(DatabaseUnavailable):
-    """Another process holds this lock for too long."""
+    """Another process has held this lock for too long."""
 
     slug = "lock-busy"
     kind: ClassVar[Kind] = Kind.UNAVAILABLE
 
 
 class LockLost(DatabaseUnavailable):
-    """The lock under which this was to be written is no longer held; it was not written."""
+    """The lock for this write was lost; nothing was written."""
 
     slug = "lock-lost"
     kind: ClassVar[Kind] = Kind.UNAVAILABLE
 
 
 class HeldLock:
-    """A lock that the caller of `hold` has. Used by one thread."""
+    """A lock acquired by `hold`. Used by one thread."""
 
     def __init__(self, connection: Connection, name: str, epoch: int) -> None:
         self.connection = connection
-        """The lock's own connection, in autocommit mode: what is read by it is read under the lock."""
+        """The lock's own connection, in autocommit mode: everything read on it is read under the lock."""
         self.name, self.epoch = name, epoch
         self._is_lost = False
 
     def check(self) -> None:
-        """Make sure that the lock is still held, and keep it for `HELD_SECONDS` from now on. Raises LockLost."""
+        """Make sure that the lock is still held, and extend it by `HELD_SECONDS` from now. Raises LockLost."""
         newest = None
         if not self._is_lost:
             try:
@@ -79,9 +79,9 @@ class HeldLock:
 def hold(
     engine: Engine, name: str, *, wait_seconds: float, held_seconds: float = HELD_SECONDS
 ) -> Iterator[HeldLock]:
-    """Hold the lock of this name alone, among all processes on this database.
+    """Hold the lock of this name exclusively among all processes on this database.
 
-    Raises LockBusy if somebody else still has it after `wait_seconds`, DatabaseUnavailable.
+    Raises LockBusy if another process still holds it after `wait_seconds`, DatabaseUnavailable.
     """
     with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         try:

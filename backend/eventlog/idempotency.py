@@ -1,6 +1,6 @@
-"""The first answer to a request with an Idempotency-Key, kept for those who repeat it.
+"""The first answer to a request with an Idempotency-Key, stored for repeated requests.
 
-Only answers of commands that succeeded are kept: what failed changed nothing, and may be tried again.
+Only answers of successful commands are stored: a failed command changed nothing, and may be tried again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEEP = timedelta(days=7)
 
 @dataclass(frozen=True)
 class IdempotencyKey:
-    """What the caller sent, and a digest of method, path and body, so that one key means one request."""
+    """Idempotency key as sent, and a digest of method, path and body, so that one key stands for one request."""
 
     key: str
     digest: str
@@ -36,23 +36,24 @@ class Answer:
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
     shown_once: Mapping[str, Any] = field(default_factory=dict)
-    """Secrets, fields of the body that only the first answer has: not kept, so repeats have what `body` has."""
+    """Secrets: fields of the body that only the first answer contains. They are not stored, so repeats return
+    `body`."""
 
 
 def recall(connection: Connection, actor: str, key: IdempotencyKey) -> Answer | None:
-    """The first answer to this request, or None; raises IdempotencyKeyReused if the key named another."""
+    """Return the first answer to this request, or None; raises IdempotencyKeyReused if the key named another."""
     row = connection.execute(
         sa.select(idempotency_keys).where(idempotency_keys.c.actor == actor, idempotency_keys.c.key == key.key)
     ).one_or_none()
     if row is None:
         return None
     if row.digest != key.digest:
-        raise IdempotencyKeyReused("Use a new key for a new request, or send exactly the first one again.")
+        raise IdempotencyKeyReused("Use a new key for a new request, or send exactly the first request again.")
     return Answer(row.status, json.loads(row.body), json.loads(row.headers))
 
 
 def remember(connection: Connection, actor: str, key: IdempotencyKey, answer: Answer, time: datetime) -> None:
-    """Keep an answer in the transaction of its command, and forget those that are older than `KEEP`."""
+    """Store an answer in the transaction of its command, and delete those older than `KEEP`."""
     connection.execute(sa.delete(idempotency_keys).where(idempotency_keys.c.time < time - KEEP))
     connection.execute(
         sa.insert(idempotency_keys).values(

@@ -1,7 +1,7 @@
-"""Waking those who wait for events: one LISTEN connection per process serves all its waiters.
+"""Wake-ups for waiters on new events: one LISTEN connection per process serves all waiters.
 
-A wake-up is a hint, never the truth: who is woken, or has waited long enough, reads the feed after its own
-position. So a notification lost while PostgreSQL restarts costs time, not events.
+A wake-up is only a hint: a waiter that is woken, or has waited long enough, reads the feed after its own position.
+So a notification lost while PostgreSQL restarts costs time, not events.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from backend.eventlog.tables import event_log_head
 
 logger = structlog.get_logger(__name__)
 
-# How long a silent connection is trusted: a cut network looks like a log without news.
+# How long a silent connection is trusted: a cut network looks like a log without new events.
 HEARTBEAT_SECONDS = 5.0
 STOP_SECONDS = 0.5  # how late `stop` may be noticed
 RECONNECT_SECONDS = 0.2
 
 
 class EventListener:
-    """Follows the log's head on a thread of its own, from `start` to `stop`. Make it after a fork."""
+    """Follows the log's head on a thread of its own, from `start` to `stop`. Create it after a fork."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -44,7 +44,7 @@ class EventListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wake everybody; returns when it is over."""
+        """End the thread and wake all waiters; returns when the thread has ended."""
         self._stopping.set()
         self._advance(self._position, wake_all=True)
         self._thread.join()
@@ -63,7 +63,7 @@ class EventListener:
             return self._position
 
     async def wait_for_events_async(self, after: int, timeout_seconds: float) -> int:
-        """`wait_for_events` without blocking the event loop."""
+        """Wait as `wait_for_events` does, without blocking the event loop."""
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
 
@@ -93,7 +93,7 @@ class EventListener:
             try:
                 self._follow()
             except (DatabaseUnavailable, psycopg.OperationalError) as error:
-                logger.warning("event listener lost the database", error=str(error))
+                logger.warning("event listener lost its database connection", error=str(error))
                 self._stopping.wait(RECONNECT_SECONDS)
 
     def _follow(self) -> None:
@@ -101,7 +101,7 @@ class EventListener:
         with autocommit.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None  # before `detach`, which forgets it
-            # A pooled connection that still listens would hand stale news to its next user.
+            # A pooled connection that still listens would deliver stale notifications to its next user.
             connection.detach()
             connection.exec_driver_sql(f"LISTEN {CHANNEL}")
             while not self._stopping.is_set():
@@ -116,7 +116,8 @@ class EventListener:
         with self._condition:
             if position == self._position and not wake_all:
                 return
-            # Taken as it is, also when lower: after a restore the log's head is behind what we saw.
+            # The head is taken as it is, also when lower: after a restore the log's head is behind the last one
+            # seen.
             self._position = position
             self._condition.notify_all()
             wakers = list(self._wakers)

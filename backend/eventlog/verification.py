@@ -1,4 +1,4 @@
-"""Does a log still say what it once said? Used by both stores, so that they agree on what broken means."""
+"""Verification that a log is unchanged; used by both stores, so that they agree on what broken means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backend.eventlog.recorded import EMPTY, Head, StoredEvent, hash_of
 
 @dataclass(frozen=True)
 class Verification:
-    """Outcome of a check; `broken_at` is the first position that does not fit, and `reason` says why."""
+    """Outcome of a verification; `broken_at` is the first position that does not fit, `reason` says why."""
 
     ok: bool
     events: int
@@ -20,14 +20,14 @@ class Verification:
 
 
 class ChainCheck:
-    """Reads a log from its first event on.
+    """Checks a log from its first event on.
 
-    Anomalies it finds: a row changed, removed, inserted or moved; versions of a stream with a gap; a log
-    that ends before its head row, or goes on after it; a log that is not a continuation of an exported head.
+    Anomalies it finds: a row changed, removed, inserted or moved; versions of a stream with a gap; a log that ends
+    before its head row, or continues after it; a log that is not a continuation of an exported head.
     """
 
     def __init__(self, head: Head, expected_head: Head | None) -> None:
-        """`head` is the log's head row as it was before the reading began."""
+        """Start a check; `head` is the log's head row as it was before reading began."""
         self._pins = [(head, "the log's head row has another hash")]
         if expected_head is not None:
             self._pins.append((expected_head, "the exported head has another hash"))
@@ -35,7 +35,7 @@ class ChainCheck:
         self._versions: dict[str, int] = {}
 
     def read(self, page: Iterable[StoredEvent]) -> Verification | None:
-        """Take the next events; a result means that the log is broken and reading can stop."""
+        """Check the next events; a result means that the log is broken and reading can stop."""
         for stored in page:
             reason = self._fault(stored)
             if reason:
@@ -47,7 +47,7 @@ class ChainCheck:
         return None
 
     def finish(self, head: Head) -> Verification:
-        """The verdict after the last event; `head` is the head row as it is now, after the reading."""
+        """Return the verdict after the last event; `head` is the head row after the reading."""
         read = self._previous
         for pin, reason in self._pins:
             if pin.position > read.position:
@@ -57,7 +57,7 @@ class ChainCheck:
                 return Verification(False, read.position, read, pin.position, reason)
         if read.position > head.position:
             return Verification(
-                False, read.position, read, head.position + 1, "the log goes on after its head row"
+                False, read.position, read, head.position + 1, "the log continues beyond its head row"
             )
         return Verification(True, read.position, read)
 

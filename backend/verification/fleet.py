@@ -1,4 +1,4 @@
-"""What a verification needs to know of the fleet, read from the control plane's REST API."""
+"""Facts about the fleet that a verification needs, read from the control plane's REST API."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _REQUEST_SECONDS = 10.0
 
 
 class FleetUnknown(Exception):
-    """The control plane does not tell what a verification needs.
+    """The control plane did not provide what a verification needs.
 
-    `status` is that of its refusal; none: it did not refuse, but what was asked for cannot be verified.
+    `status` is that of its refusal; None if it did not refuse, but the request cannot be verified.
     """
 
     def __init__(self, sentence: str, status: int | None = None) -> None:
@@ -26,12 +26,12 @@ class FleetUnknown(Exception):
 
 
 class FleetAway(FleetUnknown):
-    """The control plane does not answer."""
+    """The control plane does not respond."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One leaf: how to reach it and what the stream's topic is called there."""
+    """One leaf: its connection, and the name of the stream's topic there."""
 
     name: str
     bootstrap_servers: str
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The leaves of the tree, and the flags that it implies: `flags[origin][cluster]`."""
+    """The leaves of the tree, and the flags that the tree implies: `flags[origin][cluster]`."""
 
     members: tuple[Member, ...]
     flags: Mapping[str, Mapping[str, int]]
@@ -49,9 +49,9 @@ class Fleet:
 
 
 class FleetReader:
-    """Reads the fleet with a bearer token; `secret(cluster, key)` supplies what the API does not tell.
+    """Reads the fleet with a bearer token; `secret(cluster, key)` supplies secrets that the API masks.
 
-    Raises FleetUnknown where `url` is no address.
+    Raises FleetUnknown if `url` is not a valid URL.
     """
 
     def __init__(self, url: str, token: str, secret: Callable[[str, str], str]) -> None:
@@ -63,14 +63,14 @@ class FleetReader:
                 timeout=_REQUEST_SECONDS,
             )
         except httpx2.InvalidURL as error:
-            raise FleetUnknown(f"{url!r} is not an address: {error}") from None
+            raise FleetUnknown(f"{url!r} is not a valid URL: {error}") from None
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._client.close()
 
     def read(self, stream: str | None, internal_topic: str, internal_partitions: int) -> Fleet:
-        """The fleet as it is, for a tenant's STREAM or for the internal stream. Raises FleetUnknown."""
+        """Read the current fleet, for a tenant's STREAM or for the internal stream. Raises FleetUnknown."""
         tree = self._get("/trees/main")
         root = tree_shape.parse(tree["root"], clusters_of(tree["root"]))
         names = tree_shape.leaves(root)
@@ -92,12 +92,12 @@ class FleetReader:
         return Fleet(members, flags, partitions)
 
     def distributors(self) -> list[dict[str, Any]]:
-        """The rows of GET /trees/main/distributors. Raises FleetUnknown."""
+        """Return the rows of GET /trees/main/distributors. Raises FleetUnknown."""
         rows: list[dict[str, Any]] = self._get("/trees/main/distributors")
         return rows
 
     def offline(self) -> set[str]:
-        """Names of the clusters that do not answer. Raises FleetUnknown."""
+        """Return the names of the clusters that do not respond. Raises FleetUnknown."""
         return {row["name"] for row in self._clusters() if row["state"] == "offline"}
 
     def _clusters(self) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class FleetReader:
         try:
             answer = self._client.get(path)
         except httpx2.HTTPError as error:
-            raise FleetAway(f"the control plane at {self._client.base_url} does not answer: {error}") from error
+            raise FleetAway(f"the control plane at {self._client.base_url} does not respond: {error}") from error
         if answer.status_code != 200:
             try:
                 detail = answer.json()["detail"]
@@ -132,4 +132,6 @@ class FleetReader:
         try:
             return answer.json()
         except ValueError:
-            raise FleetUnknown(f"GET {path} is answered, but not as Treeline does: is this it?") from None
+            raise FleetUnknown(
+                f"GET {path} returned something other than Treeline's API does; check the URL"
+            ) from None

@@ -1,7 +1,7 @@
-"""`treeline verify`: uniquely marked records on every cluster, then exactly one of each on every cluster.
+"""`treeline verify`: produce uniquely marked records on every cluster, then find exactly one of each everywhere.
 
-Waits first until every leaf has the topic and every distributor runs. After the last record has arrived it goes on
-reading for a while, to the ends that the clusters have then, since a record too many may come late.
+It waits first until every leaf has the topic and every distributor runs. After the last record has arrived it goes
+on reading for a while, to the ends that the clusters have then, since a duplicate may come late.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Progress = Callable[[str], None]
 
 _READY_SECONDS = 60.0
 _OFFLINE_SECONDS = 15.0
-"""A cluster that has only just come back is told to be online a few seconds later."""
+"""Time that a cluster which has just come back may take until it is reported online."""
 _PATIENCE_SECONDS = 45.0
-"""Without any arrival for so long, what is missing is given up."""
+"""Time without any arrival after which missing records are given up."""
 _SETTLE_SECONDS = 1.0
 _READ_SECONDS = 0.1
 _PRODUCE_SECONDS = 60.0
 
 
 class _NotRunning(Exception):
-    """The fleet is known, but copies nothing; the message says what of it."""
+    """The fleet is known, but some of it is not running; the message names it."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Verdict:
     records: int
     reports: dict[str, ClusterReport] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    """Whatever is wrong, in words: the first anomalies, clusters that do not answer."""
+    """Descriptions of all problems: the first anomalies, clusters that do not respond."""
     seconds: float = 0.0
 
     @property
@@ -54,7 +54,7 @@ class Verdict:
         return not self.problems and bool(self.reports) and all(report.ok for report in self.reports.values())
 
     def document(self) -> dict[str, Any]:
-        """The contract's shape of `treeline verify --json`."""
+        """Return the contract's shape of `treeline verify --json`."""
         clusters = {
             name: {**asdict(report), "flags": dict(sorted(report.flags.items()))}
             for name, report in self.reports.items()
@@ -91,7 +91,7 @@ def verify(
             verdict.problems += run.produce_and_read()
         except KafkaCallFailed as error:
             verdict.problems.append(error.reason)
-        # Also of a run that was broken off: what had arrived by then.
+        # Also for an interrupted run: the state up to then.
         verdict.reports = run.checker.reports()
         verdict.problems += run.checker.anomalies
     verdict.seconds = time.monotonic() - began
@@ -104,13 +104,13 @@ def _wait_until_running(reader: FleetReader, fleet: Fleet, progress: Progress) -
     while offline := reader.offline() & members:
         if time.monotonic() - began > _OFFLINE_SECONDS:
             names = ", ".join(sorted(offline))
-            raise _NotRunning(f"{names}: offline, so nothing can be verified there; see the Tree page")
+            raise _NotRunning(f"{names}: offline, so nothing can be verified there; see the Clusters page")
         time.sleep(0.5)
     deadline = time.monotonic() + _READY_SECONDS
     told = 0.0
     while True:
         rows = reader.distributors()
-        # A degraded one copies all but what its reason names; if that is what is verified, the checker tells.
+        # A degraded distributor copies everything but what its reason names; the checker finds that out.
         waiting = [
             row for row in rows if row["state"] not in ("running", "degraded") or row["lag_records"] is None
         ]
@@ -139,10 +139,10 @@ class _Run:
         self._id = uuid.uuid4().hex[:12]
 
     def produce_and_read(self) -> list[str]:
-        """Produce on all clusters and read all of them; what went wrong besides the checker's anomalies."""
+        """Produce on all clusters and read all of them; return problems besides the checker's anomalies."""
         fleet = self._fleet
         with ThreadPoolExecutor(max_workers=len(fleet.members)) as pool:
-            # Readers first: they begin where the topics end now.
+            # Readers first: they begin at the topics' current ends.
             readers = list(pool.map(self._reader, fleet.members))
             try:
                 self._progress(f"producing {self._records} records on each of {len(fleet.members)} clusters")
@@ -182,7 +182,7 @@ class _Run:
             yield Outgoing(sequence, self._partition(sequence), marks.key(mark), marks.encode(mark))
 
     def _partition(self, sequence: int) -> int:
-        """Where the `sequence`-th record of any cluster is produced."""
+        """Return the partition on which the `sequence`-th record of any cluster is produced."""
         return sequence % self._fleet.partitions
 
     def _read_all(self, readers: list[TopicReader]) -> None:
@@ -216,7 +216,7 @@ class _Run:
 
     @staticmethod
     def _ends(reader: TopicReader, deadline: float) -> dict[int, int]:
-        """Present ends; a broker that has only just come back may need a while to know them."""
+        """Return the current end offsets; a broker that has just come back may take a while to know them."""
         while True:
             try:
                 return reader.ends()

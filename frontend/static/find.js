@@ -1,4 +1,4 @@
-// The window that Ctrl-K opens, on any page: finds whatever has a name while one types.
+// The search window that Ctrl-K opens on any page: finds everything that has a name, while the user types.
 (() => {
   const WAIT_MS = 120;
   const button = document.getElementById("find");
@@ -18,7 +18,7 @@
     const all = links();
     all.forEach((link, index) => link.classList.toggle("chosen", index === number));
     all[number]?.scrollIntoView({ block: "nearest" });
-    // For who hears the page: what Enter leads to.
+    // For screen readers: the result that Enter opens.
     said.textContent = all[number] ? `${all.length} found; ${number + 1}: ${all[number].innerText}` : "";
   };
 
@@ -28,13 +28,13 @@
     try {
       const answer = await fetch(`/find/-hits?q=${encodeURIComponent(text.value)}`, { signal: asking.signal });
       if (answer.redirected || answer.status === 401) hits.textContent = "Log in again.";
-      else if (!answer.ok) hits.textContent = "The control plane does not answer; try again.";
+      else if (!answer.ok) hits.textContent = "The control plane does not respond; try again.";
       else {
-        hits.innerHTML = await answer.text(); // made of the same template as the page
+        hits.innerHTML = await answer.text(); // rendered from the same template as the page
         choose(0);
       }
     } catch (error) {
-      if (error.name !== "AbortError") hits.textContent = "The control plane does not answer; try again.";
+      if (error.name !== "AbortError") hits.textContent = "The control plane does not respond; try again.";
     }
   };
 
@@ -56,16 +56,16 @@
     open();
   });
   finder.addEventListener("click", (event) => {
-    if (event.target === finder) finder.close(); // beside it
+    if (event.target === finder) finder.close(); // a click beside the window
   });
   text.addEventListener("input", () => {
-    choose(-1); // what is shown is of another text: Enter leads to the page that finds this one
+    choose(-1); // the results are for another text: Enter opens the search page for this one
     clearTimeout(waiting);
     waiting = setTimeout(ask, WAIT_MS);
   });
   text.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
-      event.preventDefault(); // else the first one only empties the field
+      event.preventDefault(); // otherwise the first one only empties the field
       finder.close();
     }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

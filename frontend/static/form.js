@@ -1,4 +1,4 @@
-// What was filled in before htmx listened, on a slow network, is checked as if it were typed now.
+// Fields that were filled in before htmx listened, on a slow network, are checked as if they were typed now.
 (() => {
   const changed = (field) => {
     if (field.type === "hidden") return false;

@@ -1,4 +1,4 @@
-// What opens below a button of the bar closes by Escape, by a click beside it, and when another one opens.
+// Menus below the buttons of the bar close on Escape, on a click outside, and when another one opens.
 (() => {
   const menus = [...document.querySelectorAll("details.menu")];
   addEventListener("keydown", (event) => {

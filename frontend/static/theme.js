@@ -1,4 +1,4 @@
-// The theme: the system's, or the one chosen with the button, kept in this browser.
+// The theme: the system's, or the one chosen with the button, stored in this browser.
 (() => {
   const themes = ["auto", "light", "dark"];
   const root = document.documentElement;
@@ -7,7 +7,7 @@
     try {
       return localStorage.getItem("theme");
     } catch {
-      return null; // storage is switched off: the choice lasts as long as the page
+      return null; // storage is disabled: the choice lasts as long as the page
     }
   };
 

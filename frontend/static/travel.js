@@ -1,4 +1,4 @@
-// The slider that leads to a page as of an earlier position of the event log: tells what happened there, then goes.
+// The slider to a page as of an earlier position of the event log: shows the event there, then opens the page.
 (() => {
   const WAIT_MS = 80;
   const travel = document.getElementById("travel");
@@ -21,7 +21,7 @@
       if (position === "") slider.value = found.newest;
       moment.textContent = found.said;
     } catch (error) {
-      if (error.name !== "AbortError") moment.textContent = "The control plane does not answer; a position can be typed all the same.";
+      if (error.name !== "AbortError") moment.textContent = "The control plane does not respond; you can still type a position.";
     }
   };
 
@@ -47,5 +47,5 @@
   slider.addEventListener("keydown", (event) => {
     if (event.key === "Enter") form.requestSubmit();
   });
-  slider.addEventListener("pointerup", () => form.requestSubmit()); // who lets it go wants to be there
+  slider.addEventListener("pointerup", () => form.requestSubmit()); // releasing the slider opens the page
 })();

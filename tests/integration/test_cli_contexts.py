@@ -79,8 +79,8 @@ def test_the_order_is_flag_context_address_home_in_use_local(program: Program) -
         ("local", {}, "TREELINE_URL"),
         ("flagged", home, "TREELINE_HOME"),
     ):
-        assert f"But here {says} says otherwise" in program("context", "use", name, **changed).stderr
-    assert "otherwise" not in program("context", "use", "local", **home).stderr
+        assert f"But {says} takes precedence in this shell" in program("context", "use", name, **changed).stderr
+    assert "precedence" not in program("context", "use", "local", **home).stderr
     for words in (
         ("--context", "flagged", "whoami"),
         ("whoami", "--context", "flagged"),
@@ -159,14 +159,14 @@ def test_a_token_goes_over_plain_http_to_no_other_machine_unless_that_is_said(pr
     [
         ("contexts: {a: [", "line 2, column 1"),
         ("contexts:\n  a: {url: 'http://h', token: t}\n  a: {url: 'http://h', token: t}", "line 3"),
-        ("- a", "`current` and `contexts` are wanted here"),
+        ("- a", "expected `current` and `contexts` here"),
         ("contests: {}", "unknown key 'contests'"),
-        ("contexts: {a: {url: 'http://h'}}", "contexts.a: url and token are wanted"),
+        ("contexts: {a: {url: 'http://h'}}", "contexts.a: expected url and token"),
         ("contexts: {a: {url: 'h:80', token: t}}", "contexts.a: 'h:80' is no address"),
-        ("contexts: {a: {url: 'http://u:p@h', token: t}}", "contexts.a: the address has a user"),
+        ("contexts: {a: {url: 'http://u:p@h', token: t}}", "contexts.a: the URL contains a user"),
         ("contexts: {'a b': {url: 'http://h', token: t}}", "cannot be a context's name"),
         ("contexts: {local: {url: 'http://h', token: t}}", "is the local estate"),
-        ("contexts: {a: {url: 'http://h', token: '${what:X}'}}", "contexts.a: the token is no reference"),
+        ("contexts: {a: {url: 'http://h', token: '${what:X}'}}", "contexts.a: the token is not a reference"),
         ("current: b\ncontexts: {a: {url: 'http://h', token: t}}", "current: there is no context 'b'"),
     ],
 )

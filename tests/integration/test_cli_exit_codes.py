@@ -72,7 +72,7 @@ def test_a_code_says_how_it_ended(program: Program, words: tuple[str, ...], code
 def test_what_is_wrong_with_an_option_is_said_once(program: Program) -> None:
     ended = program("audit", "--since", "abc")
     assert ended.returncode == Code.BAD_INPUT and ended.stderr.count("since") == 1, ended.stderr
-    assert ended.stderr.startswith("The request is not as it should be: since: ")
+    assert ended.stderr.startswith("The request is not valid: since: ")
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_placements_are_listed(shell: Shell, database: Database) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "says"),
     [
-        (200, {}, "is this the control plane?"),
+        (200, {}, "check the control plane's URL"),
         (301, {"Location": "https://elsewhere.example.org/"}, "leads to https://elsewhere.example.org/"),
     ],
 )

@@ -170,8 +170,13 @@ def test_what_needs_attention_is_told(shell: Shell, monkeypatch: pytest.MonkeyPa
     result = shell("export")
     assert result.exit_code == 0
     no_difference(shell, result.stdout)
-    assert f"may be able to grant it:\n  {BILLING}: consume acme/retail/prod/orders (withdrawn)\n" in result.stderr
-    assert f"`apply` refuses that:\n  {BILLING}: acme/retail/prod/gone\n" in result.stderr
+    assert (
+        f"if the user may grant it:\n  {BILLING}: consume acme/retail/prod/orders (withdrawn)\n" in result.stderr
+    )
+    assert (
+        f"`apply` refuses new applications that name such streams:\n  {BILLING}: acme/retail/prod/gone\n"
+        in result.stderr
+    )
 
     issued = shell("token", "issue", "ci", "--user", "bob").stdout.strip()
     monkeypatch.setenv("TREELINE_TOKEN", issued)

@@ -32,7 +32,7 @@ def test_without_the_token_nothing_is_told_but_that_it_is_needed(
     problem(answer, 401, "not-authenticated")
     assert answer.headers["www-authenticate"].startswith("Bearer")
     given = authorization in ("Bearer wrong", "Bearer \u00fc")
-    assert answer.json()["title"] == ("This token is nobody's" if given else "A token is needed")
+    assert answer.json()["title"] == ("Invalid token" if given else "A token is needed")
 
 
 def test_without_a_configured_token_no_token_opens_anything(database) -> None:

@@ -153,7 +153,7 @@ def test_the_commands_show_and_reset_them(estate: RunningEstate, make_groups: Ma
     assert cells[1:6] == [groups.group, groups.stream, "0", "cluster-1", str(at)]
     assert sum("applied" in line for line in lines) == len(groups.servers) - 1
     refused = estate.treeline("get", "offsets", groups.group, "--at", "3")
-    assert (refused.returncode, refused.stdout) == (2, "") and "leave --at out" in refused.stderr
+    assert (refused.returncode, refused.stdout) == (2, "") and "leave out --at" in refused.stderr
     reset = ("offsets", "reset", groups.stream, groups.group, "--cluster", "cluster-3", "--to", "earliest")
     assert estate.treeline(*reset, "--dry-run").returncode == 0
     assert groups.next_value("cluster-3") == "r0015"

@@ -69,13 +69,13 @@ def test_topics_are_taken_over_as_they_were_looked_at(
     assert sent["digest"] in code(preview, "same-curl")
     holds.append(replace(TOPIC, topic="acme-retail-prod-late", topic_id="t9"))
     late = operator.client.post(PAGE, data=sent)
-    assert late.status_code == 409 and "has changed since the plan was made" in said(late)
+    assert late.status_code == 409 and "has changed since you read it" in said(late)
     holds.pop()
     done = operator.client.post(PAGE, data=sent)
     where = done.headers["location"]
     assert done.status_code == 303 and where.startswith("/operations/adoption-")
     page = said(operator.get(where))
-    assert "Topics are taken over" in page and "under way" in page
+    assert "Adoption of topics" in page and "in progress" in page
     begun = acme.rest.ok("GET", "/operations/" + where.rpartition("/")[2])
     assert begun["state"] == "running"
 

@@ -46,7 +46,7 @@ def test_a_target_is_switched_with_the_ways_that_change_and_followed_until_it_is
     where = done.headers["location"]
     assert done.status_code == 303 and where.startswith("/operations/target-switch-")
     assert operator.client.post(TARGET, data=sent).headers["location"] == where, "sent twice"
-    assert "under way" in said(operator.get(where)) and "hx-get" in operator.get(where).text
+    assert "in progress" in said(operator.get(where)) and "hx-get" in operator.get(where).text
     position = int(where.rpartition("-")[2])
     observe(database.engine, "c1", 2, "c3", position=position)
     page = operator.get(where)
@@ -114,7 +114,7 @@ def test_the_primary_is_moved_and_the_move_is_ended(acme: Console, operator: Vis
     assert code(preview, "same-command") == "treeline schemas move-primary c2"
     done = operator.client.post(PRIMARY, data={**hidden(preview), "step": "confirm"})
     where = done.headers["location"]
-    assert where.startswith("/operations/primary-move-") and "under way" in said(operator.get(where))
+    assert where.startswith("/operations/primary-move-") and "in progress" in said(operator.get(where))
     form = operator.get(PRIMARY)
     assert "A move to c2 is under way. Choose c1 to end it." in said(form)
     preview = operator.client.post(PRIMARY, data={**hidden(form), "cluster": "c1", "step": "preview"})
@@ -154,7 +154,7 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     expect(page.locator("#verdict")).to_contain_text("c1:2 will copy to c3")
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("button", name="Switch the target").click()
-    expect(page.locator("#state")).to_contain_text("under way")
+    expect(page.locator("#state")).to_contain_text("in progress")
     position = int(page.url.rpartition("-")[2])
     observe(database.engine, "c1", 2, "c3", position=position)
     expect(page.locator("#state")).to_contain_text("done")

@@ -44,7 +44,7 @@ def test_each_kind_is_found_by_parts_of_its_name(acme: Console, viewer: Visitor)
     assert hits(viewer.get("/find?q=%233")) == [("event", "position 3", "/timeline/3")]
     assert ("page", "Switches", "/switches") in hits(viewer.get("/find?q=swi"))
     assert ("user", "viewer", "/users/viewer") in hits(viewer.get("/find?q=view"))
-    assert "Nothing that you may see has a name with that in it." in said(viewer.get("/find?q=nowhere"))
+    assert "Nothing that you may see has this word in its name" in said(viewer.get("/find?q=nowhere"))
     assert "all of that" in said(viewer.get("/find?q=acme globex"))
 
 
@@ -134,7 +134,7 @@ def test_enter_before_anything_is_found_leads_to_the_page_that_finds_it(acme: Co
 def test_by_mouse_without_javascript(acme: Console, open_page) -> None:
     page = open_page(acme, "/switches", java_script_enabled=False)
     page.get_by_role("link", name="Find").click()
-    page.get_by_label("Words of its name").fill("orders")
+    page.get_by_label("Words in the name").fill("orders")
     page.get_by_role("button", name="Find").click()
     page.get_by_role("link", name="acme/retail/prod/orders").click()
     assert page.url.endswith("/tenants/acme/retail/prod/orders")

@@ -51,9 +51,9 @@ def test_a_session_that_was_there_ends_with_the_login(sso: Console) -> None:
 def test_what_comes_back_without_having_been_begun_here_is_refused(sso: Console) -> None:
     client, thief = (http.client(base_url=sso.url) for _ in range(2))
     back = begin(client)
-    refused(thief.get(back), "not begun in this browser")
+    refused(thief.get(back), "not started in this browser")
     begin(thief)
-    refused(thief.get(back), "not begun in this browser")
+    refused(thief.get(back), "not started in this browser")
     parts = urlsplit(back)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     for changed in (
@@ -73,7 +73,7 @@ def test_a_code_is_good_for_one_time_and_for_who_began(sso: Console) -> None:
     cookie = dict(client.cookies)
     assert client.get(back).status_code == 303
     assert "treeline_oidc" not in client.cookies
-    refused(client.get(back), "not begun in this browser")
+    refused(client.get(back), "not started in this browser")
     replayed = http.client(base_url=sso.url, cookies=cookie)
     refused(replayed.get(back), "it answered invalid_grant")
     # A code of one login in another: without the verifier it was begun with.
@@ -209,7 +209,7 @@ def test_without_passwords_only_the_provider_and_links_let_in(
         assert 'name="password"' not in page.text
         key = _key_of(client.cookies["treeline_login"])
         sent = {"key": key, "user": "bob", "password": PASSWORD}
-        refused(client.post("/login", data=sent), "Nobody logs in by password")
+        refused(client.post("/login", data=sent), "Login by password is disabled")
         assert client.get(console.login_link()).status_code == 303
         assert log_in(console)[1].status_code == 303
 
@@ -234,8 +234,8 @@ def test_what_another_site_leads_to_is_nobodys_failure(sso: Console) -> None:
     client, own = http.client(base_url=sso.url), http.client(base_url=sso.url)
     back = begin(own)
     for _ in range(11):
-        refused(client.get("/login/oidc/callback?code=x&state=y"), "not begun in this browser")
-        refused(own.get("/login/oidc/callback?code=x&state=y"), "not begun in this browser")
+        refused(client.get("/login/oidc/callback?code=x&state=y"), "not started in this browser")
+        refused(own.get("/login/oidc/callback?code=x&state=y"), "not started in this browser")
     assert sso.rest.ok("GET", "/audit?kind=LoginRefused")["items"] == []
     assert own.get(back).status_code == 303
     assert try_password(client, "bob").status_code == 303

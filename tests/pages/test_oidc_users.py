@@ -91,7 +91,7 @@ def test_only_domains_and_groups_that_are_allowed_get_in(
             if enters:
                 assert answer.status_code == 303, person
             else:
-                refused(answer, "let you in")
+                refused(answer, "are allowed here")
 
 
 def test_who_is_let_in_no_longer_loses_what_groups_gave_and_its_sessions(
@@ -111,14 +111,14 @@ def test_who_is_let_in_no_longer_loses_what_groups_gave_and_its_sessions(
         assert me(client)["role"] == "admin"
         console.rest.ok("PATCH", "/users/ada", {"tenants": {"acme": "owner", "globex": "member"}})
         provider.person["groups"] = ["others"]
-        refused(log_in(console)[1], "let you in")
+        refused(log_in(console)[1], "are allowed here")
         user = console.rest.ok("GET", "/users/ada")
         assert (user["role"], user["tenants"]) == ("tenant", {"globex": "member"})
         assert client.get("/account").status_code == 401
         head = console.rest.ok("GET", "/events/head")
-        refused(log_in(console)[1], "let you in")
+        refused(log_in(console)[1], "are allowed here")
         provider.person["sub"] = "s-2"
-        refused(log_in(console)[1], "let you in")
+        refused(log_in(console)[1], "are allowed here")
         assert console.rest.ok("GET", "/events/head") == head
 
 

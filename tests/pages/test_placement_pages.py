@@ -74,7 +74,7 @@ def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) 
     page = viewer.get(f"/placements?at={at}")
     assert "Being computed" in rows(page, "data-placement")["p1"]
     assert f"/placements/p1?at={at}" in page.text
-    assert f"You are looking at position {at} of {at + 1}: what was configured then." in said(page)
+    assert f"You are looking at position {at} of {at + 1}: the configuration of that time." in said(page)
     assert viewer.get(f"/placements?at={at + 100}").status_code == 422
     assert viewer.get("/placements?at=soon").status_code == 422
 

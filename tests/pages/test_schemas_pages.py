@@ -93,7 +93,7 @@ def test_subjects_of_the_primary_are_listed_with_what_they_follow(operator: Visi
     assert rows(page, "data-subject") == {
         MINE: f"{MINE} acme/retail/prod/orders AVRO 2 2 2 FULL its own",
         THEIRS: f"{THEIRS} globex/shop/prod/items AVRO 1 1 3 BACKWARD",
-        NOBODYS: f"{NOBODYS} follows none AVRO 1 1 4 BACKWARD",
+        NOBODYS: f"{NOBODYS} no stream AVRO 1 1 4 BACKWARD",
     }
     assert set(rows(operator.get("/schemas?find=globex"), "data-subject")) == {THEIRS}
     assert set(rows(operator.get("/schemas?cluster=c3"), "data-subject")) == {"acme-prod-orders-value"}

@@ -78,14 +78,14 @@ def test_logins_are_kept_and_what_was_typed_is_not(console: Console, database: D
     client.post("/logout", data={"key": key_of(client)})
     client.get(console.login_link())
     client.get("/login?code=used")
-    wrong = "user and password do not belong together"
+    wrong = "wrong user or password"
     assert logins(console) == [
         ("LoginRefused", None, "password", wrong),
         ("LoginRefused", "ada", "password", wrong),
         ("LoggedIn", "ada", "password", None),
         ("LoggedOut", "ada", "password", None),
         ("LoggedIn", "admin", "link", None),
-        ("LoginRefused", None, "link", "the link is unknown, used or too old"),
+        ("LoginRefused", None, "link", "the link is unknown, used or expired"),
     ]
     assert "my own password" not in console.rest("GET", "/audit/export").text
 
@@ -188,7 +188,7 @@ def test_the_audit_page_shows_it_to_who_may_read_the_estate(console: Console) ->
     text = said(seen)
     for part in (
         "Logged in",
-        "Login refused: user and password do not belong",
+        "Login refused: wrong user or password",
         "Tenant acme created",
         "127.0.0.1",
     ):

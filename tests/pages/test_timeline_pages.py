@@ -103,12 +103,12 @@ def test_an_event_says_what_it_changed_and_what_its_request_did_besides(acme: Co
 
 
 SENTENCES_OF_CHANGES = {
-    "ApplicationChanged": "changed: produces at most, bytes/s 9999 instead of none",
-    "ClusterChanged": "c1 is described anew: zone az9 instead of none",
-    "EnvironmentChanged": "changed: offset mode exact instead of margin; margin in seconds 7 instead of 60",
-    "StreamChanged": "Stream acme/retail/prod/orders changed: largest batch 4000000 B instead of",
+    "ApplicationChanged": "changed: producer quota (bytes/s): none → 9999",
+    "ClusterChanged": "Connection of c1 changed: zone: none → az9",
+    "EnvironmentChanged": "changed: offset mode: margin → exact; margin (seconds): 60 → 7",
+    "StreamChanged": "Stream acme/retail/prod/orders changed: maximum message size:",
     "TreeReplaced": "Tree set: 2 clusters, 2 distributors; primary is c1; c3 left",
-    "UserChanged": "User ada changed: role operator instead of viewer; disabled yes instead of no",
+    "UserChanged": "User ada changed: role: viewer → operator; disabled: no → yes",
 }
 
 
@@ -125,13 +125,13 @@ def test_a_sentence_says_what_is_otherwise_than_before(acme: Console, viewer: Vi
 def test_a_change_and_its_undo_say_different_things(acme: Console, viewer: Visitor) -> None:
     acme.rest.ok("PATCH", ORDERS, {"retention_ms": 4 * 86_400_000})
     position = event(acme, "StreamChanged")
-    shorter = "Stream acme/retail/prod/orders changed: records are kept 4 days instead of 7 days"
+    shorter = "Stream acme/retail/prod/orders changed: retention: 7 days → 4 days"
     undo = said(visitor(acme, "operator").get(f"{PAGE}/{position}/-undo"))
-    assert f"“{shorter}” would be undone" in undo and "Records are kept 4 days 7 days" in undo
+    assert f"“{shorter}” would be undone" in undo and "Retention 4 days 7 days" in undo
     acme.rest.ok("POST", f"/events/{position}/undo")
     found = rows(viewer.get(f"{PAGE}?name=StreamChanged"), "data-event")
     assert shorter in found[str(position)]
-    longer = shorter.replace("4 days instead of 7", "7 days instead of 4")
+    longer = shorter.replace("7 days → 4", "4 days → 7")
     assert longer in found[str(event(acme, "StreamChanged"))]
     assert longer in viewer.get(f"{PAGE}/-moment").json()["said"]
 

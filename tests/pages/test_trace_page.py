@@ -98,4 +98,4 @@ def test_workers_look_at_what_is_observed(estate) -> None:
     console = Console(estate.url, estate.token)
     for path in ("/offsets", "/clusters/cluster-1/replication"):
         page = console.get(f"{path}?at={head(console)['position']}")
-        assert "what was seen at" in said(page), "the first look is taken as soon as workers run"
+        assert "the observation of" in said(page), "the first look is taken as soon as workers run"

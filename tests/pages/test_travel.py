@@ -102,8 +102,8 @@ def test_links_lead_on_into_the_same_past(acme: Console) -> None:
 
 def test_a_page_of_what_is_observed_says_that_it_is_of_now(acme: Console) -> None:
     viewer = visitor(acme, "viewer")
-    assert "This page is of now , not of position 3" in said(viewer.get("/drills?at=3"))
-    assert "This page is of now" not in said(viewer.get("/drills"))
+    assert "This page shows the present , not position 3" in said(viewer.get("/drills?at=3"))
+    assert "This page shows the present" not in said(viewer.get("/drills"))
 
 
 def epochs(page: httpx2.Response) -> dict[str, str]:

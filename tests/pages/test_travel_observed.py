@@ -64,7 +64,7 @@ def test_offsets_are_as_a_look_saw_them(acme: Console, moved: dict[str, int]) ->
     assert shown(first) == [f"c1/{ORDERS}/0/billing"]
     assert "35,000" in said(first) and "c2 34,988 set by Treeline 12 applied, margin" in said(first)
     assert re.search(
-        r"position \d+ of \d+: what was seen at \d+ \w+ 2\d{3}, [\d:]+ UTC, [\d.]+ m?s before it", said(first)
+        r"position \d+ of \d+: the observation of \d+ \w+ 2\d{3}, [\d:]+ UTC, [\d.]+ m?s before it", said(first)
     )
     assert "Where groups were" in said(first) and "hx-get" not in first.text
     assert "Set a group" not in said(first) and f'name="at" value="{moved["first"]}"' in first.text
@@ -111,21 +111,25 @@ def test_what_is_not_kept_is_said(acme: Console, moved: dict[str, int], database
         page = viewer.get(f"{path}?at={moved['none']}")
         assert page.status_code == 200
         assert re.search(
-            r"what was observed then is not kept; it is from \d+ \w+ 2\d{3}, [\d:]+ UTC on", said(page)
+            r"the observation for that time is no longer stored; "
+            r"the oldest one is from \d+ \w+ 2\d{3}, [\d:]+ UTC",
+            said(page),
         )
     assert "Nothing of then is kept." in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))
     assert "Nothing of then is kept." in said(viewer.get(f"{OFFSETS}?at=0"))
     with database.engine.begin() as connection:
         connection.execute(sa.delete(looks))
     page = viewer.get(f"{OFFSETS}?at={moved['first']}")
-    assert "not kept, since no worker has looked yet" in said(page) and shown(page) == []
+    assert "since no worker has made one yet" in said(page) and shown(page) == []
 
 
 def test_a_tenant_sees_its_own_of_then_and_not_where_the_log_ends(acme: Console, moved: dict[str, int]) -> None:
     owner = visitor(acme, "owner")
     page = owner.get(f"{OFFSETS}?at={moved['second']}")
     assert shown(page) == [f"c1/{ORDERS}/0/billing"] and "40,000" in said(page)
-    assert re.search(r"what was seen at [^:]*:[\d:]+ UTC, [\d.]+ m?s before your newest event by then", said(page))
+    assert re.search(
+        r"the observation of [^:]*:[\d:]+ UTC, [\d.]+ m?s before your newest event by then", said(page)
+    )
     assert ITEMS not in owner.get(f"{OFFSETS}/-export?at={moved['second']}").text
     # Others' events come after its own: what it is told of then is the same, wherever the log ends.
     acme.rest.ok("POST", "/users", {"name": "somebody", "role": "viewer"})
@@ -137,7 +141,7 @@ def test_a_tenant_sees_its_own_of_then_and_not_where_the_log_ends(acme: Console,
         assert len(shows) == 1 and shows != {""}
         if path == OFFSETS:
             when = [
-                re.search("what was seen at .* before your newest event by then", said(each)) for each in pages
+                re.search("the observation of .* before your newest event by then", said(each)) for each in pages
             ]
             assert len({each and each[0] for each in when}) == 1 and all(when)
 
@@ -191,7 +195,7 @@ def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -
     record(database, RecordPrimaryMoved(cluster="c3", previous="c1", skipped_ids=1000), TREE, "tree-main")
     assert "done" in said(operator.get(address))
     page = operator.get(f"{address}?at={begun}")
-    assert "under way" in said(page) and "how far it was then" in said(page) and "hx-get" not in page.text
+    assert "in progress" in said(page) and "progress at that time" in said(page) and "hx-get" not in page.text
     assert "done" in said(operator.get(f"{address}?at={begun + 1}"))
     assert operator.get(f"{address}?at={before}").status_code == 404
 
@@ -202,8 +206,8 @@ def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
         acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": target})
     second = head(acme)["position"]
     page = operator.get(f"/operations/target-switch-{second}?at={second}")
-    assert "not known" in said(page) and "<progress" not in page.text
-    assert f'<a href="/operations/target-switch-{second}" data-now>What came of it</a>' in page.text
+    assert "unknown" in said(page) and "<progress" not in page.text
+    assert f'<a href="/operations/target-switch-{second}" data-now>See the result</a>' in page.text
     overtaken = operator.get(f"/operations/target-switch-{second - 1}?at={second}")
     assert "no longer copies to c3" in said(overtaken)
 

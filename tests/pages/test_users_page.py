@@ -153,7 +153,7 @@ def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(consol
     page.get_by_role("button", name="Set the password").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     log_in(page, console, "ada")
-    expect(page.get_by_role("alert")).to_contain_text("do not belong together")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong user or password")
     log_in(page, console, "ada", "another horse battery")
     expect(page.get_by_role("heading", name="ada")).to_be_visible()
     page.get_by_role("button", name="Revoke laptop").click()

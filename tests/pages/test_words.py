@@ -71,7 +71,7 @@ def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> 
             "DistributorTargetSwitched",
             "tree-main",
             {"cluster": "c1", "level": 2, "target": "c3", "previous": "c2"},
-            "c1 level 2 now copies to c3 instead of c2",
+            "c1 level 2 now copies to c3; it was c2",
         ),
         (
             "TreeReplaced",
@@ -104,10 +104,10 @@ BEFORE = {"tenant": "t", "environment": "e", "revision": 1, "events": ["a"], "pr
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({"revision": 2, "events": ["a", "b"]}, "told of a, b instead of a"),
+        ({"revision": 2, "events": ["a", "b"]}, "events: a → a, b"),
         ({"properties": {"k": "secret", "q": "y"}}, "client properties k, p, q"),
         ({"limits": {"a": 1}, "zone": "z"}, None),
-        ({"events": None, "tenant": "t2"}, "told of none instead of a; tenant t2 instead of t"),
+        ({"events": None, "tenant": "t2"}, "events: a → none; tenant: t → t2"),
         ({"revision": 2}, None),
     ],
 )

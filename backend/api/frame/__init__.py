@@ -1,4 +1,4 @@
-"""What every route uses: requests, problems, the gate, health, metrics.
+"""Shared parts of all routes: requests, problems, the gate, health, metrics.
 
 It imports no other room of this layer.
 """

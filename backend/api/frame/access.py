@@ -1,6 +1,6 @@
-"""Who asks, and whether it may: each route declares what it needs, and one dependency of all routes asks for it.
+"""Authentication and authorisation: each route declares what it needs, and one dependency of all routes checks it.
 
-A declaration stands in the OpenAPI as `x-treeline-needs`. A route without one is refused to everybody.
+The declaration is in the OpenAPI as `x-treeline-needs`. A route without one is refused to all callers.
 """
 
 from __future__ import annotations
@@ -30,38 +30,39 @@ bearer_scheme = HTTPBearer(auto_error=False, scheme_name="token", description="A
 
 
 def needs(action: Action, *, or_itself: bool = False) -> dict[str, Any]:
-    """A route's `openapi_extra`: what it needs, in the tenant of its path if that names one.
+    """Return a route's `openapi_extra`: the permission that it needs, in the tenant of its path if that names one.
 
-    `or_itself`: the user that the path names may do it too. A route whose tenant is elsewhere (in a body, in each
-    item of a list) lets in who may do it in any tenant, and asks `check` or `Caller.tenants_for` for the rest.
+    `or_itself`: the user that the path names is allowed, too. A route whose tenant is elsewhere (in a body, in
+    each item of a list) admits callers with the permission in any tenant, and leaves the rest to `check` or
+    `Caller.tenants_for`.
     """
     return {NEEDS: str(action), **({OR_ITSELF: True} if or_itself else {})}
 
 
 def caller_at_hand(services: Services, headers: Headers) -> Caller | None:
-    """Who asks, if that can be told without the database: with the token of the settings."""
+    """Return the caller if that can be told without the database: by the token of the settings."""
     return ADMIN if is_token(_bearer(headers) or "", services.config.admin_token) else None
 
 
 def is_guessable(headers: Headers) -> bool:
-    """Return whether the token could be found by trying: it is short, as one of the settings may be."""
+    """Return whether the token could be found by trying: it is short, as one from the settings may be."""
     return len(_bearer(headers) or "") < UNGUESSABLE_CHARACTERS
 
 
 def may_be_known(headers: Headers, session: str) -> bool:
-    """Whether it is worth asking the database who asks."""
+    """Return whether the credentials are worth a lookup in the database."""
     return _user_token(headers) is not None or bool(session)
 
 
 def has_token(headers: Headers) -> bool:
-    """Whether who asks gives one, whatever it is."""
+    """Return whether the request has a token, valid or not."""
     return _bearer(headers) is not None
 
 
 def find_caller(
     services: Services, headers: Headers, session: str, *, uses_session: bool = False
 ) -> Caller | None:
-    """Return who asks at this moment, None if nobody who may.
+    """Return the current caller, None if the credentials are not valid.
 
     `session`: the browser's, empty if there is none or it does not count. `uses_session`: a person may be at the
     browser, so that the session is not idle.
@@ -76,7 +77,7 @@ def find_caller(
         if found is None and session:
             found = caller_of_session(connection, session)
             if found is not None and uses_session:
-                # While nothing can be written (a full disk, a standby) there is still something to read.
+                # While nothing can be written (a full disk, a standby), reading must still work.
                 with suppress(DatabaseUnavailable):
                     keep_session(connection, session, services.config.session_idle)
     return found
@@ -93,7 +94,7 @@ def _user_token(headers: Headers) -> str | None:
 
 
 async def caller(request: Request) -> Caller:
-    """Who asks; the gate has refused everybody else."""
+    """Return the caller; the gate has refused unauthenticated requests."""
     found: Caller = request.state.caller
     return found
 
@@ -117,8 +118,11 @@ async def allowed(request: Request, caller: Asking) -> None:
 
 
 def check(caller: Caller, action: Action, stream: str, unknown: DomainError) -> None:
-    """Raise `unknown`, as for a stream that there is not, for one of a tenant that the caller may not know of;
-    NotAllowed for one that it may only read. `stream`: tenant/instance/environment/stream."""
+    """Check a caller's permission for `stream`, given as tenant/instance/environment/stream.
+
+    Raises `unknown`, the error for a stream that does not exist, if the caller may not know of its tenant;
+    NotAllowed if the caller may only read it.
+    """
     tenant = stream.partition("/")[0]
     refused = refusal(caller, action, tenant)
     if refused is not None:

@@ -1,7 +1,7 @@
-"""What every request passes first, whatever it asks for: request id, access, content type; headers on the way out.
+"""Checks of every request ahead of routing: request id, access, content type; also headers of the answer.
 
-Plain ASGI, so that it also holds for unknown routes and for bodies that cannot be parsed: a caller without a
-token learns nothing but that he needs one.
+Plain ASGI, so that it also applies to unknown routes and to bodies that cannot be parsed: a caller without a token
+learns nothing but that a token is needed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ API = "/api/"
 MOST_BODY_BYTES = 1 << 20
 MOST_PLACEMENT_BYTES = 32 << 20
 MOST_FORM_BYTES = 3 << 20
-"""What a form takes may be three times as long when it is sent: `"` as `%22`."""
+"""Maximum bytes of a form's body: it may be three times as long as its fields, as `"` is sent as `%22`."""
 _LARGER = {"/api/v1/placements": MOST_PLACEMENT_BYTES, "/placements/-new": MOST_FORM_BYTES}
-"""Where a body may name each partition of a cluster."""
-# Answered without asking the database who asks.
+"""Paths with larger limits, where a body may name each partition of a cluster."""
+# Answered without a lookup of the caller in the database.
 _PLAIN = ("/livez", "/readyz", "/openapi.json", "/static/")
 _METRICS = "/metrics"
 _HTML_POLICY = (
@@ -68,7 +68,7 @@ class Gate:
         headers = Headers(scope=scope)
         request_id = callers.request_id(headers.get("x-request-id", ""))
         state = scope.setdefault("state", {})
-        # `/api/` by a browser's session is for reading only, see `_refusal`; what is followed is read.
+        # On `/api/` a browser's session may only read, see `_refusal`; requests that follow changes are reads.
         secure = is_over_tls(scope["scheme"], self._services.config.url)
         session = cookie_of(headers, SESSION_COOKIE, secure=secure)
         again = partial(find_caller, self._services, headers, session)
@@ -87,7 +87,7 @@ class Gate:
         state["provenance"] = callers.provenance_of(scope, "" if caller is None else caller.means)
         named = {"request_id": request_id, **_tenant_of(scope["path"])}
         told = named if caller is None else {**named, "actor": caller.name}
-        # Names are in every line that is logged meanwhile, also on threads that the request waits for.
+        # These names are in every line that is logged meanwhile, also on threads that the request waits for.
         with (
             self._telemetry.noting(**told) as found_by,
             structlog.contextvars.bound_contextvars(**named, **found_by),
@@ -126,23 +126,23 @@ class Gate:
         )
 
     def _is_stopped(self, scope: Scope) -> bool:
-        """Whether this address gave too many wrong tokens of late."""
+        """Return whether this address has sent too many wrong tokens lately."""
         return limits_of(scope["app"]).tokens.blocked(network_of(callers.provenance_of(scope, "").address))
 
     def _count_wrong_token(self, scope: Scope) -> None:
-        # Who has a wrong token is to be told that also while nothing can be written down.
+        # A caller with a wrong token must be told so even while nothing can be written.
         with suppress(DomainError):
             limits_of(scope["app"]).wrong_token(self._services.engine, callers.provenance_of(scope, ""))
 
 
 def _is_by_somebody(method: str, headers: Headers) -> bool:
-    """Whether a person may have caused a browser's request: pages that follow what happens ask by themselves."""
+    """Return whether a person may have caused a browser's request: pages also poll by themselves."""
     follows = "hx-request" in headers or "text/event-stream" in headers.get("accept", "")
     return method not in SAFE_METHODS or not follows
 
 
 def _stopped() -> Response:
-    detail = "too many wrong tokens came from this address: wait a minute, and check the token that is sent"
+    detail = "too many wrong tokens came from this address: wait a minute, and check the token"
     after = {"Retry-After": str(int(ATTEMPTS_SECONDS))}
     return problem(429, "too-many-attempts", "Too many attempts", detail, headers=after)
 
@@ -151,20 +151,20 @@ def _nobody(headers: Headers) -> Response:
     title = "A token is needed"
     detail = "send Authorization: Bearer <token>; of the local estate, `treeline status --json` shows it"
     if has_token(headers):
-        title = "This token is nobody's"
-        detail = "the token is unknown, has expired, or was revoked: issue another one on the page /account"
+        title = "Invalid token"
+        detail = "the token is unknown, has expired, or was revoked: issue a new one on the page /account"
     asked = {"WWW-Authenticate": 'Bearer realm="treeline"'}
     return problem(401, "not-authenticated", title, detail, headers=asked)
 
 
 def _refuse_tenants(caller: Caller) -> Response | None:
-    """Refuse the metrics to who may not read the estate: they name all tenants."""
+    """Refuse the metrics to callers who may not read the estate: they name all tenants."""
     refused = refusal(caller, Action.READ_ESTATE, None)
     return None if refused is None else of_domain(refused)
 
 
 def _tenant_of(path: str) -> dict[str, str]:
-    """The tenant that a path is about, if it is about one that there could be."""
+    """Return the tenant that a path names, if the name is valid."""
     parts = path.removeprefix(API).removeprefix("v1").strip("/").split("/")
     return {"tenant": parts[1]} if parts[0] == "tenants" and len(parts) > 1 and is_name(parts[1]) else {}
 
@@ -178,14 +178,14 @@ def _too_large(most: int) -> str:
 
 
 def _refuse_size(content_length: str | None, most: int) -> Response | None:
-    """Refuse at once what says that it is too large; `_limited` catches what does not say."""
+    """Refuse a request at once if it declares too large a body; `_limited` handles undeclared sizes."""
     if content_length is None or (content_length.isdigit() and int(content_length[:20]) <= most):
         return None
     return problem(413, "too-large", "Content Too Large", _too_large(most))
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """`receive` that lets no body beyond the limit into memory."""
+    """Return a `receive` that lets no body beyond the limit into memory."""
     received_bytes = 0
 
     async def limited() -> Message:
@@ -200,7 +200,7 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _refuse_content_type(content_type: str | None) -> Response | None:
-    """A body without a declared type is read as JSON; one that says that it is something else is not."""
+    """Refuse a body with another type than JSON; one without a declared type is read as JSON."""
     kind = (content_type or "application/json").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         return None

@@ -1,4 +1,4 @@
-"""`/livez` and `/readyz`, open to everybody and without secrets; `/metrics`, which names tenants, for viewers."""
+"""`/livez` and `/readyz`, public and without secrets; `/metrics`, which names tenants, for viewers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MIGRATION = sa.select(sa.table("alembic_version", sa.column("version_num")).c.v
 
 @router.get("/livez")
 def livez() -> dict[str, str]:
-    """The process answers."""
+    """Return that the process is alive."""
     return {"status": "alive"}
 
 
 @router.get("/readyz")
 def readyz(services: SharedServices) -> Response:
-    """Whether requests can be served: database reachable and migrated, projections at the log's head."""
+    """Report if requests can be served: database reachable and migrated, projections at the log's head."""
     checks: dict[str, Any] = {"database": "ok", "migrations": "unknown", "projections": "unknown"}
     try:
         with services.reading() as connection:
@@ -48,7 +48,10 @@ def readyz(services: SharedServices) -> Response:
 
 @router.get("/metrics", response_class=Response)
 def metrics(services: SharedServices) -> Response:
-    """Prometheus's text format. Needs a token of a viewer, which the gate checks; see also `metrics_port.py`."""
+    """Return the metrics in Prometheus's text format.
+
+    Needs a viewer's token, which the gate checks; see also `metrics_port.py`.
+    """
     registry = CollectorRegistry()
     registry.register(StateCollector(services))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""What `/metrics` tells: read at the scrape, so that every process of the API tells the same."""
+"""Contents of `/metrics`: read at the scrape, so that every process of the API reports the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from backend.settings import Settings
 
 
 class StateCollector(Collector):
-    """The process keeps no counters that a second process would not have."""
+    """Collector without counters in the process, which a second process would not have."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""`/metrics` on a port of its own, without a token, where `TREELINE_METRICS_PORT` asks for it."""
+"""`/metrics` on a port of its own, without a token, if `TREELINE_METRICS_PORT` is set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = structlog.get_logger(__name__)
 
 @contextmanager
 def metrics_served(services: Services) -> Iterator[None]:
-    """Serve the metrics while the block runs, if settings name a port.
+    """Serve the metrics while the block runs, if the settings name a port.
 
     Of several processes on one machine only the first gets the port; each would serve the same.
     """
@@ -30,7 +30,7 @@ def metrics_served(services: Services) -> Iterator[None]:
         server, thread = start_http_server(config.metrics_port, addr=config.metrics_host, registry=registry)
     except OSError as error:
         logger.error(
-            "the port for metrics cannot be opened: another process has it, or it is not allowed",
+            "the metrics port cannot be opened: it is in use by another process or not permitted",
             host=config.metrics_host,
             port=config.metrics_port,
             reason=error.strerror,

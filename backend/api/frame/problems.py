@@ -1,6 +1,6 @@
-"""Every refusal as `application/problem+json` (RFC 9457): the domain's errors, the framework's, and surprises.
+"""Problem documents (`application/problem+json`, RFC 9457) for every refusal, expected or not.
 
-Nothing of the inside is told: a surprise is logged with its request id, the caller gets the id.
+Internals are not disclosed: an unexpected error is logged with its request id, and the caller gets the id.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def problem(
     errors: Iterable[Mapping[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """One problem document."""
+    """Build one problem document."""
     document: dict[str, Any] = {"type": f"urn:treeline:{slug}", "title": title, "status": status}
     if detail is not None:
         document["detail"] = detail
     document["errors"] = list(errors)
-    # ASCII: whatever a caller sent can be quoted, half surrogate pairs too.
+    # ASCII: anything that a caller sent can be quoted, half surrogate pairs, too.
     return Response(json.dumps(document), status, headers, MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
-    """Let the application answer every exception by a problem document."""
+    """Make the application answer every exception with a problem document."""
     app.add_exception_handler(DomainError, _domain_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_error)
@@ -62,7 +62,7 @@ def install(app: FastAPI) -> None:
 
 
 def of_domain(error: DomainError) -> Response:
-    """The problem document of a domain error."""
+    """Return the problem document of a domain error."""
     status = STATUS[error.kind]
     headers = {"Retry-After": RETRY_AFTER_SECONDS} if error.kind is Kind.UNAVAILABLE else None
     return problem(status, error.slug, error.title, error.detail, map(vars, error.errors), headers)
@@ -79,11 +79,11 @@ async def _invalid_request(_: Request, error: Exception) -> Response:
     if any(each["type"] == "json_invalid" for each in found):
         place = found[0]
         reason = f"{place['ctx']['error']} at character {place['loc'][-1]}"
-        return problem(400, _SLUGS[400], "The body is not JSON", reason)
+        return problem(400, _SLUGS[400], "The body is not valid JSON", reason)
     errors = [_field_error(each) for each in found]
     places = (each.get("parameter") or each["pointer"] or "the body" for each in errors)
     detail = "; ".join(f"{place}: {each['detail']}" for place, each in zip(places, errors, strict=True))
-    return problem(422, "invalid", "The request is not as it should be", detail, errors)
+    return problem(422, "invalid", "The request is not valid", detail, errors)
 
 
 def _field_error(found: Mapping[str, Any]) -> dict[str, str]:
@@ -95,7 +95,7 @@ def _field_error(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def pointer(path: Sequence[str | int]) -> str:
-    """A JSON pointer (RFC 6901) from keys and indexes."""
+    """Build a JSON pointer (RFC 6901) from keys and indexes."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
@@ -127,4 +127,4 @@ async def _surprise(request: Request, error: Exception) -> Response:
     request_id = getattr(request.state, "request_id", "")
     logger.error("request failed", request_id=request_id, path=request.url.path, exc_info=error)
     detail = f"the error is in the log of the control plane under request id {request_id}"
-    return problem(500, "internal-error", "Something went wrong inside Treeline", detail)
+    return problem(500, "internal-error", "Unexpected error in Treeline", detail)

@@ -1,4 +1,4 @@
-"""`/projections`: folding read models again from the event log."""
+"""`/projections`: rebuilding projections from the event log."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ router = APIRouter(prefix="/projections", tags=["projections"])
 @router.post("/rebuild", openapi_extra=needs(Action.CHANGE_ESTATE))
 def rebuild(
     services: SharedServices,
-    name: Annotated[str | None, Query(description="One projection; without it, all of them.")] = None,
+    name: Annotated[str | None, Query(description="Name of one projection; default: all projections.")] = None,
     dry_run: DryRun = False,
 ) -> dict[str, Any]:
-    """Empty the rows and fold the log from its first event; the answer comes when that is done.
+    """Rebuild projections from the first event of the log; the answer comes when they are complete.
 
     A dry run names the projections, without positions.
     """

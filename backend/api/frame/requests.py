@@ -1,4 +1,4 @@
-"""What handlers take from a request besides its body: reading at a position, pages, and the terms of a write."""
+"""Inputs of handlers besides the body: position to read at, pagination, and the terms of a write."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ R = TypeVar("R")
 MOST_ITEMS = 1000
 USUAL_ITEMS = 500
 _LAST_POSITION = 2**63 - 2
-"""The database has no position beyond the next one."""
+"""Highest position that the database can store, with room for the next one."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 class Body(BaseModel):
-    """The base of every request body: unknown fields are refused, and "4" is no 4."""
+    """Base of every request body: unknown fields are refused, and "4" is not accepted as 4."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @field_validator("*")
     @classmethod
     def _can_be_stored(cls, value: Any) -> Any:
-        # Not every JSON string is a text: the database takes no NUL, and half a surrogate pair is no character.
+        # Not every JSON string is valid text: the database rejects NUL, and half a surrogate pair is no character.
         texts = value if isinstance(value, list) else [value]
         if isinstance(value, dict):
             texts = [*value, *value.values()]
         for text in texts:
             if isinstance(text, str) and _NO_TEXT.search(text):
-                raise ValueError("contains NUL or half of a surrogate pair, which no text can hold")
+                raise ValueError("contains NUL or half of a surrogate pair, which are not valid in text")
         return value
 
 
 async def get_services(request: Request) -> Services:
-    """The process's services."""
+    """Return the process's services."""
     services: Services = request.app.state.services
     return services
 
@@ -68,15 +68,14 @@ SharedServices = Annotated[Services, Depends(get_services)]
 
 
 async def plausible_names(request: Request) -> None:
-    """Answer 404 for a path with a part that nothing can be called, before it gets near the database."""
+    """Answer 404 for a path with an impossible name, before it reaches the database."""
     for name, value in request.path_params.items():
         if isinstance(value, str) and not is_name(value):
             raise NotFound(f"there is no {name} {value[:60]!r}")
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse query parameters that a route does not take, or takes once: a mistyped `dry_run` must not become a
-    write."""
+    """Refuse unknown or repeated query parameters: a mistyped `dry_run` must not turn into a write."""
     fields = get_flat_params(request.scope["route"].dependant)
     queries = [field for field in fields if isinstance(field.field_info, params.Query)]
     taken = {field.alias for field in queries}
@@ -91,7 +90,7 @@ async def known_parameters(request: Request) -> None:
 
 
 async def plausible_body(request: Request) -> None:
-    """Refuse what is no JSON also where a route takes no body: whoever sends it means something else."""
+    """Refuse a body that is not JSON even if the route takes none: its sender expects something else."""
     if request.scope["route"].body_field is not None or request.method in SAFE_METHODS:
         return
     body = await request.body()
@@ -127,7 +126,7 @@ def _at(
     at: Annotated[int | None, Query(ge=0, description="Read as of this position of the event log.")] = None,
 ) -> int | None:
     if at is not None and not may(caller, Action.READ_ESTATE):
-        # One beyond the head is as good as now: a tenant does not learn how much others do.
+        # A position beyond the head counts as now: a tenant must not learn how much others do.
         return min(at, _LAST_POSITION)
     if at is not None:
         head = events.head(connection).position
@@ -141,15 +140,17 @@ At = Annotated[int | None, Depends(_at)]
 
 @dataclass(frozen=True)
 class Page:
-    """A piece of a list: up to `limit` items whose key is above `after`."""
+    """One page of a list: up to `limit` items whose key is above `after`."""
 
     limit: int
     after: Any
 
 
 def _page(
-    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Most items in the answer.")] = USUAL_ITEMS,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before.")] = None,
+    limit: Annotated[
+        int, Query(ge=1, le=MOST_ITEMS, description="Maximum number of items in the answer.")
+    ] = USUAL_ITEMS,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the previous answer.")] = None,
 ) -> Page:
     return Page(limit, None if cursor is None else _read_cursor(cursor))
 
@@ -160,10 +161,10 @@ Paging = Annotated[Page, Depends(_page)]
 def listed(
     rows: Sequence[R], page: Page, key: Callable[[R], str | int], shown: Callable[[R], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The answer of a list: one page of `rows`, which are in the order of `key`."""
+    """Return a list's answer: one page of `rows`, which are in the order of `key`."""
     if page.after is not None:
         if rows and type(page.after) is not type(key(rows[0])):
-            raise ValueInvalid("this cursor is of another list")
+            raise ValueInvalid("this cursor belongs to another list")
         rows = [row for row in rows if key(row) > page.after]
     more = len(rows) > page.limit
     rows = rows[: page.limit]
@@ -181,7 +182,7 @@ def _read_cursor(cursor: str) -> str | int:
     except (binascii.Error, ValueError, RecursionError):
         key = None
     if type(key) not in (str, int) or (isinstance(key, str) and _NO_TEXT.search(key)):
-        raise ValueInvalid("this cursor was not given by a list of ours")
+        raise ValueInvalid("this cursor is not valid")
     found: str | int = key
     return found
 
@@ -191,7 +192,7 @@ def _read_cursor(cursor: str) -> str | int:
 
 @dataclass(frozen=True)
 class Write:
-    """The terms of one write: who, when, dry run or not, If-Match and Idempotency-Key."""
+    """Terms of one write: caller, time, dry run or not, If-Match and Idempotency-Key."""
 
     services: Services
     metadata: Metadata
@@ -210,17 +211,17 @@ class Write:
             raise StaleVersion(f"the resource {present}, If-Match says {self.if_match[:60]!r}; read it again")
 
     def first_answer(self) -> Response | None:
-        """What this request was answered when it was carried out before, if it was."""
+        """Return the first answer to this request, if it was carried out before."""
         if self.idempotency is None or self.dry_run:
             return None
         first = self.services.dispatcher.recall(self.metadata.actor, self.idempotency)
         return None if first is None else respond(first)
 
     def rehearse(self, decider: Decider[S, C], stream: str, build: Callable[[Connection], C]) -> Response | None:
-        """Raise what `run` would, before slow work is done for nothing; appends nothing.
+        """Raise what `run` would, before slow work is done in vain; appends nothing.
 
-        The first answer, if this request was carried out before: it is looked for under the same lock, since a
-        twin of the request that ends in between would make this one look like a conflict.
+        Returns the first answer if this request was carried out before: it is looked up under the same lock, since
+        a twin of the request that ends in between would make this one look like a conflict.
         """
         first: Answer | None = self.services.dispatcher.execute(
             decider,
@@ -235,7 +236,7 @@ class Write:
         return None if first is None else respond(first)
 
     def rehearse_change(self, change: Change[S, C]) -> Response | None:
-        """`rehearse` for a change."""
+        """Rehearse a change as `rehearse` does a command."""
         return self.rehearse(change.decider, change.stream, change.build)
 
     def run(
@@ -245,7 +246,7 @@ class Write:
         build: Callable[[Connection], C],
         answer: Callable[[Connection, Outcome], Answer],
     ) -> Response:
-        """Carry a command out and answer."""
+        """Execute a command and return the response."""
         return respond(
             self.services.dispatcher.execute(
                 decider,
@@ -262,7 +263,7 @@ class Write:
     def run_together(
         self, build: Callable[[Connection], Sequence[Directed]], answer: Callable[[Connection], Answer]
     ) -> Response:
-        """Carry several commands out in one transaction and answer."""
+        """Execute several commands in one transaction and return the response."""
         return respond(
             self.services.dispatcher.execute_together(
                 build,
@@ -275,11 +276,11 @@ class Write:
         )
 
     def carry_out(self, change: Change[S, C], answer: Callable[[Connection, Outcome], Answer]) -> Response:
-        """Carry a change out, with all that goes with it, and answer."""
+        """Execute a change, with its further writes, and return the response."""
         return self.run(change.decider, change.stream, change.build, change.answering(answer))
 
 
-DryRun = Annotated[bool, Query(description="Check everything, change nothing, answer as if.")]
+DryRun = Annotated[bool, Query(description="Check everything and answer as usual, but change nothing.")]
 
 
 async def _write(
@@ -294,7 +295,7 @@ async def _write(
             min_length=1,
             max_length=255,
             pattern=r"^[\x21-\x7e]+$",
-            description="Repeats of a request with the same key get its first answer.",
+            description="Repeated requests with the same key get the first answer.",
         ),
     ] = None,
 ) -> Write:
@@ -311,17 +312,17 @@ Writing = Annotated[Write, Depends(_write)]
 
 
 def etag(version: int) -> str:
-    """The strong entity tag of a resource: the version of the event that last described it."""
+    """Return the strong entity tag of a resource: the version of the event that last described it."""
     return f'"{version}"'
 
 
 def shown_at(version: int, body: dict[str, Any]) -> JSONResponse:
-    """The answer of a GET of one resource."""
+    """Return the response to a GET of one resource."""
     return JSONResponse(body, headers={"ETag": etag(version)})
 
 
 def respond(answer: Answer) -> Response:
-    """An answer of the dispatcher as the HTTP response that it stands for."""
+    """Convert an answer of the dispatcher into its HTTP response."""
     if answer.status == 204:
         return Response(status_code=204, headers=dict(answer.headers))
     body = {**answer.body, **answer.shown_once} if answer.shown_once else answer.body

@@ -1,4 +1,4 @@
-"""What one API process shares between its requests: database, dispatcher, news of events."""
+"""Shared services of one API process: database, dispatcher, listener for new events."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ RETRY_SECONDS = 1.0
 
 
 class Services:
-    """Made once per process, after any fork; `start` and `stop` belong to the application's lifespan."""
+    """Services of a process, created once, after any fork; the application's lifespan calls `start` and `stop`."""
 
     def __init__(self, config: Settings) -> None:
         self.config = config
         self.engine = create_engine(config.database_url)
-        # A snapshot: an answer put together from several reads must not mix two positions.
+        # A snapshot: an answer composed from several reads must not mix two positions.
         self._snapshots = self.engine.execution_options(isolation_level="REPEATABLE READ")
-        # For one statement: nothing to begin, nothing to end.
+        # For one statement: no transaction to begin or end.
         self._single_statements = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self.dispatcher = Dispatcher(self.engine, domain_registry(), PROJECTIONS)
         self.listener = EventListener(self.engine)
         self.closing = threading.Event()
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
-        """What other parts of the process tell in /metrics."""
+        """Collectors of other parts of the process for /metrics."""
         self._measured: Kept[tuple[list[MeasuredStream], bool]] = Kept(config.metrics_keep_seconds)
         self._follower = threading.Thread(target=self._follow, name="projections", daemon=True)
 
     def start(self) -> None:
-        """Begin to follow the log; the database may still be away."""
+        """Start to follow the log; the database may still be unavailable."""
         self.listener.start()
         self._follower.start()
 
@@ -65,23 +65,23 @@ class Services:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees one moment of the database."""
+        """Return a connection that sees one snapshot of the database."""
         with self._snapshots.connect() as connection:
             yield connection
 
     @contextmanager
     def looking(self) -> Iterator[Connection]:
-        """A connection for one statement that every request waits for."""
+        """Return a connection for one statement that every request waits for."""
         with self._single_statements.connect() as connection:
             yield connection
 
     def lag_events(self, connection: Connection) -> dict[str, int]:
-        """How many events each projection is behind the log."""
+        """Return how many events each projection is behind the log."""
         head = events.head(connection).position
         return {name: max(0, head - place) for name, place in runner.positions(connection, PROJECTIONS).items()}
 
     def measured(self) -> tuple[list[MeasuredStream], bool]:
-        """The streams' measures for /metrics, some seconds old, and whether they are all."""
+        """Return the streams' measures for /metrics, some seconds old, and whether they are complete."""
         return self._measured.get(self._read_measures)
 
     def _read_measures(self) -> tuple[list[MeasuredStream], bool]:
@@ -91,13 +91,13 @@ class Services:
 
     @cached_property
     def newest_migration(self) -> str | None:
-        """The revision that this program's code wants the database to be at."""
+        """Return the newest revision of this program's migrations."""
         config = Config()
         config.set_main_option("script_location", str(PROJECT_ROOT / "migrations"))
         return ScriptDirectory.from_config(config).get_current_head()
 
     def _follow(self) -> None:
-        """Project what others appended without projecting it: seeding, a restore, an older program."""
+        """Apply events that others appended without projecting them: seeding, a restore, an older program."""
         seen = -1
         while not self.closing.is_set():
             try:
@@ -109,7 +109,7 @@ class Services:
                 logger.warning("projections wait for the database", error=str(error))
                 self.closing.wait(RETRY_SECONDS)
             except Exception:
-                # One event that cannot be read must not end the thread: /readyz tells how far behind we are.
+                # One unreadable event must not end the thread: /readyz reports how far behind we are.
                 logger.exception("projections cannot be brought up to date")
                 self.closing.wait(NEWS_SECONDS)
             else:

@@ -1,4 +1,4 @@
-"""How an event is undone, or why it is not."""
+"""Find the command that undoes an event, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from backend.eventlog.recorded import StoredEvent
 
 FINDERS = {**of_estate.FINDERS, **of_tenants.FINDERS}
 
-_SECRET = "what was valid before is kept nowhere. Give a new one"
-_STAYS = "what was made stays, as there may be others that count on it; nothing is in the way of what is not used"
-_SWITCH = "clients have been told. Abort the switch before it moves them, or reverse it afterwards"
-_PLACEMENT = "replicas are moved by rounds. Cancel the placement, or take it back on its page"
+_SECRET = "the old value is not stored. Set a new one"
+_STAYS = "a new resource stays, as others may rely on it by now; an unused one does no harm"
+_SWITCH = "clients have been notified. Abort the switch before it moves them, or reverse it afterwards"
+_PLACEMENT = "replicas are moved in batches. Cancel the placement, or roll it back on its page"
 REASONS = {
     "PasswordSet": _SECRET,
     "CredentialsIssued": _SECRET,
@@ -27,9 +27,9 @@ REASONS = {
     "TenantCreated": _STAYS,
     "InstanceCreated": _STAYS,
     "EnvironmentCreated": _STAYS,
-    "ClusterRemoved": "its number is never used again. Add the cluster anew, as another one",
-    "ApplicationDeleted": "its password and its grants are gone. Declare it anew",
-    "GroupOffsetsReset": "groups may have read on since. Reset them to where they are to read on",
+    "ClusterRemoved": "its number is never used again. Add the cluster again; it becomes another one",
+    "ApplicationDeleted": "its password and its grants are gone. Declare it again",
+    "GroupOffsetsReset": "groups may have read on since. Reset their offsets to where they should continue",
     "SwitchStarted": _SWITCH,
     "SwitchForced": _SWITCH,
     "ClientsMoved": _SWITCH,
@@ -37,17 +37,18 @@ REASONS = {
     "PlacementRunStarted": _PLACEMENT,
     "PlacementRequested": _PLACEMENT,
     "PlacementGiven": _PLACEMENT,
-    "LossesAcknowledged": "what was acknowledged is lost, whoever knows of it",
+    "LossesAcknowledged": "the records are lost, acknowledged or not",
 }
-"""Why what people do is not undone here, and what they do instead."""
-_SEEN = "it says what Treeline has seen or done by itself, and nothing that anybody has set"
+"""Reasons why events of people cannot be undone here, and what to do instead."""
+_SEEN = "it records what Treeline observed or did by itself, and nothing that a user set"
 
 
 def undoing(
     connection: Connection, event: StoredEvent, caller: Caller, confirm: str = "", *, only_tried: bool = False
 ) -> Undo:
-    """How to take an event back now; its change looks again under the append lock, so that what somebody changes
-    meanwhile stays. `confirm`: what whoever asks has said in full, which is needed unless it is `only_tried`.
+    """Return the undo of an event; its change checks again under the append lock, so that later changes stay.
+
+    `confirm` is the name that the user typed to confirm, required unless `only_tried`.
 
     Raises what `undo_of` does, and ConfirmationNeeded.
     """
@@ -65,10 +66,10 @@ def undoing(
 
 
 def undo_of(connection: Connection, event: StoredEvent, caller: Caller, confirm: str = "") -> Undo:
-    """How to take an event back now. `confirm`: what whoever asks has said in full.
+    """Return the undo of an event. `confirm` is the name that the user typed to confirm.
 
-    Raises CannotBeUndone with what to do instead, StateConflict if it was changed since, NotAllowed or NotFound if
-    the caller may not do it.
+    Raises CannotBeUndone with what to do instead, StateConflict if the state was changed since, NotAllowed or
+    NotFound if the caller may not undo it.
     """
     find = FINDERS.get(event.name)
     if find is None:

@@ -1,4 +1,4 @@
-"""Undoing what was done to the tree, its distributors, clusters and policies."""
+"""Undo of changes of the tree, its distributors, clusters and policies."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from backend.queries.tree.trees import TreeRow, get_tree
 
 _DESCRIBED = ("zone", "topic_format", "group_format", "subject_format")
 _REACHED_BY = ("bootstrap_servers", "properties")
-_NEW_ROUTES = "Distributors that are other ones than before begin as new ones do: they read on where routes say."
+_NEW_ROUTES = "Distributors that differ from before start as new ones do: their routes decide where they continue."
 
 
 def _tree(asked: Asked, at: int | None = None) -> TreeRow:
     row = get_tree(asked.connection, at)
     if row is None:
-        raise CannotBeUndone("There was no tree before, and a tree is never taken away: set another one.")
+        raise CannotBeUndone("There was no tree before, and a tree cannot be removed: set another one.")
     return row
 
 
 def _any_version(version: int | None) -> None:
-    """What was changed since is looked for field by field."""
+    """Accept any version: later changes are detected field by field."""
 
 
 def _target(asked: Asked) -> Undo:
@@ -50,7 +50,7 @@ def _settings(asked: Asked) -> Undo:
     )
     changed = differing(before, after)
     if place not in _tree(asked).targets:
-        raise StateConflict(f"there is no distributor {place[0]}:{place[1]} any more")
+        raise StateConflict(f"distributor {place[0]}:{place[1]} no longer exists")
     unchanged(f"{place[0]}:{place[1]}", changed, now)
     given = {name: before[name] for name in changed}
     return Undo(change=trees.change_distributor(*place, given, _any_version), action=Action.CHANGE_ESTATE)
@@ -59,11 +59,11 @@ def _settings(asked: Asked) -> Undo:
 def _replaced(asked: Asked) -> Undo:
     before, after, now = _tree(asked, asked.before), _tree(asked, asked.at), _tree(asked)
     unchanged("the tree", {"root": after.root}, {"root": now.root})
-    # A primary that is a leaf then stays: it is moved by a command of its own.
+    # A primary that stays a leaf is kept: it has a command of its own.
     stays = now.primary_cluster in tree_shape.leaves(before.shape)
     notes = [_NEW_ROUTES, *_not_as_before(before, after)]
     if stays and now.primary_cluster != before.primary_cluster:
-        notes.append(f"The primary stays {now.primary_cluster}; before the event it was {before.primary_cluster}.")
+        notes.append(f"The primary stays {now.primary_cluster}; it was {before.primary_cluster} before the event.")
     return Undo(
         change=trees.replace_tree(before.root, None if stays else before.primary_cluster, _any_version),
         action=Action.CHANGE_ESTATE,
@@ -72,7 +72,7 @@ def _replaced(asked: Asked) -> Undo:
 
 
 def _not_as_before(before: TreeRow, after: TreeRow) -> Iterator[str]:
-    """What distributors lose that the event has ended: they begin as new ones do."""
+    """Describe settings that distributors lose because the event ended them: they start as new ones do."""
     usual = tree_shape.default_targets(before.shape)
     for place in sorted(before.targets.keys() - after.targets.keys()):
         name, target, chosen = (
@@ -81,11 +81,11 @@ def _not_as_before(before: TreeRow, after: TreeRow) -> Iterator[str]:
             before.settings.get(place, DEFAULTS),
         )
         if chosen.paused:
-            yield f"{name} was paused, and copies from the beginning: pause it again."
+            yield f"{name} was paused and will run: pause it again."
         if chosen not in (DEFAULTS, replace(DEFAULTS, paused=True)):
-            yield f"{name} had a limit or a compression of its own, which do not come back."
+            yield f"{name} had its own limit or compression, which is not restored."
         if target != usual.get(place):
-            yield f"{name} copied to {target}, and copies to {usual.get(place)}: choose its target again."
+            yield f"{name} copied to {target} and will copy to {usual.get(place)}: choose its target again."
 
 
 def _primary(asked: Asked) -> Undo:
@@ -98,7 +98,7 @@ def _moving(asked: Asked) -> Undo:
     row = _tree(asked)
     still_the_same(asked, "the move", ["PrimaryMoveBegun", "PrimaryMoveCancelled", "PrimaryMoved"])
     if row.move is None or row.move.cluster != asked.data["cluster"]:
-        raise StateConflict("this move of the primary is over: look at what came of it, and undo that")
+        raise StateConflict("this move of the primary is over: undo the event that completed it")
     return Undo(change=trees.move_primary(row.primary_cluster, False, _any_version), action=Action.CHANGE_ESTATE)
 
 
@@ -110,12 +110,12 @@ def _described(asked: Asked) -> Undo:
     name = asked.event.stream.removeprefix("cluster-")
     before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("How the cluster was described before is not known.")
+        raise CannotBeUndone("The earlier description of the cluster is not known.")
     still_the_same(asked, name, ["ClusterRemoved"])
     changed = differing(_cluster(before), _cluster(after))
     if any(each in changed for each in _REACHED_BY):
         raise CannotBeUndone(
-            f"How {name} is reached was changed, and who answers there is asked before that is done: change its "
+            f"The connection of {name} was changed, and a new connection must be probed first: change its "
             "bootstrap servers and properties as they are to be."
         )
     unchanged(name, changed, None if now is None else _cluster(now))
@@ -129,12 +129,12 @@ def _defaults(asked: Asked) -> Undo:
     name = asked.event.stream.removeprefix("cluster-")
     before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("Which default replicas the cluster had before is not known.")
+        raise CannotBeUndone("The earlier default replicas of the cluster are not known.")
     still_the_same(asked, name, ["ClusterRemoved"])
     changed = differing(vars(before.defaults), vars(after.defaults))
     present = None if now is None else vars(now.defaults)
     unchanged(f"the default replicas of {name}", changed, present)
-    # A command sets both: what somebody has set since of the other one stays.
+    # A command sets both fields: a value that was set since in the other one is kept.
     wanted = ReplicaDefaults(**{**(present or {}), **{each: vars(before.defaults)[each] for each in changed}})
     return Undo(change=clusters.change_cluster(name, {"defaults": wanted}), action=Action.CHANGE_ESTATE)
 

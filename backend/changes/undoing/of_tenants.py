@@ -1,4 +1,4 @@
-"""Undoing what was done within tenants, to access, and to users."""
+"""Undo of changes within tenants, of access, and of users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _environment(asked: Asked) -> Undo:
     place = (asked.data["tenant"], asked.data["instance"], asked.data["environment"])
     before, after, now = (get_environment(asked.connection, *place, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("What the environment was before is not known.")
+        raise CannotBeUndone("The earlier settings of the environment are not known.")
     changed = differing(_of(before), _of(after))
     unchanged("/".join(place), changed, None if now is None else _of(now))
     change = tenants.change_environment(
@@ -63,7 +63,7 @@ def _changed_stream(asked: Asked) -> Undo:
     name = _stream(asked)
     before, after, now = (_find_stream(asked, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("What the stream was before is not known.")
+        raise CannotBeUndone("The earlier settings of the stream are not known.")
     still_the_same(asked, str(name), *_STREAM_ENDS)
     changed = differing(vars(before.settings), vars(after.settings))
     unchanged(str(name), changed, None if now is None else vars(now.settings))
@@ -71,7 +71,7 @@ def _changed_stream(asked: Asked) -> Undo:
     wished = {each: getattr(before.settings, each) for each in changed}
     wished = {each: CLUSTER_DEFAULT if value is None else value for each, value in wished.items()}
     if wished.get("partitions", now.partitions) < now.partitions:
-        raise CannotBeUndone(f"{name} has more partitions since this event, and Kafka takes none away.")
+        raise CannotBeUndone(f"this event added partitions to {name}, and Kafka cannot remove partitions.")
     removed = streams.removed_from(now, wished)
     return Undo(
         change=streams.change_stream(name, wished, confirm=asked.confirm or None),
@@ -91,19 +91,19 @@ def _declared_stream(asked: Asked) -> Undo:
         action=Action.MANAGE_TENANT,
         tenant=name.tenant,
         confirm=str(name),
-        notes=("Its topics are removed from all clusters, with the records that they have.",),
+        notes=("Its topics are removed from all clusters, with their records.",),
     )
 
 
 def _deleted_stream(asked: Asked) -> Undo:
     name, before = _stream(asked), _find_stream(asked, asked.before)
     if before is None:
-        raise CannotBeUndone("What the stream was before is not known.")
+        raise CannotBeUndone("The earlier settings of the stream are not known.")
     return Undo(
         change=streams.declare_stream(name, before.settings),
         action=Action.DECLARE_STREAMS,
         tenant=name.tenant,
-        notes=("Its topics are new ones: records that were removed with the old ones do not come back.",),
+        notes=("Its topics are new ones: records that were removed with the old topics do not come back.",),
     )
 
 
@@ -119,7 +119,7 @@ def _changed_application(asked: Asked) -> Undo:
     name = _application(asked)
     before, after, now = (get_application(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("What the application was before is not known.")
+        raise CannotBeUndone("The earlier settings of the application are not known.")
     still_the_same(asked, str(name), ["ApplicationDeleted"])
     changed = differing(_given(before), _given(after))
     unchanged(str(name), changed, None if now is None else _given(now))
@@ -143,7 +143,7 @@ def _declared_application(asked: Asked) -> Undo:
         action=Action.MANAGE_TENANT,
         tenant=name.tenant,
         confirm=str(name),
-        notes=("Clusters forget it and its password; its clients are turned away.",),
+        notes=("Clusters remove it and its password; its clients are refused.",),
     )
 
 
@@ -151,7 +151,7 @@ def _granted(asked: Asked) -> Undo:
     undo = _decided(asked, "granted", WITHDRAW)
     if _state_of_grant(asked, asked.before) == "requested":
         return replace(
-            undo, notes=("It waited for an answer before. It is withdrawn now: nothing waits any more.",)
+            undo, notes=("The request was pending before. It is withdrawn now: nothing is pending any more.",)
         )
     return undo
 
@@ -160,7 +160,9 @@ def _closed(asked: Asked) -> Undo:
     if asked.data.get("by") == "application":
         raise CannotBeUndone("The application no longer names the stream: change the application.")
     if _state_of_grant(asked, asked.before) != "granted":
-        raise CannotBeUndone("Nothing was granted before it, so nothing is given back: grant it, if it is to be.")
+        raise CannotBeUndone(
+            "Nothing was granted before, so there is nothing to restore: grant access if you want it."
+        )
     return _decided(asked, "withdrawn" if asked.event.name == "AccessWithdrawn" else "refused", GRANT)
 
 
@@ -188,7 +190,7 @@ def _changed_user(asked: Asked) -> Undo:
     name = asked.data["user"]
     before, after, now = (get_user(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
-        raise CannotBeUndone("What the user was before is not known.")
+        raise CannotBeUndone("The earlier settings of the user are not known.")
     told = [{"role": row.role, "disabled": row.disabled} for row in (before, after)]
     changed = differing(*told)
     unchanged(name, changed, None if now is None else {"role": now.role, "disabled": now.disabled})
@@ -206,7 +208,7 @@ def _created_user(asked: Asked) -> Undo:
     return Undo(
         change=users.change_user(name, role=None, disabled=True),
         action=Action.MANAGE_USERS,
-        notes=("A user is never taken out of the log, only disabled: nothing opens for it.",),
+        notes=("A user is never removed, only disabled: nobody can log in as this user any more.",),
     )
 
 

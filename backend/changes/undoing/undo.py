@@ -1,8 +1,7 @@
-"""What an undo is, and when there is none.
+"""The undo of an event, and the conditions under which there is none.
 
-An event log is only ever added to. To undo an event is to give the command that makes what it changed as it was
-before, as long as nobody has changed it since: what somebody else has set meanwhile is not written over by one who
-looks at an earlier event.
+An event log is append-only. To undo an event is to give the command that restores what it changed, unless that was
+changed again since: a later change must not be overwritten by an undo of an earlier event.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from backend.queries.base.events import happened_since
 
 
 class CannotBeUndone(DomainError):
-    """What this event says cannot be undone by a command."""
+    """The change of this event cannot be undone by a command."""
 
     slug = "cannot-be-undone"
 
 
 class ConfirmationNeeded(DomainError):
-    """To undo this, its name has to be given in full."""
+    """To undo this, type its full name."""
 
     slug = "confirmation-needed"
     kind = Kind.CONFLICT
@@ -35,71 +34,75 @@ class ConfirmationNeeded(DomainError):
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """The command that takes an event back."""
+    """Command that undoes an event."""
 
     change: Change[Any, Any]
     action: Action
-    """What whoever does it has to be allowed,"""
+    """Permission that the undo requires."""
     tenant: str | None = None
-    """and where; None: in the estate."""
+    """Tenant in which it is required; None: in the estate."""
     confirm: str = ""
-    """What has to be said in full, since records may be lost."""
+    """Name to type for confirmation, since records may be lost; empty if none is needed."""
     notes: tuple[str, ...] = ()
-    """What does not become as it was."""
+    """Notes about what the undo does not restore."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Which event is to be undone, by whom."""
+    """Event to undo, and the caller who requests it."""
 
     connection: Connection
     event: StoredEvent
     caller: Caller
     confirm: str
-    """What was said in full; empty: nothing."""
+    """Name that the user typed to confirm; empty if none."""
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What the event says."""
+        """Return the event's data."""
         return self.event.data
 
     @property
     def at(self) -> int:
-        """Its position."""
+        """Return the event's position."""
         return self.event.position
 
     @property
     def before(self) -> int:
-        """The position before it."""
+        """Return the position before the event."""
         return self.event.position - 1
 
 
 Find = Callable[[Asked], Undo]
-"""Raises CannotBeUndone, StateConflict."""
+"""Finds the undo of an event. Raises CannotBeUndone, StateConflict."""
 
 
 def unchanged(what: str, set_by_event: Mapping[str, Any], now: Mapping[str, Any] | None) -> None:
-    """Raises StateConflict unless what an event has set is still so; `now` None: the thing is gone."""
+    """Raise StateConflict unless the fields still have the event's values; `now` None: the resource is gone."""
     if now is None:
-        raise StateConflict(f"{what} is no longer there: it was removed after this event")
+        raise StateConflict(f"{what} no longer exists: it was removed after this event")
     for name, value in set_by_event.items():
         if now[name] != value:
             raise StateConflict(
-                f"{name.replace('_', ' ')} of {what} is {_said(now[name])} by now, and not {_said(value)} as this "
-                "event set it: somebody changed it since. Undo that first, or change it as it is to be"
+                f"{name.replace('_', ' ')} of {what} is {_said(now[name])} now, not {_said(value)} as "
+                "this event set it: somebody changed it since. Undo that first, or set the value that you want"
             )
 
 
 def still_the_same(asked: Asked, what: str, ends: Collection[str], *named_by: str) -> None:
-    """Raises StateConflict if one of these events has ended what an event made: what has its name by now
-    is another thing. `named_by`: the data that name it on the event's stream."""
+    """Raise StateConflict if one of these events ended the event's resource: another one has its name now.
+
+    `named_by`: the fields of the data that name the resource on the event's stream.
+    """
     ended = happened_since(asked.connection, asked.event, ends, **{name: asked.data[name] for name in named_by})
     if ended is not None:
-        raise StateConflict(f"{what} of this event ended at position {ended}; one of that name is another one")
+        raise StateConflict(
+            f"{what} of this event ended at position {ended}; its name now belongs to another resource"
+        )
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that an event changed, as it set them."""
+    """Return the fields that an event changed, with the values that it set."""
     return {name: value for name, value in after.items() if before.get(name) != value}
 
 

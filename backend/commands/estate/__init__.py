@@ -1,4 +1,4 @@
-"""`treeline up`, `down` and what belongs to the local estate.
+"""`treeline up`, `down` and other commands for the local estate.
 
 Of this layer's rooms it imports shell.
 """

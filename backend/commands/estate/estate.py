@@ -1,7 +1,7 @@
-"""`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate from the shell.
+"""`treeline up`, `down`, `status`, `logs` and `treeline estate ...`: the local estate on the command line.
 
-Exit codes: those of `exit_codes`; 1: something is not ready, or the proof failed.
-Data goes to stdout, messages to stderr. Imports happen inside the commands, so that `--help` is quick.
+Exit codes: those of `exit_codes`; 1: something is not ready, or the verification failed. Data goes to stdout,
+messages to stderr. Imports happen inside the commands, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 DEFAULT_ESTATE = ESTATES / "unbalanced.yaml"
 
 OPEN_REGISTRIES = (
-    "Registries: open without a token to every program on this machine; TREELINE_REGISTRY_OPEN=false closes them"
+    "Registries: open without a token to all programs on this machine; TREELINE_REGISTRY_OPEN=false closes them"
 )
 
 estate_app = typer.Typer(
-    help="The running estate: brokers more and less, faults on the links to its clusters.", no_args_is_help=True
+    help="The running estate: add and remove brokers, inject faults on the links to its clusters.",
+    no_args_is_help=True,
 )
 
 
@@ -49,15 +50,17 @@ def register(app: typer.Typer) -> None:
 
 def up(
     estate: Annotated[Path, typer.Option(help="Estate file (YAML).")] = DEFAULT_ESTATE,
-    verify: Annotated[bool, typer.Option(help="Prove distribution after the start.")] = True,
-    spare_ports: Annotated[bool, typer.Option("--spare-ports", help="Leave the default ports to others.")] = False,
+    verify: Annotated[bool, typer.Option(help="Verify distribution after the start.")] = True,
+    spare_ports: Annotated[
+        bool, typer.Option("--spare-ports", help="Use spare ports instead of the default ones.")
+    ] = False,
     while_pid: Annotated[
         int | None, typer.Option("--while-pid", help="Stop when this process ends, e.g. a test run.")
     ] = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Boot the local estate, or resume it, and prove that it distributes."""
+    """Start or resume the local estate, and verify that it distributes records."""
     from backend.estate import boot
     from backend.estate.added_brokers import AddedDoNotFit
     from backend.estate.document import EstateInvalid, read_estate
@@ -82,7 +85,7 @@ def up(
         raise _refuse(str(error), 1) from None
     except KeyboardInterrupt:
         raise _refuse(
-            "The estate goes on starting; see `treeline status`, stop it with `treeline down`.", 130
+            "The estate continues to start; see `treeline status`, or stop it with `treeline down`.", 130
         ) from None
     _tell_troubles(booted)
     form = Form.JSON if as_json else form
@@ -102,16 +105,16 @@ def up(
 
 
 def down(
-    wipe: Annotated[bool, typer.Option(help="Delete the home's data, logs and secrets as well.")] = False,
+    wipe: Annotated[bool, typer.Option(help="Also delete the home's data, logs and secrets.")] = False,
 ) -> None:
-    """Stop the local estate; its data stays for the next `up`."""
+    """Stop the local estate; its data is kept for the next `up`."""
     from backend.estate import boot
 
     boot.down(_home(), lambda text: typer.echo(text, err=True), wipe=wipe)
 
 
 def status(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """What runs: clusters, processes, memory."""
+    """Show clusters, processes and their memory."""
     from backend.estate.running import status as read_status
 
     def look() -> Shown:
@@ -126,8 +129,8 @@ def status(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: Js
 
 def logs(
     name: Annotated[str, typer.Argument(help="Process as `treeline status` names it, e.g. api.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Lines from the end.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of lines from the end.")] = 200,
 ) -> None:
     """Print the log of one process."""
     home = _home()
@@ -142,14 +145,14 @@ def logs(
         while follow:
             if part := file.read():
                 typer.echo(part, nl=False)
-            elif path.stat().st_size < file.tell():  # cut to its bound: go on from the new start
+            elif path.stat().st_size < file.tell():  # truncated to its limit: continue from the new start
                 file.seek(0)
             else:
                 time.sleep(0.2)
 
 
 class Direction(StrEnum):
-    """Which packets a cut loses."""
+    """Direction in which a cut loses packets."""
 
     BOTH = "both"
     TO_BROKER = "to-broker"
@@ -162,7 +165,7 @@ ClusterName = Annotated[str, typer.Argument(help="Cluster of the estate, behind 
 @estate_app.command()
 def cut(
     cluster: ClusterName,
-    direction: Annotated[Direction, typer.Option(help="Packets that are lost.")] = Direction.BOTH,
+    direction: Annotated[Direction, typer.Option(help="Direction in which packets are lost.")] = Direction.BOTH,
     form: FormOption = Form.JSON,
     as_json: JsonOption = False,
 ) -> None:
@@ -179,29 +182,29 @@ def refuse(cluster: ClusterName, form: FormOption = Form.JSON, as_json: JsonOpti
 @estate_app.command()
 def delay(
     cluster: ClusterName,
-    milliseconds: Annotated[int, typer.Argument(help="Later, in each direction.")],
+    milliseconds: Annotated[int, typer.Argument(help="Added delay in milliseconds, in each direction.")],
     form: FormOption = Form.JSON,
     as_json: JsonOption = False,
 ) -> None:
-    """Let everything to and from a cluster arrive later."""
+    """Delay all traffic to and from a cluster."""
     _order("delay", cluster, Form.JSON if as_json else form, delay_ms=milliseconds)
 
 
 @estate_app.command()
 def flap(
     cluster: ClusterName,
-    up_ms: Annotated[int, typer.Option(help="Milliseconds that the link holds.")] = 2000,
-    down_ms: Annotated[int, typer.Option(help="Milliseconds that it is cut.")] = 2000,
+    up_ms: Annotated[int, typer.Option(help="Milliseconds for which the link works.")] = 2000,
+    down_ms: Annotated[int, typer.Option(help="Milliseconds for which it is cut.")] = 2000,
     form: FormOption = Form.JSON,
     as_json: JsonOption = False,
 ) -> None:
-    """Cut and heal a cluster's link by turns."""
+    """Cut and heal a cluster's link in turn."""
     _order("flap", cluster, Form.JSON if as_json else form, up_ms=up_ms, down_ms=down_ms)
 
 
 @estate_app.command()
 def heal(cluster: ClusterName, form: FormOption = Form.JSON, as_json: JsonOption = False) -> None:
-    """End every fault on a cluster's link."""
+    """Remove all faults from a cluster's link."""
     _order("heal", cluster, Form.JSON if as_json else form)
 
 
@@ -215,12 +218,12 @@ def links(form: FormOption = Form.JSON, as_json: JsonOption = False) -> None:
 def add_broker(
     cluster: Annotated[str, typer.Argument(help="Cluster of the running estate.")],
     zone: Annotated[
-        str | None, typer.Option(help="The broker's zone (rack); left out: the one with the fewest brokers.")
+        str | None, typer.Option(help="The broker's zone (rack); default: the zone with the fewest brokers.")
     ] = None,
     form: FormOption = Form.JSON,
     as_json: JsonOption = False,
 ) -> None:
-    """Start one more broker in a cluster; it stays part of the estate until it is removed."""
+    """Start another broker in a cluster; it stays part of the estate until it is removed."""
     from backend.estate.membership import add_broker as add
 
     with _broker_refusals():
@@ -233,14 +236,17 @@ def add_broker(
 @estate_app.command()
 def remove_broker(
     cluster: Annotated[str, typer.Argument(help="Cluster of the running estate.")],
-    node: Annotated[int, typer.Argument(help="Number of a broker that was added.")],
+    node: Annotated[int, typer.Argument(help="Number of an added broker.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Also with replicas on it: what only this broker has is lost.")
+        bool,
+        typer.Option(
+            "--force", help="Remove it even if it holds replicas: records that only this broker has are lost."
+        ),
     ] = False,
     form: FormOption = Form.JSON,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop a broker that was added, take it out of its cluster's metadata and delete its data."""
+    """Stop an added broker, remove it from its cluster's metadata and delete its data."""
     from backend.estate.membership import remove_broker as remove
 
     with _broker_refusals():
@@ -250,7 +256,7 @@ def remove_broker(
 
 @contextmanager
 def _broker_refusals() -> Iterator[None]:
-    """What can go wrong with brokers that come and go, as exit codes."""
+    """Turn failures of adding and removing brokers into exit codes."""
     from backend.estate.added_brokers import BrokerHoldsReplicas, BrokerRefused
     from backend.estate.faults import FaultRefused
     from backend.estate.membership import MembershipFailed
@@ -277,7 +283,7 @@ def _order(action: str, cluster: str | None, form: Form, **details: object) -> N
 
 
 def _show_lines(rows: list[dict[str, Any]], form: Form) -> None:
-    """What the estate answers; in JSON a line for each."""
+    """Show the estate's answer; in JSON, one line for each row."""
     if form is Form.JSON:
         for row in rows:
             typer.echo(json.dumps(row))
@@ -288,7 +294,7 @@ def _show_lines(rows: list[dict[str, Any]], form: Form) -> None:
 def _home() -> Home:
     from backend.estate.home import Home
 
-    # Resolved: the marker in the processes' environment must read the same however the home was named.
+    # Resolved: the marker in the processes' environment must be the same however the home was named.
     return Home(settings().home.resolve())
 
 
@@ -303,8 +309,8 @@ def _tell_troubles(booted: Booted) -> None:
         typer.echo(f"{process['name']} is not ready: {process['state']}{why}; log: {process['log']}", err=True)
     if booted.unready or booted.problems:
         typer.echo(
-            "The estate goes on trying. Look at `treeline status` and `treeline logs NAME`, mend what they name, "
-            "and run `treeline up` again: it goes on from here and declares what is missing.",
+            "The estate keeps trying. See `treeline status` and `treeline logs NAME`, fix what they report, "
+            "and run `treeline up` again: it resumes from here and declares what is missing.",
             err=True,
         )
     for problem in booted.problems:
@@ -340,7 +346,7 @@ def _show_booted(booted: Booted) -> None:
 
 
 def _show_zones(zones: dict[str, dict[str, str]], on: Console) -> None:
-    """Where clients of each zone begin, if the estate has a zone router."""
+    """Show the bootstrap servers for clients of each zone, if the estate has a zone router."""
     from rich.table import Table
 
     if not zones:

@@ -1,4 +1,4 @@
-"""What every command uses: contexts, requests, output, completion, exit codes.
+"""Shared parts of all commands: contexts, requests, output, completion, exit codes.
 
 It imports no other room of this layer.
 """

@@ -1,4 +1,4 @@
-"""`treeline apply` and `diff`: what a file declares, thing by thing, and waiting until every cluster has it.
+"""`treeline apply` and `diff`: apply a declared file resource by resource, and wait until every cluster has it.
 
 Progress goes to stderr. Exit codes: 0 ok, 1 refused, or not on all clusters in time, 2 bad input; of `diff`: 0 no
 difference, 1 differences.
@@ -29,12 +29,12 @@ File = Annotated[Path, typer.Option("--filename", "-f", help='YAML file; "-" is 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
 Wait = Annotated[
     float | None,
-    typer.Option(min=0, help="Wait at most so many seconds until every cluster has what the file declares."),
+    typer.Option(min=0, help="Maximum seconds to wait until every cluster has what the file declares."),
 ]
 
 Confirm = Annotated[
     list[str] | None,
-    typer.Option(help="STREAM in full, once for each: change it although Kafka then removes records."),
+    typer.Option(help="Full name of a STREAM to change although Kafka then removes records; may be repeated."),
 ]
 
 _APPLIED = "applied"
@@ -56,10 +56,10 @@ def apply(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Create and change what a file declares; what it does not name stays.
+    """Create and change the resources that a file declares; resources that it does not name stay as they are.
 
-    Topics and access on clusters follow; `--wait 60` returns when every cluster has them, and exits with 1 if that
-    takes longer.
+    Topics and access on clusters follow asynchronously; `--wait 60` returns when every cluster has them, and exits
+    with 1 if that takes longer.
     """
     from backend.commands.shell.declared import read_file
     from backend.commands.shell.differences import Terms
@@ -75,7 +75,7 @@ def apply(
     if left:
         listed = "".join(f"\n  {each}" for each in left[:_SHOWN])
         more = f"\n  and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        typer.echo(f"Declared, but after {wait:g} s not on all clusters:{listed}{more}", err=True)
+        typer.echo(f"Declared, but not on all clusters after {wait:g} s:{listed}{more}", err=True)
         raise typer.Exit(1)
 
 
@@ -88,7 +88,7 @@ def _carried_out(client: httpx2.Client, declared: Sequence[Declared], terms: Ter
         done = 0
         for batch in _batches(declared):
             found = [present.compare(each) for each in batch]
-            # In a dry run the API cannot be asked about what builds on a thing that is only about to be made.
+            # In a dry run, what depends on a resource that does not exist yet cannot be checked by the API.
             due = [
                 one for one in found if one.action != "keep" and not (terms.dry_run and _builds_on(one, missing))
             ]
@@ -105,8 +105,7 @@ def _carried_out(client: httpx2.Client, declared: Sequence[Declared], terms: Ter
 
 
 def _batches(declared: Iterable[Declared]) -> Iterator[list[Declared]]:
-    """Streams of one environment that follow on each other, so many that one request declares them; all else by
-    itself."""
+    """Group consecutive streams of one environment into batches, one for each request; yield the rest singly."""
     from backend.commands.shell.differences import AT_ONCE
 
     for (kind, _), group in groupby(declared, key=lambda each: (each.kind, each.within)):
@@ -116,7 +115,7 @@ def _batches(declared: Iterable[Declared]) -> Iterator[list[Declared]]:
 
 
 def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -> list[str]:
-    """Wait until all clusters have the file's streams and applications; what is missing in the end, in words."""
+    """Wait until all clusters have the file's streams and applications; describe what is missing in the end."""
     places: dict[tuple[kinds.Kind, str], set[str]] = {}
     for each in declared:
         if each.kind in (kinds.STREAM, kinds.APPLICATION):
@@ -139,7 +138,7 @@ def _wait(client: httpx2.Client, declared: Iterable[Declared], seconds: float) -
 
 
 def diff(file: File, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Say how what a file declares differs from what the control plane has; exit code 1 if it does."""
+    """Show how the file differs from the control plane; exit code 1 if it does."""
     from backend.commands.shell.declared import read_file
     from backend.commands.shell.differences import Present
 
@@ -160,8 +159,11 @@ def diff(file: File, form: FormOption = Form.TABLE, as_json: JsonOption = False)
 
 
 def _builds_on(difference: Difference, missing: set[tuple[str, str]]) -> bool:
-    """Whether a thing lies within a missing one, is a tree while clusters are missing, a member of a tenant, or an
-    application that names missing streams."""
+    """Return whether a resource depends on a missing one.
+
+    That is a resource within a missing one, the tree while clusters are missing, a member of a missing tenant, or
+    an application that names missing streams.
+    """
     from backend.commands.shell.declared import streams_of
 
     declared = difference.declared

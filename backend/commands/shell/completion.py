@@ -1,6 +1,6 @@
-"""What a shell completes: names that there are, asked for in the short time that a key may take.
+"""Shell completion: existing names, queried in the short time that a keystroke may take.
 
-Without an answer nothing is offered, and nothing is said: who presses Tab has not asked for messages.
+Without an answer nothing is offered and nothing is printed: messages would disturb the command line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPLETE_VARIABLE = "_TREELINE_COMPLETE"
 
 
 class Shell(StrEnum):
-    """Shells that there are scripts for."""
+    """Shells with a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -46,24 +46,24 @@ def register(app: typer.Typer) -> None:
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
-    """Print the script by which a shell completes commands, options, kinds and names."""
+    """Print the shell's completion script for commands, options, kinds and names."""
     from typer._completion_shared import get_completion_script
 
     typer.echo(get_completion_script(prog_name="treeline", complete_var=_COMPLETE_VARIABLE, shell=shell.value))
 
 
 def kinds_beginning(incomplete: str) -> list[str]:
-    """Words for kinds."""
+    """Complete words for kinds."""
     return _beginning(incomplete, list(kinds.WORDS))
 
 
 def deletable_beginning(incomplete: str) -> list[str]:
-    """Words for kinds that `delete` takes."""
+    """Complete words for kinds that `delete` accepts."""
     return _beginning(incomplete, [each.name for each in kinds.DELETABLE])
 
 
 def contexts_beginning(incomplete: str) -> list[str]:
-    """Names of contexts."""
+    """Complete names of contexts."""
     try:
         return _beginning(incomplete, [*contexts.read_contexts().known, contexts.LOCAL])
     except contexts.ContextInvalid:
@@ -71,47 +71,47 @@ def contexts_beginning(incomplete: str) -> list[str]:
 
 
 def clusters_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of clusters."""
+    """Complete names of clusters."""
     return _places(ctx, kinds.CLUSTER, incomplete)
 
 
 def tenants_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of tenants."""
+    """Complete names of tenants."""
     return _places(ctx, kinds.TENANT, incomplete)
 
 
 def users_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of users."""
+    """Complete names of users."""
     return _places(ctx, kinds.USER, incomplete)
 
 
 def environments_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Environments, by their places."""
+    """Complete environments, by their places."""
     return _places(ctx, kinds.ENVIRONMENT, incomplete)
 
 
 def streams_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Streams, by their places."""
+    """Complete streams, by their places."""
     return _places(ctx, kinds.STREAM, incomplete)
 
 
 def applications_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Applications, by their places."""
+    """Complete applications, by their places."""
     return _places(ctx, kinds.APPLICATION, incomplete)
 
 
 def switches_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of switches."""
+    """Complete ids of switches."""
     return _places(ctx, kinds.SWITCH, incomplete)
 
 
 def placements_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of placements."""
+    """Complete ids of placements."""
     return _places(ctx, kinds.PLACEMENT, incomplete)
 
 
 def subjects_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Subjects of the registry that is named, or of the primary's; softly deleted ones where they can be meant."""
+    """Complete subjects of the named registry, or of the primary's; soft-deleted ones only for some options."""
     with_deleted = any(ctx.params.get(name) for name in ("deleted", "permanent"))
     params = {"subjectPrefix": incomplete, "limit": str(_MOST_ITEMS), "deleted": str(with_deleted).lower()}
 
@@ -123,17 +123,17 @@ def subjects_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def levels_beginning(incomplete: str) -> list[str]:
-    """Compatibility levels."""
+    """Complete compatibility levels."""
     return _either_case(incomplete, LEVELS)
 
 
 def modes_beginning(incomplete: str) -> list[str]:
-    """Modes of registries."""
+    """Complete modes of registries."""
     return _either_case(incomplete, MODES)
 
 
 def places_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Places of the kind that stands before: of one thing, or of what a list is of."""
+    """Complete places of the kind given before: of one resource, or of the parent that a list is for."""
     word = ctx.params.get("kind") or ""
     if word == kinds.OFFSETS:
         return _beginning(incomplete, sorted({row["group"] for row in _asked(ctx, "/offsets")}))
@@ -147,7 +147,7 @@ def places_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _places(ctx: typer.Context, of: kinds.Kind, incomplete: str, depth: int | None = None) -> list[str]:
-    """Places that begin so, a level at a time; where there is one way only, on down to the thing itself."""
+    """Complete places level by level; while there is only one choice, continue down to the resource itself."""
     depth = len(of.collections) if depth is None else depth
     until = time.monotonic() + MOST_SECONDS
     level = incomplete.count("/")
@@ -167,7 +167,7 @@ def _places(ctx: typer.Context, of: kinds.Kind, incomplete: str, depth: int | No
 
 
 def _names(ctx: typer.Context, of: kinds.Kind, above: str, level: int) -> list[str]:
-    """Of the things at a level of a kind's path, below a place."""
+    """Return the names of resources at one level of a kind's path, below a place."""
     at = kinds.Kind(of.name, of.plural, of.collections[: level + 1], ())
     items = _asked(ctx, at.collection(above))
     return [
@@ -176,7 +176,7 @@ def _names(ctx: typer.Context, of: kinds.Kind, above: str, level: int) -> list[s
 
 
 def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
-    """The first items of a list; none where nobody answers in time, or does as hoped."""
+    """Return the first items of a list; none if the request fails or takes too long."""
 
     def ask(client: httpx2.Client) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = answer(client.get(path, params={"limit": _MOST_ITEMS}))["items"]
@@ -186,7 +186,7 @@ def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
 
 
 def _in_time(ctx: typer.Context, ask: Callable[[httpx2.Client], list[T]]) -> list[T]:
-    """What somebody answers in the time that a key may take; nothing where nobody does, or not as hoped."""
+    """Return the answer that comes within a keystroke's time; an empty list if it fails or takes longer."""
     context = ctx.find_root().params.get("context")
     try:
         with (
@@ -200,7 +200,7 @@ def _in_time(ctx: typer.Context, ask: Callable[[httpx2.Client], list[T]]) -> lis
 
 
 def _either_case(incomplete: str, words: Sequence[str]) -> list[str]:
-    """Words in capitals; in small letters if they were begun so, as a shell takes no other beginning."""
+    """Return words in capitals, or in lower case if the input began so, as a shell accepts no other beginning."""
     return _beginning(incomplete, [each.lower() if incomplete.islower() else each for each in words])
 
 

@@ -1,4 +1,4 @@
-"""`treeline config check`: whether settings and contexts are as they are to be, before anything is started."""
+"""`treeline config check`: validate settings and contexts before anything is started."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from backend.settings import Settings
 
 COLUMNS = ("where", "name", "problem")
 _NOT_SETTINGS = frozenset({"TREELINE_NEW_PASSWORD", SETTINGS_FILE_VARIABLE})
-"""Variables that are read, and are no settings."""
+"""Environment variables that are read, but are no settings."""
 
-program = typer.Typer(no_args_is_help=True, help="Settings, as docs/settings.md lists them.")
+program = typer.Typer(no_args_is_help=True, help="Settings, as listed in docs/settings.md.")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,15 +32,15 @@ def register(app: typer.Typer) -> None:
 
 @program.command()
 def check(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Check the settings (environment and treeline.toml) and the file of contexts; nothing is asked and changed.
+    """Check the settings (environment and treeline.toml) and the file of contexts, without contacting anything.
 
-    Names that no setting has are told, too: they would do nothing. Exit 2: something is wrong.
+    Unknown names are reported, too, as they would have no effect. Exit code 2: something is wrong.
     """
     problems = [*_settings(), *_contexts()]
     show({"ok": not problems, "problems": problems}, Form.JSON if as_json else form, COLUMNS, problems)
     if problems:
         raise typer.Exit(Code.BAD_INPUT)
-    typer.echo("Settings and contexts are as they are to be.", err=True)
+    typer.echo("Settings and contexts are valid.", err=True)
 
 
 def _settings() -> Iterator[dict[str, Any]]:
@@ -52,7 +52,7 @@ def _settings() -> Iterator[dict[str, Any]]:
     try:
         content = tomllib.loads(Path(file).read_text(encoding="utf-8")) if Path(file).is_file() else {}
     except (OSError, ValueError) as error:
-        yield _problem(file, "", f"is no TOML: {error}")
+        yield _problem(file, "", f"is not valid TOML: {error}")
         return
     for name in content.keys() - Settings.model_fields.keys():
         yield _problem(file, name, _unknown(name, set(Settings.model_fields)))
@@ -81,7 +81,7 @@ def _contexts() -> Iterator[dict[str, Any]]:
 
 def _unknown(name: str, known: set[str]) -> str:
     near = difflib.get_close_matches(name, sorted(known), 1)
-    return "no setting is called so" + (f"; {near[0]} is meant?" if near else "; docs/settings.md lists them")
+    return "unknown setting" + (f"; did you mean {near[0]}?" if near else "; docs/settings.md lists them")
 
 
 def _problem(where: str, name: str, problem: str) -> dict[str, Any]:

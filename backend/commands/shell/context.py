@@ -1,4 +1,4 @@
-"""`treeline context`: the control planes that one speaks to, by name (`contexts`)."""
+"""`treeline context`: named control planes to work with (`contexts`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from backend.domain.clusters.client_properties import is_reference
 
 COLUMNS = ("name", "url", "token", "in_use")
 
-program = typer.Typer(no_args_is_help=True, help="Control planes by name, kept for this user.")
+program = typer.Typer(no_args_is_help=True, help="Named control planes, stored for this user.")
 
-Name = Annotated[str, typer.Argument(help="The context's name.", autocompletion=contexts_beginning)]
+Name = Annotated[str, typer.Argument(help="Name of the context.", autocompletion=contexts_beginning)]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 @program.command("list")
 def list_(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """List contexts; of tokens the references, and of those that are kept themselves nothing."""
+    """List contexts with references to their tokens; tokens stored directly are not shown."""
     with _refusals():
         found = contexts.read_contexts()
     entries = {LOCAL: None, **dict(sorted(found.known.items()))}
@@ -41,44 +41,44 @@ def list_(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
 
 @program.command()
 def use(name: Name) -> None:
-    """Speak to this control plane from now on; `local` is the estate of TREELINE_HOME."""
+    """Make this control plane the current one; `local` is the estate of TREELINE_HOME."""
     with _refusals(), contexts.changing() as content:
         if name != LOCAL:
             content.find(name)
         content.current = None if name == LOCAL else name
-    typer.echo(f"Context {name} is in use.", err=True)
+    typer.echo(f"Context {name} is now the current one.", err=True)
     with _refusals():
         counts, why = local.chosen()
     if (counts or LOCAL) != name or why in local.OF_VARIABLES:
-        typer.echo(f"But here {why} says otherwise, and counts before it.", err=True)
+        typer.echo(f"But {why} takes precedence in this shell.", err=True)
 
 
 @program.command("set")
 def set_(
     name: Name,
-    url: Annotated[str | None, typer.Option(help="The control plane's address.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of the control plane.")] = None,
     token: Annotated[
         str | None,
         typer.Option(
-            help="${env:NAME} or ${file:/path}, looked up when it is needed; - reads the token itself from stdin. "
-            "Left out of a new context: asked for.",
+            help="${env:NAME} or ${file:/path}, resolved when needed; - reads the token itself from "
+            "stdin. If a new context is given none, the command prompts for it.",
         ),
     ] = None,
     insecure_http: Annotated[
         bool,
         typer.Option(
-            "--insecure-http", help="Let the token go unencrypted over http to another machine than this one."
+            "--insecure-http", help="Allow the token to be sent unencrypted over http to another machine."
         ),
     ] = False,
-    use_it: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
+    use_it: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
 ) -> None:
-    """Make a context, or change one; what is not named stays."""
+    """Create or change a context; options that are left out keep their values."""
     with _refusals():
         contexts.check_name(name)
         before = contexts.read_contexts().known.get(name)
         address = url if url is not None or before is None else before.url
         if address is None:
-            fail(f"{name} is new: give --url.", Code.BAD_INPUT)
+            fail(f"There is no context {name} yet: give --url to create it.", Code.BAD_INPUT)
         said_before = before is not None and before.insecure_http and before.url == address
         kept = Context(
             url=contexts.check_url(address),
@@ -89,13 +89,13 @@ def set_(
         with contexts.changing() as content:
             content.known[name] = kept
             content.current = name if use_it else content.current
-    more = "in use" if use_it else f"`treeline context use {name}` uses it"
-    typer.echo(f"Context {name} is kept in {contexts.contexts_file()}; {more}.", err=True)
+    more = "it is the current one" if use_it else f"`treeline context use {name}` makes it the current one"
+    typer.echo(f"Context {name} is saved in {contexts.contexts_file()}; {more}.", err=True)
 
 
 @program.command()
 def delete(name: Name) -> None:
-    """Forget a context; if it was in use, the local estate is."""
+    """Delete a context; if it was the current one, the local estate becomes current."""
     with _refusals():
         contexts.check_name(name)
         with contexts.changing() as content:
@@ -103,19 +103,22 @@ def delete(name: Name) -> None:
             del content.known[name]
             if content.current == name:
                 content.current = None
-    typer.echo(f"Context {name} is forgotten.", err=True)
+    typer.echo(f"Context {name} is deleted.", err=True)
 
 
 @program.command("show")
 def show_(
     name: Annotated[
         str | None,
-        typer.Argument(help="A context; left out: what commands speak to.", autocompletion=contexts_beginning),
+        typer.Argument(
+            help="Name of a context; default: the control plane that commands use.",
+            autocompletion=contexts_beginning,
+        ),
     ] = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a context, or which control plane commands speak to here, and what says so."""
+    """Show a context, or the control plane that commands use here and the reason for it."""
     with _refusals():
         if name is None:
             row = _meant()
@@ -127,7 +130,7 @@ def show_(
 
 
 def _meant() -> dict[str, Any]:
-    """What commands speak to, as `local.control_plane` finds it, without looking up its token."""
+    """Return the control plane that commands use, as `local.control_plane` finds it, with an unresolved token."""
     name, why = local.chosen()
     if name not in (None, LOCAL):
         return {**_row(name, contexts.read_contexts().find(name), True), "because": why}
@@ -144,12 +147,12 @@ def _row(name: str | None, entry: Context | None, in_use: bool) -> dict[str, Any
 
 
 def _token(given: str | None) -> str:
-    """A reference as it was given, or the token itself from where no history of a shell keeps it."""
+    """Return a reference as given, or the token itself, read from where no shell history records it."""
     if given is not None and given != "-":
         if not is_reference(given):
             fail(
-                "--token: give a reference, ${env:NAME} or ${file:/path} (in quotes), or - for stdin: a token "
-                "itself would stand in the shell's history.",
+                "--token: give a reference, ${env:NAME} or ${file:/path} (in quotes), or - for stdin: a "
+                "literal token would end up in the shell's history.",
                 Code.BAD_INPUT,
             )
         return given

@@ -1,4 +1,4 @@
-"""Contexts: the control planes that a user speaks to, by name, kept in a file of the user's.
+"""Contexts: named control planes of a user, stored in a file of that user.
 
 `$XDG_CONFIG_HOME/treeline/contexts.yaml` (else `~/.config/…`), readable by its user only:
 
@@ -6,8 +6,8 @@
     contexts:
       production: {url: https://treeline.example.org, token: '${env:PRODUCTION_TOKEN}'}
 
-Tokens are references, which are looked up when they are needed, or stand there themselves; they are never shown.
-`local` is no entry: it names the local estate, that of TREELINE_HOME.
+Tokens are references, which are resolved when they are needed, or literal values; those are never shown. `local`
+is no entry: it names the local estate, that of TREELINE_HOME.
 """
 
 from __future__ import annotations
@@ -33,52 +33,52 @@ _INSECURE = "insecure_http"
 
 
 class ContextInvalid(ValueError):
-    """A context, or the file of contexts, is not as it is to be; the message says what, where, and what to do."""
+    """A context or the file of contexts is invalid; the message says what, where, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """One control plane. `token` is a reference, or the token itself: show `token_shown`."""
+    """One control plane. `token` is a reference or a literal token: display `token_shown` instead."""
 
     url: str
     token: str = field(repr=False)
     insecure_http: bool = False
-    """Its token may go over plain HTTP to another machine: somebody has said so."""
+    """True if the user allowed the token to be sent over plain HTTP to another machine."""
 
     @property
     def token_shown(self) -> str:
-        """The reference; of a token that is kept itself, that it is."""
+        """Return the reference, or a note that a literal token is stored."""
         return self.token if is_reference(self.token) else "***"
 
 
 @dataclass
 class Contexts:
-    """What the file has."""
+    """Contents of the file."""
 
     current: str | None = None
     known: dict[str, Context] = field(default_factory=dict)
 
     def find(self, name: str) -> Context:
-        """Raises ContextInvalid."""
+        """Return the context of this name. Raises ContextInvalid."""
         if name not in self.known:
             there = ", ".join(sorted([*self.known, LOCAL]))
             raise ContextInvalid(
                 f"There is no context {name!r}; there are: {there}. "
-                f"`treeline context set {name} --url …` makes it."
+                f"`treeline context set {name} --url …` creates it."
             )
         return self.known[name]
 
 
 def contexts_file() -> Path:
-    """Where contexts are kept."""
+    """Return the path of the file of contexts."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
-    # As the XDG base directory specification says, what is no absolute path counts as not given.
+    # By the XDG base directory specification, a relative path counts as unset.
     base = Path(folder) if folder.startswith("/") else Path.home() / ".config"
     return base / "treeline" / "contexts.yaml"
 
 
 def read_contexts() -> Contexts:
-    """What is kept; nothing if there is no file. Raises ContextInvalid."""
+    """Read the stored contexts; empty if there is no file. Raises ContextInvalid."""
     file = contexts_file()
     try:
         text = file.read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def read_contexts() -> Contexts:
     except (OSError, UnicodeDecodeError) as error:
         raise ContextInvalid(f"{file} cannot be read: {error}") from error
     if is_open_to_others:
-        raise ContextInvalid(f"{file} may have tokens, and others may read it: run `chmod 600 {file}`.")
+        raise ContextInvalid(f"{file} may contain tokens, and other users can read it: run `chmod 600 {file}`.")
     return _parsed(text, file)
 
 
@@ -96,7 +96,9 @@ def _parsed(text: str, file: Path) -> Contexts:
     from backend.yaml_files import YamlInvalid, load_yaml
 
     def wrong(place: str, detail: str) -> ContextInvalid:
-        return ContextInvalid(f"{file}: {place}{': ' if place else ''}{detail}; mend it, or move it away.")
+        return ContextInvalid(
+            f"{file}: {place}{': ' if place else ''}{detail}; correct the file, or move it away."
+        )
 
     try:
         content = load_yaml(text, keys_are_text=True)
@@ -105,12 +107,12 @@ def _parsed(text: str, file: Path) -> Contexts:
     if content is None:
         return Contexts()
     if not isinstance(content, dict):
-        raise wrong("", "`current` and `contexts` are wanted here")
+        raise wrong("", "expected `current` and `contexts` here")
     if unknown := set(content) - {"current", "contexts"}:
         raise wrong("", f"unknown key {min(unknown)!r}; there are: current, contexts")
     entries, current = content.get("contexts") or {}, content.get("current")
     if not isinstance(entries, dict):
-        raise wrong("contexts", "names with their content are wanted here (name: {url: …, token: …})")
+        raise wrong("contexts", "expected names with their content here (name: {url: …, token: …})")
     known = {}
     for name, entry in entries.items():
         try:
@@ -125,7 +127,7 @@ def _parsed(text: str, file: Path) -> Contexts:
 
 def _context_of(entry: Any) -> Context:
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) and entry[key] for key in _KEYS):
-        raise ContextInvalid("url and token are wanted here, as text")
+        raise ContextInvalid("expected url and token here, as text")
     if unknown := set(entry) - {*_KEYS, _INSECURE}:
         raise ContextInvalid(f"unknown key {min(unknown)!r}; there are: url, token, {_INSECURE}")
     insecure_http = entry.get(_INSECURE, False)
@@ -135,9 +137,11 @@ def _context_of(entry: Any) -> Context:
 
 
 def check_name(name: str) -> str:
-    """The name, if a context may be called so. Raises ContextInvalid."""
+    """Return the name if it is valid for a context. Raises ContextInvalid."""
     if name == LOCAL:
-        raise ContextInvalid("'local' is the local estate, that of TREELINE_HOME; call the context otherwise")
+        raise ContextInvalid(
+            "'local' is the local estate, that of TREELINE_HOME; choose another name for the context"
+        )
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ContextInvalid(
             f"{str(name)[:60]!r} cannot be a context's name: 1 to 100 letters, digits, '.', '_' and '-'"
@@ -146,7 +150,7 @@ def check_name(name: str) -> str:
 
 
 def check_url(url: str) -> str:
-    """The address, if it can be that of a control plane. Raises ContextInvalid."""
+    """Return the URL if it can be that of a control plane. Raises ContextInvalid."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -154,23 +158,23 @@ def check_url(url: str) -> str:
         is_whole = False
     if not is_whole:
         raise ContextInvalid(
-            f"{url[:200]!r} is no address of a control plane, such as https://treeline.example.org"
+            f"{url[:200]!r} is not a URL of a control plane, such as https://treeline.example.org"
         )
     if "@" in parts.netloc:
-        raise ContextInvalid("the address has a user or a password in it: give the token instead")
+        raise ContextInvalid("the URL contains a user or a password: give the token instead")
     if parts.query or parts.fragment:
-        raise ContextInvalid("the address has a query or a fragment: give it without")
+        raise ContextInvalid("the URL has a query or a fragment: give it without")
     return url
 
 
 def check_clear(context: Context) -> Context:
-    """The context, if its token is not sent over a network for all to read. Raises ContextInvalid."""
+    """Return the context unless its token would travel in clear text over a network. Raises ContextInvalid."""
     parts = urlsplit(context.url)
     if parts.scheme == "https" or context.insecure_http or _is_this_machine(parts.hostname or ""):
         return context
     raise ContextInvalid(
-        f"{context.url} is http, and the token would go there unencrypted: give its https address, or "
-        "--insecure-http to `treeline context set` if nobody can listen in between"
+        f"{context.url} uses http, which would send the token unencrypted: give its https URL, or "
+        "--insecure-http to `treeline context set` if the network in between is trusted"
     )
 
 
@@ -180,16 +184,16 @@ def _is_this_machine(host: str) -> bool:
 
 
 def check_token(token: str) -> str:
-    """The token, or the reference to one, if it can be sent. Raises ContextInvalid."""
+    """Return the token, or the reference to one, if it can be sent. Raises ContextInvalid."""
     if token.startswith("${") and not is_reference(token):
-        raise ContextInvalid("the token is no reference that can be looked up: ${env:NAME} or ${file:/path}")
+        raise ContextInvalid("the token is not a reference that can be resolved: ${env:NAME} or ${file:/path}")
     if not token.isascii() or not token.isprintable():
         raise ContextInvalid("the token has characters that no token has")
     return token
 
 
 def token_of(name: str, context: Context) -> str:
-    """The token itself, to be sent to its address, looked up if it is a reference. Raises ContextInvalid."""
+    """Return the token itself, resolved if it is a reference. Raises ContextInvalid."""
     try:
         check_clear(context)
     except ContextInvalid as error:
@@ -214,12 +218,12 @@ def token_of(name: str, context: Context) -> str:
 
 @contextmanager
 def changing() -> Iterator[Contexts]:
-    """What the file has, to be changed in place and then written whole, by one at a time."""
+    """Yield the file's contents for changes, then write them whole; one process at a time."""
     file = contexts_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (file.parent / ".contexts.lock").open("w") as lock:
-            # Two shells that each read, add theirs and write would lose one of both.
+            # Two shells that each read, add an entry and write would lose one of the two.
             fcntl.flock(lock, fcntl.LOCK_EX)
             found = read_contexts()
             yield found
@@ -236,7 +240,7 @@ def _write(file: Path, contexts: Contexts) -> None:
         for name, each in sorted(contexts.known.items())
     }
     text = yaml.safe_dump({"current": contexts.current, "contexts": entries}, sort_keys=False, allow_unicode=True)
-    target = file.resolve()  # of a link, as people keep such files elsewhere, what it leads to
+    target = file.resolve()  # of a link, as people keep such files elsewhere, the file that it leads to
     # Made by mkstemp: with mode 0600 from its first moment on.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".contexts-")
     try:

@@ -1,4 +1,4 @@
-"""What a YAML file declares, thing by thing.
+"""Resources that a YAML file declares.
 
 The file has the sections of an estate file, with the REST API's fields:
 
@@ -11,8 +11,8 @@ The file has the sections of an estate file, with the REST API's fields:
     users: {ada: {role: viewer, tenants: {acme: owner}}}
     webhooks: {ops: {url: "https://receiver.example/treeline", events: [switch, gap, quarantine]}}
 
-Nothing is ever deleted because a file does not name it; but an application's lists are all that it may do. Whether
-its access is granted is not the file's to say, and no difference.
+Nothing is ever deleted because a file does not name it; but an application's lists are complete: they are all that
+it may access. The file does not decide whether access is granted, so that is no difference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LISTS = ("groups", *GRANTED)
 
 @dataclass(frozen=True)
 class Declared:
-    """One thing as the file wants it."""
+    """One resource as the file declares it."""
 
     kind: Kind
     place: str
@@ -43,17 +43,17 @@ class Declared:
 
     @property
     def within(self) -> str:
-        """The place that it is in."""
+        """Return the place of its parent."""
         return self.place.rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """Its own name, the last part of its place."""
+        """Return its own name, the last part of its place."""
         return self.place.rpartition("/")[2]
 
 
 def read_file(path: Path) -> list[Declared]:
-    """The things of a file ("-": standard input) in the order in which they can be made; exits with 2."""
+    """Return the resources of a file ("-": standard input) in the order of their creation; exits with 2."""
     from backend.yaml_files import YamlInvalid, load_yaml
 
     try:
@@ -65,7 +65,7 @@ def read_file(path: Path) -> list[Declared]:
     unknown = sorted(set(sections) - set(_SECTIONS))
     if unknown:
         fail(f"{path}: unknown section {unknown[0]!r}; there are: {', '.join(_SECTIONS)}.", 2)
-    # Applications come when all streams are there, which may be of other tenants.
+    # Applications come after all streams, which may belong to other tenants.
     tenants = sorted(_tenants(sections), key=lambda declared: declared.kind is kinds.APPLICATION)
     _refuse_clashes(tenants)
     return [*_clusters(sections), *_tree(sections), *tenants, *_estate_wide(sections)]
@@ -77,7 +77,7 @@ def _clusters(sections: dict[str, Any]) -> Iterator[Declared]:
 
 
 def _estate_wide(sections: dict[str, Any]) -> Iterator[Declared]:
-    """Users and webhooks."""
+    """Yield users and webhooks."""
     for kind in (kinds.USER, kinds.WEBHOOK):
         for name, body in _mapping(sections.get(kind.plural), kind.plural).items():
             yield Declared(kind, name, _mapping(body, f"{kind.plural}.{name}"))
@@ -90,7 +90,7 @@ def _tree(sections: dict[str, Any]) -> Iterator[Declared]:
             body["primary_cluster"] = sections["primary"]
         yield Declared(kinds.TREE, "main", body)
     elif "primary" in sections:
-        fail("primary: give the tree as well, the primary is set with it.", 2)
+        fail("primary: give the tree as well; both are set together.", 2)
 
 
 def _tenants(sections: dict[str, Any]) -> Iterator[Declared]:
@@ -114,18 +114,24 @@ def _tenants(sections: dict[str, Any]) -> Iterator[Declared]:
 
 
 def _refuse_clashes(tenants: Iterable[Declared]) -> None:
-    """Two streams of one environment whose topics no cluster can have beside each other; a dry run, which makes
-    neither, would not find them."""
+    """Refuse two streams of one environment whose topics collide on every cluster.
+
+    A dry run, which creates neither, would not detect the collision.
+    """
     found: dict[tuple[str, str], Declared] = {}
     for each in tenants:
         if each.kind is kinds.STREAM:
             other = found.setdefault((each.within, clash_key(each.name)), each)
             if other is not each:
-                fail(f"{other.place} and {each.place} cannot both be: Kafka takes '.' and '_' for the same.", 2)
+                fail(
+                    f"{other.place} and {each.place} cannot both exist: "
+                    "Kafka does not distinguish '.' from '_' in topic names.",
+                    2,
+                )
 
 
 def _applications(environment: dict[str, Any], place: str, where: str) -> list[Declared]:
-    """Those of an environment, taken out of its content."""
+    """Remove an environment's applications from its content and return them."""
     section = f"{where}.applications"
     found = []
     for name, content in _mapping(environment.pop("applications", None), section).items():
@@ -134,7 +140,7 @@ def _applications(environment: dict[str, Any], place: str, where: str) -> list[D
             if body.get(names, ()) is None:
                 del body[names]
             elif not _is_texts(body.get(names, [])):
-                fail(f"{section}.{name}.{names}: a list of names is wanted here.", 2)
+                fail(f"{section}.{name}.{names}: expected a list of names here.", 2)
         found.append(Declared(kinds.APPLICATION, f"{place}/{name}", body))
     return found
 
@@ -144,14 +150,14 @@ def _is_texts(value: Any) -> bool:
 
 
 def streams_of(declared: Declared) -> set[str]:
-    """The full names of the streams that an application names; none of other things."""
+    """Return the full names of the streams that an application names; empty for other resources."""
     if declared.kind is not kinds.APPLICATION:
         return set()
     return {name for lists in GRANTED for name in full_names(declared.place, declared.body.get(lists) or ())}
 
 
 def full_names(place: str, streams: Iterable[str]) -> set[str]:
-    """Full names of streams that the application of a place names; short ones are of its environment."""
+    """Return full names of streams that an application at a place names; short ones are of its environment."""
     return {name if "/" in name else f"{place.rpartition('/')[0]}/{name}" for name in streams}
 
 
@@ -159,5 +165,5 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        fail(f"{where}: names with their content are wanted here (name: {{...}}).", 2)
+        fail(f"{where}: expected names with their content here (name: {{...}}).", 2)
     return dict(value)

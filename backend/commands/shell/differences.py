@@ -1,7 +1,7 @@
-"""How what a file declares differs from what the control plane has, and carrying it out.
+"""Comparison of a declared file with the control plane, and application of the differences.
 
-Streams and applications, of which there may be thousands, are asked for by the list, and streams are declared many
-at a time; all else goes thing by thing.
+Streams and applications, of which there may be thousands, are read as lists, and streams are declared many at a
+time; all other resources are handled one by one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     import httpx2
 
 AT_ONCE = 100
-"""Streams that one request declares."""
-# Belongs to the request, not to the thing: it is not in what the API shows.
+"""Maximum number of streams that one request declares."""
+# Belongs to the request, not to the resource: the API does not show it.
 _ONLY_SENT = frozenset({"accept_offline"})
 _MASK = "***"
 REPLICAS = ("replication_factor", "min_insync_replicas")
 _LISTED = (kinds.STREAM, kinds.APPLICATION)
-# So many things of one environment are worth its whole list.
+# From this many resources of one environment on, its whole list is read.
 _WORTH_A_LIST = 10
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How the control plane differs: `changes` field -> (present, wanted); `exists` False: it is missing."""
+    """Difference between file and control plane: `changes` field -> (current, wanted); `exists`: not missing."""
 
     declared: Declared
     exists: bool
@@ -43,14 +43,14 @@ class Difference:
 
     @property
     def action(self) -> str:
-        """create, change or keep."""
+        """Return create, change or keep."""
         if not self.exists:
             return "create"
         return "change" if self.changes else "keep"
 
 
 class Present:
-    """What the control plane has of the things that a file declares."""
+    """The control plane's state of the resources that a file declares."""
 
     def __init__(self, client: httpx2.Client, declared: Sequence[Declared]) -> None:
         self._client = client
@@ -58,21 +58,21 @@ class Present:
         self._lists: dict[tuple[kinds.Kind, str], dict[str, Any]] = {}
 
     def compare(self, declared: Declared) -> Difference:
-        """Hold one thing against what is declared."""
+        """Compare one declared resource with the control plane."""
         if self._many[declared.kind, declared.within] > _WORTH_A_LIST:
             row = self._listed(declared).get(declared.name)
             if row is None:
                 return Difference(declared, exists=False)
             if not _changes(declared, row):
                 return Difference(declared, exists=True)
-        # By itself, since what is to be changed is changed by its ETag, which no list has.
+        # Read individually, since a change needs the ETag, which lists do not have.
         response = self._client.get(declared.kind.path(declared.place))
         if response.status_code == 404:
             return Difference(declared, exists=False)
         return Difference(declared, True, response.headers.get("ETag"), _changes(declared, answer(response)))
 
     def _listed(self, declared: Declared) -> dict[str, Any]:
-        """The things of the kind that are beside this one, by name; none if there is no such place."""
+        """Return the resources of the kind beside this one, by name; empty if their parent does not exist."""
         key = declared.kind, declared.within
         if key not in self._lists:
             path = declared.kind.collection(declared.within)
@@ -89,10 +89,10 @@ def _changes(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any
         # A set, which is shown sorted.
         declared = replace(declared, body={**declared.body, "events": sorted(events, key=str)})
     if declared.kind is kinds.STREAM and isinstance(config := declared.body.get("config"), dict):
-        # In a file numbers and true or false stand without quotes; answers have them as Kafka writes them.
+        # In a file, numbers and booleans are written without quotes; the API returns them as Kafka writes them.
         wanted_config = canonical({name: text_of(value) for name, value in config.items()})
         declared = replace(declared, body={**declared.body, "config": wanted_config})
-    # What is not set is null in an answer; in a file it may be said in words, or left out.
+    # An unset value is null in an answer; a file may spell it out or leave it out.
     shown = {name: CLUSTER_DEFAULT if present.get(name) is None else present[name] for name in REPLICAS}
     if declared.kind is kinds.STREAM:
         present = {**present, **shown}
@@ -107,7 +107,7 @@ def _changes(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any
 
 
 def _changes_of_application(declared: Declared, present: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Lists are compared as sets, streams by their full names."""
+    """Compare lists as sets, and streams by their full names."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, wanted in declared.body.items():
         there = present.get(name)
@@ -122,7 +122,7 @@ def _changes_of_application(declared: Declared, present: dict[str, Any]) -> dict
 
 
 def _same(present: Any, wanted: Any) -> bool:
-    """Whether a field is as wanted; a masked secret is taken for unchanged, since nobody can see it."""
+    """Return whether a field is as wanted; a masked secret counts as unchanged, since it cannot be compared."""
     if isinstance(present, dict) and isinstance(wanted, dict) and _MASK in present.values():
         shown = {name: value for name, value in present.items() if value != _MASK}
         asked = {name: value for name, value in wanted.items() if present.get(name) != _MASK}
@@ -132,19 +132,23 @@ def _same(present: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Terms:
-    """How a file is applied. `confirmed`: streams that are changed although Kafka then removes records of them."""
+    """Options for applying a file.
+
+    `confirmed`: streams to change although Kafka then removes some of their records.
+    """
 
     dry_run: bool
     confirmed: frozenset[str] = frozenset()
 
 
 def carry_out(client: httpx2.Client, difference: Difference, terms: Terms) -> None:
-    """Create or change one thing; exits if the control plane refuses."""
+    """Create or change one resource; exits if the control plane refuses."""
     declared, place = difference.declared, difference.declared.place
     params: dict[str, Any] = {"dry_run": "true"} if terms.dry_run else {}
     if declared.kind is kinds.STREAM and difference.exists and place in terms.confirmed:
         params["confirm"] = place
-    # What was compared is what is changed: if somebody was faster, this is refused instead of undoing his work.
+    # The compared version is the one that is changed: a concurrent change leads to a refusal instead of being
+    # undone.
     headers = {"If-Match": difference.etag} if difference.etag else {}
     if declared.kind is kinds.TREE:
         _carry_out_tree(client, difference, params, headers)
@@ -161,7 +165,7 @@ def carry_out(client: httpx2.Client, difference: Difference, terms: Terms) -> No
 
 
 def declare_streams(client: httpx2.Client, missing: Sequence[Declared], *, dry_run: bool) -> None:
-    """Declare streams of one environment, at most `AT_ONCE`, all or none; exits if the control plane refuses."""
+    """Declare up to `AT_ONCE` streams of one environment, all or none; exits if the control plane refuses."""
     if not missing:
         return
     path = f"{kinds.STREAM.collection(missing[0].within)}:declare"

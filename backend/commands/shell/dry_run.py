@@ -1,4 +1,4 @@
-"""`--dry-run`: a change is checked, and what it would answer shown; nothing changes."""
+"""`--dry-run`: a change is checked, and its answer shown; nothing changes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, chang
 
 
 def preview(dry_run: bool) -> dict[str, str]:
-    """The parameters by which a request only checks, if that is wanted."""
+    """Return the query parameters that make a request a dry run, if it is one."""
     return {"dry_run": "true"} if dry_run else {}
 
 
 def say(done: str, dry_run: bool) -> None:
-    """On stderr, what was done; after a dry run, that it was not."""
+    """Print to stderr what was done; after a dry run, that it was not."""
     typer.echo("This was a dry run: nothing changed." if dry_run else done, err=True)
 
 
 def say_if_dry(dry_run: bool) -> None:
-    """On stderr, that nothing changed, where the answer itself tells what was done."""
+    """Print to stderr that nothing changed, if this was a dry run and the answer itself tells the rest."""
     if dry_run:
         say("", dry_run)

@@ -1,6 +1,6 @@
-"""An example or more of every command, which `--help` ends with and docs/cli.md shows.
+"""One or more examples of every command, shown at the end of `--help` and in docs/cli.md.
 
-A test has each parsed by the program itself, and every command named here.
+A test parses each of them with the program itself, and checks that every command has one.
 """
 
 from __future__ import annotations
@@ -169,20 +169,20 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "context show": ("", "production"),
     "completion": ("bash > ~/.local/share/bash-completion/completions/treeline", "fish | source"),
 }
-"""By command: what stands behind its name."""
+"""Examples by command: the arguments that follow its name."""
 
 
 def examples_of(command: str) -> list[str]:
-    """The lines that show how a command is used; `command` without `treeline`."""
+    """Return the lines that show how a command is used; `command` without `treeline`."""
     return [f"treeline {command} {each}".rstrip() for each in EXAMPLES.get(command, ())]
 
 
 def attach(app: typer.Typer) -> None:
-    """Let the help of every command end with its examples."""
+    """Append the examples to the help of every command."""
     for path, info in _infos(app, ""):
         lines = examples_of(path)
         if lines:
-            # A line for each: the help joins what has no empty line between.
+            # One line each: the help joins lines that have no empty line between them.
             info.epilog = "\n\n".join(["Examples:", *(f"  {line.replace('[', chr(92) + '[')}" for line in lines)])
 
 

@@ -1,4 +1,4 @@
-"""What the program's exit codes mean: one table for all commands, shown in docs/cli.md."""
+"""Exit codes of the program: one table for all commands, shown in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """How a command ended."""
+    """Exit code of a command."""
 
     OK = 0
     NOT_SO = 1
@@ -19,30 +19,30 @@ class Code(IntEnum):
 
 
 MEANINGS: Mapping[Code, tuple[str, str]] = {
-    Code.OK: ("done, or so it is", "nothing"),
+    Code.OK: ("done, or already so", "nothing"),
     Code.NOT_SO: (
-        "what was asked for is not so, or not there: it differs, is missing, failed, was taken back",
-        "read what stderr says of it",
+        "the requested state was not found or not reached: it differs, is missing, failed or was rolled back",
+        "read the explanation on stderr",
     ),
     Code.BAD_INPUT: (
-        "wrong use: words, options, files, settings or contexts, or content that is refused (400, 422)",
-        "mend what the message names",
+        "wrong usage: arguments, options, files, settings or contexts, or content that is refused (400, 422)",
+        "correct what the message names",
     ),
     Code.CONFLICT: (
-        "a conflict with what runs, is kept, or was changed meanwhile (409, 412)",
-        "look at it again (`get`, `describe`), then decide",
+        "a conflict with something that runs, is stored or was changed meanwhile (409, 412)",
+        "read the resource again (`get`, `describe`), then decide",
     ),
     Code.AWAY: (
-        "the control plane does not answer, or cannot at the moment, as what it needs is away (429, 5xx)",
-        "try again later; `treeline context show` tells which one was asked",
+        "the control plane does not respond, or is unavailable because a dependency is down (429, 5xx)",
+        "try again later; `treeline context show` shows which control plane was used",
     ),
     Code.NOT_ALLOWED: (
-        "not logged in, or not allowed to do this (401, 403)",
-        "`treeline whoami`; another token, or somebody who may do it",
+        "not logged in, or not permitted (401, 403)",
+        "check `treeline whoami`; use another token, or ask an authorised user",
     ),
     Code.INTERRUPTED: ("interrupted (Ctrl-C); how `--watch` and `--follow` end", "nothing"),
 }
-"""For each code: what it says, and what to do."""
+"""For each code: its meaning, and what to do."""
 
 _OF_STATUS: Mapping[int, Code] = {
     400: Code.BAD_INPUT,
@@ -56,5 +56,5 @@ _OF_STATUS: Mapping[int, Code] = {
 
 
 def code_of(status: int) -> Code:
-    """The code that says what a refusal by the REST API does."""
+    """Return the exit code for a status with which the REST API refused."""
     return Code.AWAY if status >= 500 else _OF_STATUS.get(status, Code.NOT_SO)

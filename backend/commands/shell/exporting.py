@@ -1,10 +1,11 @@
-"""`treeline export`: what the control plane has, as the file that `treeline apply -f` takes.
+"""`treeline export`: the control plane's state as a file that `treeline apply -f` accepts.
 
-Every field is written, also where it is the default: so `treeline diff` finds whatever is changed later, and the
-file means the same where defaults are others. What a file cannot say is not in it: passwords, tokens, targets and
-settings of distributors, decisions about grants.
+Every field is written, also default values: so `treeline diff` finds whatever is changed later, and the file has
+the same meaning where defaults differ. Not in the file: passwords, tokens, targets and settings of distributors,
+decisions about grants.
 
-Exit codes: 0 ok, 1 refused or not there, 2 bad input. The file goes to stdout, what it lacks is told on stderr.
+Exit codes: 0 ok, 1 refused or not there, 2 bad input. The file goes to stdout; notes about what it lacks go to
+stderr.
 """
 
 from __future__ import annotations
@@ -56,29 +57,32 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
     kinds.USER: ("role", "disabled", "tenants"),
     kinds.WEBHOOK: ("url", "events", "enabled"),
 }
-"""What a file says of each kind of thing: all that the REST API takes when it is made."""
+"""Exported fields of each kind: all that the REST API accepts when the resource is created."""
 
 _LEVELS = ((kinds.TENANT, "instances"), (kinds.INSTANCE, "environments"), (kinds.ENVIRONMENT, ""))
 _MASK = "***"
-_LONGEST_LINE = 1_000_000  # a stream is one line, so that a difference of two files names it
+_LONGEST_LINE = 1_000_000  # a stream is one line, so that a diff of two files shows its name
 _SHOWN = 10
 _NOT_GRANTED = (
-    "Not granted, but asked for wherever this is applied, by whoever does it and may be able to grant it"
+    "Not granted; requested again wherever the file is applied, and granted at once if the user may grant it"
 )
-_MISSING = "Named by applications, but not declared; where the application is new, `apply` refuses that"
+_MISSING = "Named by applications, but not declared; `apply` refuses new applications that name such streams"
 
 _INTRODUCTION = """\
 # Written by `treeline export`, for `treeline diff -f` and `treeline apply -f`.
-# Not in here: passwords, tokens, secrets of webhooks, schemas, targets and settings of distributors. What
-# applications name is asked for where this is applied, and granted at once if whoever applies it may decide that.
+# Not included: passwords, tokens, secrets of webhooks, schemas, targets and settings of distributors. Access of
+# applications is requested where this is applied, and granted at once if the user who applies it may grant it.
 """
 _ABOUT_SECRETS = """\
-# Secrets of clusters are shown as ***, which stays what it is where this was exported. To apply this elsewhere,
-# give references in their place, in quotes: '${env:NAME}' or '${file:/path}'.
+# Secrets of clusters are shown as ***, which leaves them unchanged where this was exported. To apply it elsewhere,
+# replace them by references, in quotes: '${env:NAME}' or '${file:/path}'.
 """
 
 Place = Annotated[
-    str, typer.Argument(help="acme, acme/retail or acme/retail/prod; left out: all that there is, the estate too.")
+    str,
+    typer.Argument(
+        help="acme, acme/retail or acme/retail/prod; default: everything, including clusters, tree and users."
+    ),
 ]
 At = Annotated[int | None, typer.Option("--at", min=0, help="As of this position of the event log.")]
 
@@ -89,9 +93,9 @@ def register(app: typer.Typer) -> None:
 
 
 def export(place: Place = "", at: At = None) -> None:
-    """Write what there is as the YAML file that `apply -f` and `diff -f` take.
+    """Write the current state as a YAML file that `apply -f` and `diff -f` accept.
 
-    Clusters, the tree, users and webhooks are left out for a place, and where one may not see them.
+    Clusters, the tree, users and webhooks are left out for a place, and if you are not permitted to read them.
     """
     names = place.split("/") if place else []
     if len(names) > len(_LEVELS):
@@ -105,12 +109,12 @@ def export(place: Place = "", at: At = None) -> None:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """The file: a line for each thing that has no others within it."""
+    """Return the text of the file: one line for each resource without children."""
     import yaml
 
-    # libyaml's writer is ten times faster, which ten thousand streams make felt.
+    # libyaml's writer is ten times faster, which matters for ten thousand streams.
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        """One that has a representer of its own."""
+        """Dumper with a representer of its own."""
 
     def on_one_line(dumper: Any, content: _OneLine) -> Any:
         return dumper.represent_mapping("tag:yaml.org,2002:map", content.items(), flow_style=True)
@@ -130,13 +134,13 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 
 class _OneLine(dict[str, Any]):
-    """What stands on one line of the file, with all that is in it: a difference of two files then names it."""
+    """Mapping that is written on one line of the file, so that a diff of two files shows its name."""
 
 
 class Reading:
-    """One reading of the control plane, as of one position where the caller may know the log's head.
+    """One export of the control plane, as of one position if the caller may read the log's head.
 
-    After `document`: `notes` are for whoever exports.
+    Call `document` first; afterwards `notes` holds remarks for the user.
     """
 
     def __init__(self, client: httpx2.Client, at: int | None) -> None:
@@ -148,9 +152,9 @@ class Reading:
         self._grants: list[tuple[str, str, dict[str, Any]]] = []
 
     def document(self, names: list[str]) -> dict[str, Any]:
-        """The file's sections: all there are, or what is at a place. Exits if the control plane refuses."""
-        # Needs what the estate's sections need, and says as of when all pages are to be: pages of different
-        # moments would make an application that names a stream that is not there.
+        """Return the file's sections: everything, or what is at a place. Exits if the control plane refuses."""
+        # Needs the same permission as the estate's sections, and fixes the position of all pages: pages of
+        # different moments could yield an application that names a stream that does not exist.
         head = self._client.get("/events/head")
         if head.status_code == 403:
             self._hidden = None if names else head.json()["detail"]
@@ -161,7 +165,7 @@ class Reading:
         return _if_any("tenants", self._level(0, [], names))
 
     def notes(self) -> list[str]:
-        """What the file lacks, and what of it needs somebody's attention, for people."""
+        """Return notes for the user: what the file lacks, and what in it needs attention."""
         hidden = (
             [] if self._hidden is None else [f"Left out: clusters, the tree, users and webhooks; {self._hidden}."]
         )
@@ -179,7 +183,7 @@ class Reading:
 
     def _estate(self) -> dict[str, Any]:
         def shown(row: dict[str, Any]) -> dict[str, Any]:
-            # Without it nobody could apply the file while this cluster is down.
+            # Without it the file could not be applied while this cluster is down.
             offline = {"accept_offline": True} if row["state"] == "offline" else {}
             return {**_fields(kinds.CLUSTER, row), "defaults": row["defaults_set"], **offline}
 
@@ -189,14 +193,14 @@ class Reading:
         return found
 
     def _estate_wide(self) -> dict[str, Any]:
-        """Users and webhooks."""
+        """Return users and webhooks."""
         found: dict[str, Any] = {}
         for kind in (kinds.USER, kinds.WEBHOOK):
             found |= _if_any(kind.plural, {row["name"]: _fields(kind, row) for row in self._list(kind)})
         return found
 
     def _level(self, depth: int, within: list[str], names: list[str]) -> dict[str, Any]:
-        """Name -> content of the tenants, instances or environments at a place, or of the one that is named."""
+        """Return name -> content of the tenants, instances or environments at a place, or of the named one."""
         kind, children = _LEVELS[depth]
         if names:
             path = kind.path("/".join([*within, names[0]]))
@@ -211,7 +215,7 @@ class Reading:
         return found
 
     def _inside(self, names: list[str]) -> dict[str, Any]:
-        """An environment's streams and applications."""
+        """Return an environment's streams and applications."""
         environment = "/".join(names)
         self._environments.add(environment)
         streams = {}

@@ -1,7 +1,7 @@
-"""Kinds of things on the command line and where the REST API has them.
+"""Kinds of resources on the command line, and their paths in the REST API.
 
-A thing is named by its place: `cluster-1`, `acme`, `acme/retail`, `acme/retail/prod`, `acme/retail/prod/orders`.
-Grants have no names: they are listed for the tenant whose streams they are of.
+A resource is named by its place: `cluster-1`, `acme`, `acme/retail`, `acme/retail/prod`,
+`acme/retail/prod/orders`. Grants have no names: they are listed by the tenant that owns the streams.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from backend.commands.shell.rest import fail
 
 @dataclass(frozen=True)
 class Kind:
-    """`collections` are the path's segments, one name between each two; `columns` those of a table."""
+    """Kind of resource.
+
+    `collections` are the path's segments, with names between them; `columns` those of a table.
+    """
 
     name: str
     plural: str
@@ -23,11 +26,11 @@ class Kind:
     columns: tuple[str, ...]
 
     def collection(self, place: str) -> str:
-        """Path of the list below a place; exits with 2 if the place has too few or too many parts."""
+        """Return the path of the list below a place; exits with 2 if the place has too few or too many parts."""
         return self._path(_parts(place), len(self.collections) - 1)
 
     def path(self, place: str) -> str:
-        """Path of one thing."""
+        """Return the path of one resource."""
         return self._path(_parts(place), len(self.collections))
 
     def _path(self, names: list[str], wanted: int) -> str:
@@ -101,17 +104,17 @@ _KINDS: Mapping[str, Kind] = {
     )
     for word in ((kind.name,) if kind is OPERATION else (kind.name, kind.plural))
 }
-"""Operations have no list: the answer to what began one names it."""
+"""Kinds by word. Operations have no list: the answer to the request that started one names it."""
 WORDS = (*sorted(_KINDS), DISTRIBUTORS, OFFSETS)
 KNOWN = ", ".join(WORDS)
 DELETABLE = (CLUSTER, STREAM, APPLICATION, WEBHOOK)
-"""What `delete` takes."""
+"""Kinds that `delete` accepts."""
 
 
 def kind_of(word: str) -> Kind:
-    """The kind that a word names, singular or plural; exits with 2 if there is none."""
+    """Return the kind that a word names, singular or plural; exits with 2 if there is none."""
     if word not in _KINDS:
-        fail(f"There are no {word!r}; there are: {KNOWN}.", 2)
+        fail(f"Unknown kind {word!r}; there are: {KNOWN}.", 2)
     return _KINDS[word]
 
 

@@ -1,8 +1,8 @@
-"""Which control plane the CLI speaks to, and with which secrets.
+"""Selection of the control plane for the CLI, and of its secrets.
 
-The flag `--context`, else TREELINE_CONTEXT, else TREELINE_URL and TREELINE_TOKEN, else the local estate of
-TREELINE_HOME where the environment names one, else the context in use, else the local estate of the default home.
-Variables that are empty count as not set.
+In this order: the flag `--context`, TREELINE_CONTEXT, TREELINE_URL with TREELINE_TOKEN, the local estate of a
+TREELINE_HOME from the environment, the current context, the local estate of the default home. Empty variables
+count as not set.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from backend.commands.shell.exit_codes import Code
 from backend.settings import settings
 
 OF_VARIABLES = ("TREELINE_URL", "TREELINE_TOKEN")
-"""They say together where and as whom; either alone says what is missing."""
+"""Variables that must be set together; with only one of them, the error names the other."""
 
 _flag: ContextVar[str | None] = ContextVar("context given by --context", default=None)
 
 
 class NoEstateRuns(Exception):
-    """Nothing says which control plane is meant, and there is no local one; the message says what to do."""
+    """No control plane is selected and no local estate runs; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """Where it is, who asks, and what said so."""
+    """Control plane with its URL and token, and the origin of that choice."""
 
     url: str
     token: str = field(repr=False)
@@ -41,7 +41,7 @@ class ControlPlane:
 
 @contextmanager
 def given_context(name: str | None) -> Iterator[None]:
-    """For what `--context` names, or nothing, for as long as a command runs."""
+    """Select the context of `--context`, if given, for as long as a command runs."""
     token = _flag.set(name)
     try:
         yield
@@ -50,7 +50,10 @@ def given_context(name: str | None) -> Iterator[None]:
 
 
 def control_plane() -> ControlPlane:
-    """The one that is meant. Exits with 2 and a sentence where that is said wrongly. Raises NoEstateRuns."""
+    """Return the selected control plane; exits with 2 and a message if the choice is invalid.
+
+    Raises NoEstateRuns.
+    """
     try:
         name, origin = chosen()
         if name not in (None, contexts.LOCAL):
@@ -62,7 +65,7 @@ def control_plane() -> ControlPlane:
 
 
 def chosen() -> tuple[str | None, str]:
-    """The context that counts, or none, and what says so. Raises ContextInvalid."""
+    """Return the selected context, or None, and the origin of the choice. Raises ContextInvalid."""
     flag, config = _flag.get(), settings()
     if flag is not None:
         return flag, "--context"
@@ -79,9 +82,9 @@ def chosen() -> tuple[str | None, str]:
 
 
 def say_where(place: ControlPlane) -> None:
-    """On stderr, before something is changed, which control plane a context leads to.
+    """Print to stderr, before a change, which control plane the context leads to.
 
-    A context is kept, and not seen each time, unlike what a shell is told for a command or for a while.
+    A stored context is easily forgotten, unlike variables or options that were just given to a shell or a command.
     """
     if place.context is not None:
         typer.echo(f"This goes to {place.url} ({place.origin}).", err=True)
@@ -91,8 +94,8 @@ def _of_variables() -> ControlPlane:
     config = settings()
     if config.url is None:
         raise _refused(
-            "TREELINE_TOKEN is set but TREELINE_URL is not; set it to the control plane's address, name a context "
-            "(--context, TREELINE_CONTEXT), or unset both."
+            "TREELINE_TOKEN is set but TREELINE_URL is not; set it to the control plane's URL, name a context"
+            " (--context, TREELINE_CONTEXT), or unset both."
         )
     if config.token is None:
         raise _refused("TREELINE_URL is set but TREELINE_TOKEN is not; set it to a bearer token.")
@@ -120,7 +123,7 @@ def _estate() -> ControlPlane:
 
 
 def kafka_secret(cluster: str, key: str) -> str:
-    """A secret that the API masks, as a reference that Kafka clients resolve."""
+    """Return a secret that the API masks, as a reference that Kafka clients resolve."""
     config = settings()
     if config.kafka_password is not None:
         return config.kafka_password.get_secret_value()

@@ -1,4 +1,4 @@
-"""`treeline login-link`: a way into the console."""
+"""`treeline login-link`: a one-time link to the console."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def register(app: typer.Typer) -> None:
 
 
 def login_link(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Print a link to the console that works once."""
+    """Print a link that logs in to the console once."""
     with rest_client() as client:
         found = answer(client.post("/login-links"))
     form = Form.JSON if as_json else form
     if form is Form.TABLE:
-        typer.echo(found["url"])  # alone, as it is copied
+        typer.echo(found["url"])  # printed alone, so that it can be copied
     else:
         show(found, form, (), [])

@@ -1,4 +1,4 @@
-"""The forms in which commands answer: a table for people, JSON or YAML for programs."""
+"""Output formats of commands: a table for people, JSON or YAML for programs."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _PIPED_COLUMNS = 10_000
 
 
 class Form(StrEnum):
-    """How an answer is written to stdout."""
+    """Output format on stdout."""
 
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
 
 
-FormOption = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
+FormOption = Annotated[Form, typer.Option("--output", "-o", help="Output format.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for -o json.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What a look gave: the answer for programs, a table for people, and sentences beside it (on stderr)."""
+    """Result of a request: the answer for programs, a table for people, and messages (on stderr)."""
 
     answer: Any
     columns: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
     told: Sequence[str] = ()
     tables: Callable[[Console], None] | None = None
-    """Draws what people see, where that is no single table."""
+    """Draws the output for people, if it is not a single table."""
 
     def write(self, form: Form) -> None:
-        """Sentences to stderr, the rest to stdout."""
+        """Write messages to stderr, the rest to stdout."""
         for line in self.told:
             typer.echo(line, err=True)
         if form is Form.TABLE and self.tables is not None:
@@ -51,7 +51,7 @@ class Shown:
             show(self.answer, form, self.columns, self.rows)
 
     def draw(self, on: Console) -> None:
-        """The table, on a console of the caller's."""
+        """Draw the table on a console of the caller's."""
         if self.tables is not None:
             self.tables(on)
         else:
@@ -59,12 +59,12 @@ class Shown:
 
 
 def listed(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """A whole list as the REST API answers with one."""
+    """Return a whole list in the form of the REST API's lists."""
     return {"items": items, "next_cursor": None}
 
 
 def fields_of(found: Mapping[str, Any]) -> Shown:
-    """Everything about one thing, a row for each field."""
+    """Return all fields of one resource, as a table with a row for each field."""
     rows = [{"field": name, "value": value} for name, value in found.items()]
     return Shown(answer=found, columns=("field", "value"), rows=rows)
 
@@ -82,22 +82,22 @@ def show(answer: Any, form: Form, columns: Sequence[str], rows: Sequence[Mapping
 
 
 def console() -> Console:
-    """For people, on stdout; colours only in a terminal, and not if NO_COLOR is set."""
+    """Return a console on stdout for people; with colours only in a terminal, and not if NO_COLOR is set."""
     from rich.console import Console
 
     made = Console()
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = _PIPED_COLUMNS  # what is searched for must not be folded
+        made.width = _PIPED_COLUMNS  # text that users search for must not be folded
     return made
 
 
 def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows as people read them."""
+    """Return rows as a table for people."""
     from rich.table import Table
 
     made = Table()
     for column in columns:
-        # In a narrow window a long value takes more lines; cut off it would say nothing.
+        # In a narrow window a long value takes more lines; truncated it would be useless.
         made.add_column(column, overflow="fold")
     for row in rows:
         made.add_row(*(_cell(row.get(column)) for column in columns))

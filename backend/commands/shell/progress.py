@@ -1,4 +1,4 @@
-"""How far a command has come, on stderr: one line that changes in a terminal, else a line now and then."""
+"""Progress of a command, on stderr: one line that changes in a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_SECONDS = 2.0
 
 
 class Progress:
-    """`with Progress("declared", 500) as progress: progress.reached(120)`. Says nothing if all is done at once."""
+    """Progress reporter: `with Progress("declared", 500) as p: p.reached(120)`; silent for work that is quick."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what, self._total, self._done = what, total, 0
@@ -24,7 +24,7 @@ class Progress:
         return self
 
     def reached(self, done: int, total: int | None = None) -> None:
-        """So many are done, of `total` if that is another number than before."""
+        """Report how many are done, and `total` if that has changed."""
         self._done, self._total = done, self._total if total is None else total
         if time.monotonic() - self._told >= (EVERY_SECONDS / 10 if self._terminal else EVERY_SECONDS):
             self._tell()
@@ -37,7 +37,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The last word, where there was a first one."""
+        """Print the final count if any progress was printed."""
         if self._shown:
             self._tell()
             if self._terminal:

@@ -1,8 +1,7 @@
-"""Asking the schema registry of a cluster from the shell: at `/registries/{cluster}` of the same control plane, by
-the same token as everything else.
+"""Requests to a cluster's schema registry: `/registries/{cluster}` of the control plane, with the same token.
 
-A registry refuses in the form of Confluent's API, `{"error_code": 40401, "message": "..."}`; what to do then is
-said here, in words of the shell.
+A registry refuses in the form of Confluent's API, `{"error_code": 40401, "message": "..."}`; this module adds what
+to do about it on the command line.
 """
 
 from __future__ import annotations
@@ -26,54 +25,54 @@ _NOT_THE_PRIMARY = 40301
 
 _REMEDIES: Mapping[int, str] = {
     404: "`treeline get clusters` lists clusters.",
-    409: "`treeline schemas level` shows and sets what has to fit.",
-    NOT_THERE: "`treeline schemas subjects` lists what there is; --deleted also those that are softly deleted.",
-    40402: "`treeline schemas versions SUBJECT` lists what there is; --deleted also what is softly deleted.",
+    409: "`treeline schemas level` shows and sets the compatibility level.",
+    NOT_THERE: "`treeline schemas subjects` lists subjects; --deleted includes soft-deleted ones.",
+    40402: "`treeline schemas versions SUBJECT` lists versions; --deleted includes soft-deleted ones.",
     40403: "`treeline schemas list` lists schemas with their ids.",
     40404: "--permanent does.",
     40405: "Delete it without --permanent first.",
     40406: "--permanent does.",
     40407: "Delete it without --permanent first.",
     42205: "`treeline schemas mode` shows and sets modes.",
-    42206: "`treeline schemas referring SUBJECT VERSION` lists what refers to it; that goes first.",
+    42206: "`treeline schemas referring SUBJECT VERSION` lists the schemas that reference it; delete them first.",
 }
-"""By error code: what to do about it, where the registry's own words are not enough in a shell."""
+"""Remedies by error code, where the registry's own message is not enough on the command line."""
 
 _NO_TREE: Mapping[int, str] = {
-    403: "Give --cluster: your user is not shown the tree (read-estate), and so not which cluster is its primary. "
-    "`treeline discovery show TENANT/INSTANCE/ENVIRONMENT` names a cluster; one that is not the primary names it "
-    "when it refuses a write.",
+    403: "Give --cluster: your user may not read the tree (read-estate), so the primary cluster is "
+    "unknown. `treeline discovery show TENANT/INSTANCE/ENVIRONMENT` names a cluster; one that is not "
+    "the primary names it when it refuses a write.",
     404: "Give --cluster: there is no tree yet, and so no primary.",
 }
-"""By status of the tree's answer: why the primary is not known, and what to do."""
+"""Reasons why the primary is unknown, and what to do, by status of the tree's answer."""
 
 
 @dataclass(frozen=True)
 class Registry:
-    """One cluster's registry."""
+    """Schema registry of one cluster."""
 
     client: httpx2.Client
     cluster: str
 
     def get(self, *path: str, **params: Any) -> Any:
-        """The answer to a look; a refusal ends the program. Raises ControlPlaneAway."""
+        """Return the answer to a GET; a refusal ends the program. Raises ControlPlaneAway."""
         return self.answer(self.send("GET", *path, **params))
 
     def ask(self, *path: str, body: Any, **params: Any) -> Any:
-        """The answer to a question that takes a schema, and changes nothing."""
+        """Return the answer to a request that takes a schema and changes nothing."""
         sent = self.client.post(self._url(path), params=_told(params), json=body, extensions=ASKS_ONLY)
         return self.answer(sent)
 
     def change(self, method: str, *path: str, body: Any = None, **params: Any) -> Any:
-        """The answer to a write."""
+        """Return the answer to a write."""
         return self.answer(self.send(method, *path, body=body, **params))
 
     def send(self, method: str, *path: str, body: Any = None, **params: Any) -> httpx2.Response:
-        """The same, whatever it answers."""
+        """Send a request and return the response, whatever its status."""
         return self.client.request(method, self._url(path), params=_told(params), json=body)
 
     def answer(self, response: httpx2.Response) -> Any:
-        """The JSON of a success; a refusal ends the program with what is wrong, where, and what to do about it.
+        """Return the JSON of a success; a refusal ends the program with the error and its remedy.
 
         Raises ControlPlaneAway.
         """
@@ -81,7 +80,7 @@ class Registry:
         if code is None:
             return answer(response)
         sentence = _sentence(response.json(), code, self.cluster)
-        # Who asks there may do it, but elsewhere.
+        # The user may do it, but on another cluster.
         ends_with = Code.CONFLICT if code == _NOT_THE_PRIMARY else code_of(response.status_code)
         if ends_with is Code.AWAY:
             raise ControlPlaneAway(sentence)
@@ -93,7 +92,10 @@ class Registry:
 
 
 def registry_of(client: httpx2.Client, cluster: str | None) -> Registry:
-    """Of a cluster, or of the primary, if the user is shown the tree. Raises ControlPlaneAway."""
+    """Return the registry of a cluster, or of the primary if the user may read the tree.
+
+    Raises ControlPlaneAway.
+    """
     if cluster is not None:
         return Registry(client, cluster)
     tree = client.get("/trees/main")
@@ -105,7 +107,7 @@ def registry_of(client: httpx2.Client, cluster: str | None) -> Registry:
 def present_registry(
     look: Callable[[Registry], Shown], cluster: str | None, form: Form, every: float | None
 ) -> None:
-    """Show what a look at a registry gives; with `every`, again whenever it changes."""
+    """Show the result of a request to a registry; with `every`, again whenever it changes."""
     present(partial(_looked, look, cluster), form, every)
 
 
@@ -114,7 +116,7 @@ def _looked(look: Callable[[Registry], Shown], cluster: str | None, client: http
 
 
 def error_code(response: httpx2.Response) -> int | None:
-    """By which a registry refuses; None of what is no registry's refusal."""
+    """Return the error code of a registry's refusal; None if the response is not one."""
     try:
         refusal = response.json()
         return int(refusal["error_code"]) if "message" in refusal else None
@@ -131,7 +133,7 @@ def _sentence(refusal: Mapping[str, Any], code: int, cluster: str) -> str:
 
 
 def _told(params: Mapping[str, Any]) -> dict[str, str]:
-    """Parameters of a query; what is off is not sent."""
+    """Return query parameters without those that are off."""
     return {
         name: "true" if value is True else str(value)
         for name, value in params.items()
@@ -141,5 +143,5 @@ def _told(params: Mapping[str, Any]) -> dict[str, str]:
 
 def _quoted(part: str) -> str:
     quoted = quote(part, safe="")
-    # Of a path the client would take "." and ".." out, and so ask for something else.
+    # In a path the client would resolve "." and "..", and so request something else.
     return quoted.replace(".", "%2E") if part in (".", "..") else quoted

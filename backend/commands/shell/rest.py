@@ -1,4 +1,4 @@
-"""Asking the REST API from the shell, and what to say when it does not answer as hoped."""
+"""Requests to the REST API from the command line, and messages about failures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CONNECT_SECONDS = 5.0
 # Some answers take as long as the log is long (verification, a rebuild).
 ANSWER_SECONDS = 600.0
 ASKS_ONLY = {"asks_only": True}
-"""Extensions of a request that changes nothing, though it is no GET."""
+"""Extensions of a request that is no GET but changes nothing."""
 
 
 class ControlPlaneAway(Exception):
-    """It does not answer, or says that it cannot at the moment; the message says which and how."""
+    """The control plane does not respond or is unavailable; the message says which one and how."""
 
     def __init__(self, sentence: str, code: int = Code.AWAY) -> None:
         self.code = code
@@ -32,14 +32,14 @@ class ControlPlaneAway(Exception):
 
 
 def fail(sentence: str, code: int = Code.NOT_SO) -> NoReturn:
-    """Tell why on stderr and end with an exit code of `exit_codes`."""
+    """Print a message to stderr and exit with a code of `exit_codes`."""
     typer.echo(sentence, err=True)
     raise typer.Exit(code)
 
 
 @contextmanager
 def rest_client() -> Iterator[httpx2.Client]:
-    """A client whose paths are below /api/v1; failures end the program with a sentence."""
+    """Yield a client whose paths are below /api/v1; failures end the program with a message."""
     try:
         with asking() as client:
             yield client
@@ -51,7 +51,7 @@ def rest_client() -> Iterator[httpx2.Client]:
 def asking(
     answer_seconds: float = ANSWER_SECONDS, connect_seconds: float = CONNECT_SECONDS
 ) -> Iterator[httpx2.Client]:
-    """The same for who goes on without an answer. Raises ControlPlaneAway."""
+    """Yield the same client for callers that can go on without an answer. Raises ControlPlaneAway."""
     import httpx2
 
     try:
@@ -59,7 +59,7 @@ def asking(
     except local.NoEstateRuns as none:
         raise ControlPlaneAway(str(none), Code.BAD_INPUT) from None
     url = place.url.rstrip("/")
-    # The audit says by what something was done.
+    # The audit log records the program that made a request.
     headers = {"Authorization": f"Bearer {place.token}", "User-Agent": "treeline-cli"}
     timeout = httpx2.Timeout(answer_seconds, connect=connect_seconds)
     unsaid = [place]
@@ -74,15 +74,15 @@ def asking(
             headers=headers,
             event_hooks={"request": [say_where]},
             timeout=timeout,
-            trust_env=False,  # the environment's proxies are for the world outside, not for a control plane here
-            # Without need, to read all certificates is a tenth of a command's time.
+            trust_env=False,  # the environment's proxies are for external hosts, not for a control plane here
+            # Loading all certificates takes a tenth of a second of a command's time; only done if needed.
             verify=scheme_of(url) != "http",
         ) as client:
             yield client
     except httpx2.TransportError as error:
-        raise ControlPlaneAway(f"The control plane at {url} ({place.origin}) does not answer: {error}") from error
+        raise ControlPlaneAway(f"The control plane at {url} ({place.origin}) does not respond: {error}") from error
     except httpx2.InvalidURL as error:
-        fail(f"{url!r} ({place.origin}) is not an address: {error}", Code.BAD_INPUT)
+        fail(f"{url!r} ({place.origin}) is not a valid URL: {error}", Code.BAD_INPUT)
 
 
 def _changes_something(request: httpx2.Request) -> bool:
@@ -93,29 +93,32 @@ def _changes_something(request: httpx2.Request) -> bool:
 
 
 def answer(response: httpx2.Response, called: Callable[[str], str] = str) -> Any:
-    """The JSON of a success; a problem ends the program with what it says.
+    """Return the JSON of a success; a problem ends the program with its message.
 
-    `called` makes of a place in the request what the user calls it. Raises ControlPlaneAway.
+    `called` translates a place in the request into the user's name for it. Raises ControlPlaneAway.
     """
     if response.is_success:
         try:
             return response.json()
         except ValueError:
-            fail(f"{response.url} answers, but not as Treeline does: is this the control plane?", Code.BAD_INPUT)
+            fail(
+                f"{response.url} did not return a Treeline response; check the control plane's URL.",
+                Code.BAD_INPUT,
+            )
     if response.has_redirect_location:
         location = response.headers["Location"]
-        fail(f"{response.url} leads to {location}: give the control plane's address as it is.", Code.BAD_INPUT)
+        fail(f"{response.url} leads to {location}: give the control plane's own URL.", Code.BAD_INPUT)
     code = code_of(response.status_code)
     try:
         problem = response.json()
-        # What is wrong with a parameter has no place in a body, and stands in the detail.
+        # An invalid parameter has no place in a body; the detail describes it.
         wrong = [error for error in problem.get("errors", []) if "parameter" not in error]
         places = [f"  {called(error['pointer'])}: {error['detail']}" for error in wrong]
         sentence = in_commands("\n".join([_said(problem["title"], problem.get("detail")), *places]))
     except (ValueError, KeyError, TypeError):
-        sentence = f"The control plane answered {response.status_code}, not as Treeline does."
+        sentence = f"The control plane returned status {response.status_code}, but no Treeline response."
     if response.status_code == 401:
-        sentence += "\n`treeline context show` tells what was asked, and where its token is from."
+        sentence += "\\n`treeline context show` shows which control plane was used, and where its token is from."
     if code is Code.AWAY:
         raise ControlPlaneAway(sentence)
     fail(sentence, code)
@@ -128,13 +131,13 @@ def _said(title: str, detail: str | None) -> str:
 
 
 def done(response: httpx2.Response) -> None:
-    """End the program with what a refusal says, where a success says nothing."""
+    """End the program with the message of a refusal; do nothing on success."""
     if not response.is_success:
         answer(response)
 
 
 def pages(client: httpx2.Client, path: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All items of a list."""
+    """Return all items of a list."""
     items: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:

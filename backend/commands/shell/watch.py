@@ -1,7 +1,7 @@
-"""`--watch`: what a command shows, again whenever it changes.
+"""`--watch`: repeat a command's output whenever it changes.
 
-In a terminal it is drawn in place. Elsewhere each change is one document: a line of JSON, a document of YAML, or a
-table. A control plane that restarts is waited for; Ctrl-C ends it, with 130, and a reader that is gone, with 0.
+In a terminal it is redrawn in place. Elsewhere each change is one document: a line of JSON, a document of YAML, or
+a table. A control plane that restarts is waited for. Ctrl-C ends the command with 130, a closed reader with 0.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 2.0
 ANSWER_SECONDS = 10.0
-"""One that takes longer is asked again; who waits for the next look would wait for minutes else."""
+"""Timeout in seconds; a slower answer is requested again, so that one lost request does not delay the next for
+minutes."""
 _AGES = frozenset({"age_seconds", "silent_ms", "still_ms"})
-"""Fields that differ at every look, and say nothing new."""
+"""Fields that differ in every answer without any change in state."""
 
 WatchOption = Annotated[
     float | None,
@@ -38,28 +39,28 @@ WatchOption = Annotated[
         min=0.1,
         max=3600,
         metavar="[SECONDS]",
-        help=f"Show it again whenever it changes, looking every {LOOK_SECONDS:g} seconds or as many as are given; "
+        help=f"Repeat the output whenever it changes, polling every {LOOK_SECONDS:g} or so many seconds; "
         "Ctrl-C ends it (exit code 130).",
     ),
 ]
 
 
 class WatchCommand(TyperCommand):
-    """A command whose `--watch` may stand without seconds."""
+    """Command whose `--watch` needs no value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _with_seconds(args))
 
 
 class WatchGroup(TyperGroup):
-    """The same for a group that is a command, too."""
+    """Group that is a command itself, whose `--watch` needs no value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _with_seconds(args))
 
 
 def _with_seconds(args: list[str]) -> list[str]:
-    """`-w` alone gets its seconds, as the parser knows no option whose value may be left out."""
+    """Add the default seconds to a bare `-w`, as the parser does not support options with an optional value."""
     found: list[str] = []
     for number, each in enumerate(args):
         if each == "--":
@@ -78,7 +79,7 @@ def _is_number(words: list[str]) -> bool:
 
 
 def present(look: Callable[[httpx2.Client], Shown], form: Form, every: float | None) -> None:
-    """Ask the control plane and show what it says; with `every` seconds for as long as nobody ends it."""
+    """Show the control plane's answer; with `every` seconds, repeat it until the user ends the command."""
     if every is None:
         with rest_client() as client:
             found = look(client)
@@ -93,7 +94,7 @@ def present(look: Callable[[httpx2.Client], Shown], form: Form, every: float | N
 
 
 def present_list(path: str, columns: Sequence[str], form: Form, every: float | None) -> None:
-    """The same for all items of a list."""
+    """Show all items of a list; with `every` seconds, repeat it."""
 
     def look(client: httpx2.Client) -> Shown:
         items = pages(client, path, {})
@@ -103,9 +104,12 @@ def present_list(path: str, columns: Sequence[str], form: Form, every: float | N
 
 
 def follow(look: Callable[[], Shown], form: Form, every: float) -> NoReturn:
-    """Show what each look gives that differs from the one before. `look` raises ControlPlaneAway: it is asked
-    again, if it ever answered; otherwise the program ends with that, since the address may be wrong. It ends with
-    0 when nobody reads any more: `treeline status -w -o json | head -1`."""
+    """Show each answer that differs from the one before.
+
+    If `look` raises ControlPlaneAway, it is repeated, provided that it ever succeeded; otherwise the program ends
+    with that message, since the URL may be wrong. The program ends with 0 when the reader is gone: `treeline
+    status -w -o json | head -1`.
+    """
     screen = _Screen(form)
     while True:
         try:
@@ -124,26 +128,26 @@ def follow(look: Callable[[], Shown], form: Form, every: float) -> NoReturn:
 
 
 def _reader_leaves(within_seconds: float) -> bool:
-    """Wait so long, or until nobody reads what is written: where nothing changes, no write would tell."""
+    """Wait for so long, or until the reader of stdout is gone: without changes, no write would reveal that."""
     try:
         output = sys.stdout.fileno()
     except (OSError, ValueError):  # captured inside this process
         time.sleep(within_seconds)
         return False
     poll = select.poll()
-    poll.register(output, 0)  # errors and hang-ups are told unasked
+    poll.register(output, 0)  # errors and hang-ups are reported without being requested
     return bool(poll.poll(within_seconds * 1000))
 
 
 def _end_unread() -> NoReturn:
-    # What is still buffered would be written when the program ends, and fail once more.
+    # Whatever is still buffered would be written when the program ends, and fail once more.
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     raise typer.Exit(Code.OK)
 
 
 class _Screen:
-    """Where a watch writes to, and what stands there."""
+    """Output of a watch, and its current contents."""
 
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -155,7 +159,7 @@ class _Screen:
 
     def show(self, found: Shown) -> None:
         if self._away is not None and not self._draws:
-            typer.echo("The control plane answers again.", err=True)
+            typer.echo("The control plane responds again.", err=True)
         self._away = None
         if self._draws:
             self._draw(found)
@@ -182,30 +186,30 @@ class _Screen:
         sys.stdout.flush()
 
     def say_away(self, sentence: str) -> None:
-        """Once, until it answers again: first a connection breaks, and then there is none, which is one outage."""
+        """Report an outage once: first a connection breaks, then there is none, which is one outage."""
         if self._away is None:
             self._away = sentence
-            typer.echo(f"{sentence}\nIt is asked again.", err=True)
+            typer.echo(f"{sentence}\nTrying again.", err=True)
 
     def _draw(self, found: Shown) -> None:
-        """In place of what stood there: over it, so that nothing flickers, and not below the last line."""
+        """Redraw in place: overwriting, so that nothing flickers, and no further than the last line."""
         made = console()
         with made.capture() as captured:
-            made.print(f"{time.strftime('%H:%M:%S')}, Ctrl-C ends it", style="dim", highlight=False)
+            made.print(f"{time.strftime('%H:%M:%S')}, press Ctrl-C to end", style="dim", highlight=False)
             for line in found.told:
                 made.print(line, markup=False, highlight=False)
             found.draw(made)
         lines = captured.get().splitlines()
         most = max(made.size.height - 2, 1)
         if len(lines) > most:
-            lines = [*lines[: most - 1], f"and {len(lines) - most + 1} lines more: the window is too low"]
+            lines = [*lines[: most - 1], f"and {len(lines) - most + 1} more lines: the window is too small"]
         start = "\x1b[H" if self.has_shown else "\x1b[2J\x1b[H"
         self.has_shown = True
         typer.echo(start + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J", nl=False)
 
 
 def _lasting(answer: Any) -> Any:
-    """An answer without what differs at every look."""
+    """Return an answer without the fields that differ every time."""
     if isinstance(answer, dict):
         return {name: _lasting(value) for name, value in answer.items() if name not in _AGES}
     return [_lasting(each) for each in answer] if isinstance(answer, list) else answer

@@ -1,4 +1,4 @@
-"""What the command line calls that which messages of the control plane advise as calls of the REST API."""
+"""Translation of REST calls that the control plane's messages advise into commands of the CLI."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ _WAYS = (
 
 
 def in_commands(text: str) -> str:
-    """A message for people at a shell."""
+    """Return a message with commands in place of REST calls."""
     return said_otherwise(text, _WAYS)

@@ -21,12 +21,12 @@ HOW_TO_GET_JAVA = (
 
 JVM_OPTIONS = [
     "-Xms32m",
-    # A broker that ran out of memory in one of its threads lives on and serves nothing. So it ends, is started
-    # again, and the estate's status says why.
+    # A broker that ran out of memory in one of its threads would live on and serve nothing. So it exits, is
+    # restarted, and the estate's status says why.
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    # Give the heap back that a burst needed; the default keeps it for ever.
+    # Return heap that a burst needed; by default the JVM keeps it for ever.
     "-XX:MinHeapFreeRatio=10",
     "-XX:MaxHeapFreeRatio=30",
     "-XX:-UsePerfData",
@@ -38,7 +38,7 @@ JVM_OPTIONS = [
 
 
 TOOL_HEAP = "-Xmx256m"
-"""For runs of Kafka's programs that hold no data; a broker's own heap is computed (`heap.py`)."""
+"""Heap of Kafka's tools, which hold no data; a broker's own heap is computed (`heap.py`)."""
 
 
 class JavaMissing(RuntimeError):
@@ -46,7 +46,7 @@ class JavaMissing(RuntimeError):
 
 
 def java() -> str:
-    """Path of the Java launcher; raises JavaMissing with what to install."""
+    """Return the path of the Java launcher; raises JavaMissing with what to install."""
     home = os.environ.get("JAVA_HOME")
     found = (home and shutil.which(str(Path(home, "bin", "java")))) or shutil.which("java")
     if not found:
@@ -55,11 +55,11 @@ def java() -> str:
 
 
 def java_version() -> str:
-    """Such as "17.0.15"; raises JavaMissing if it is too old for Kafka."""
+    """Return a version such as "17.0.15"; raises JavaMissing if it is too old for Kafka."""
     shown = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False).stderr
     quoted = re.search(r'"([0-9]+)([^"]*)"', shown)
     if quoted is None:
-        raise JavaMissing(f"{java()} does not tell its version: {_last_lines(shown)}")
+        raise JavaMissing(f"{java()} does not print its version: {_last_lines(shown)}")
     if int(quoted[1]) < JAVA_MAJOR_LEAST:  # Java 8 calls itself 1.8
         raise JavaMissing(
             f"Kafka needs Java {JAVA_MAJOR_LEAST} or newer, {java()} is {quoted[1]}{quoted[2]}: {HOW_TO_GET_JAVA}."
@@ -68,15 +68,15 @@ def java_version() -> str:
 
 
 def ensure_jars(cache: Path, progress: Callable[[str], None], *, pom: Path = POM, name: str = "kafka") -> Path:
-    """The folder of Kafka's jars (or those of another pom), downloaded at the first call; raises JavaMissing."""
+    """Return the folder of Kafka's jars (or another pom's), downloaded at the first call; raises JavaMissing."""
     folder = cache / f"{name}-{KAFKA_VERSION}"
     if folder.is_dir():
         return folder
-    java()  # before Maven, which needs it as well and says less about it
+    java()  # before Maven, which needs Java as well and reports less about it
     cache.mkdir(parents=True, exist_ok=True)
     maven = shutil.which("mvn")
     if maven is None:
-        raise JavaMissing("Kafka's jars come by Maven: install it (Debian: apt-get install maven).")
+        raise JavaMissing("Kafka's jars are downloaded by Maven: install it (Debian: apt-get install maven).")
     with alone(cache / f"{name}.lock"):
         if not folder.is_dir():  # else another estate was quicker
             progress(f"downloading {name} {KAFKA_VERSION} with Maven")
@@ -95,13 +95,13 @@ def _download(maven: str, pom: Path, folder: Path) -> None:
     )  # fmt: skip
     if finished.returncode != 0:
         shutil.rmtree(unfinished)
-        raise JavaMissing(f"Maven could not bring Kafka's jars: {_last_lines(finished.stdout)}")
+        raise JavaMissing(f"Maven could not download Kafka's jars: {_last_lines(finished.stdout)}")
     unfinished.chmod(0o755)
     unfinished.rename(folder)
 
 
 def classpath(jars: Path) -> str:
-    # In a fixed order: the class archive is only taken for the very same class path.
+    # In a fixed order: the class archive is only accepted for the very same class path.
     return os.pathsep.join(sorted(str(jar) for jar in jars.glob("*.jar")))
 
 

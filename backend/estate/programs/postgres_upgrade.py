@@ -1,8 +1,8 @@
-"""Carries the data folder of an older PostgreSQL over to the version that the packages bring now.
+"""Migrates the data folder of an older PostgreSQL to the version that the packages provide now.
 
-By a dump, which minds neither page formats nor settings of the old folder: both servers run side by side on spare
-ports, roles and databases are copied, and the event log's chain of hashes is checked on the new one up to the old
-one's head. Only then do the folders change places. The old one stays, as `postgres-16`, until somebody deletes it.
+It uses a dump, which does not depend on page formats or settings of the old folder: both servers run side by side
+on spare ports, roles and databases are copied, and the event log's hash chain is verified on the new one up to the
+old one's head. Only then are the folders swapped. The old one stays, as `postgres-16`, until somebody deletes it.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ Progress = Callable[[str], None]
 READY_SECONDS = 300.0  # a server that was killed recovers first
 LOOK_SECONDS = 0.1
 PACKAGE_OF_16 = "pgserver==0.1.4"
-"""Brought PostgreSQL 16 until Treeline 0.2."""
+"""Package that provided PostgreSQL 16 until Treeline 0.2."""
 
 
 class DataOfAnotherVersion(PostgresMissing):
-    """A data folder was made by another version of PostgreSQL, and cannot be carried over as things are."""
+    """A data folder was made by another version of PostgreSQL, and cannot be migrated at present."""
 
 
 def carry_over(server: PostgresServer, progress: Progress) -> None:
-    """Make the server's data folder one of the installed version, where it is of an older one.
+    """Migrate the server's data folder to the installed version, if it is of an older one.
 
-    Nothing is changed in the old folder before the new one is complete and checked, so whatever ends this midway
-    may be followed by another try. Raises DataOfAnotherVersion with what to do.
+    Nothing is changed in the old folder before the new one is complete and verified, so an interrupted migration
+    may be tried again. Raises DataOfAnotherVersion with what to do.
     """
     complete = _beside(server, ".upgraded")
     if complete.exists() and not server.data_dir.exists():
-        # Only the last of the renames below is missing; without it the estate would begin with an empty folder.
+        # Only the last of the renames below is missing; without it the estate would start with an empty folder.
         complete.rename(server.data_dir)
     made_by, programs = _made_by(server), server.programs or postgres_programs()
     here = major_version(programs) if programs else None
     if made_by is None or here is None or made_by == here:
-        return  # a new folder is made by what is here, and missing programs are refused where they are needed
+        return  # a missing folder is created later; missing programs are refused later
     old_programs = _old_programs(server, made_by, here)
     kept = _beside(server, f"-{made_by}")
     if kept.exists():
         raise DataOfAnotherVersion(
             f"{kept} is in the way: an earlier upgrade left it. Move it elsewhere or delete it."
         )
-    progress(f"carrying the database over from PostgreSQL {made_by} to {here}")
+    progress(f"migrating the database from PostgreSQL {made_by} to {here}")
     unfinished = _beside(server, ".upgrading")
     for left in (unfinished, complete):
         shutil.rmtree(left, ignore_errors=True)
@@ -76,7 +76,7 @@ def carry_over(server: PostgresServer, progress: Progress) -> None:
             progress(_checked(old, new))
     except (RuntimeError, DomainError) as error:
         raise DataOfAnotherVersion(
-            f"{server.data_dir} could not be carried over from PostgreSQL {made_by} to {here}, and is as it was: "
+            f"{server.data_dir} could not be migrated from PostgreSQL {made_by} to {here} and is unchanged: "
             f"{error}"
         ) from error
     unfinished.rename(complete)
@@ -90,7 +90,7 @@ def _beside(server: PostgresServer, ending: str) -> Path:
 
 
 def _made_by(server: PostgresServer) -> int | None:
-    """Return the major version of the data; None: there is no data yet."""
+    """Return the major version of the data; None if there is no data yet."""
     said = server.data_dir / "PG_VERSION"
     return int(said.read_text()) if said.exists() else None
 
@@ -105,16 +105,16 @@ def _old_programs(server: PostgresServer, made_by: int, here: int) -> Path:
     found = old_postgres_programs(made_by)
     if found is None:
         raise DataOfAnotherVersion(
-            f"{server.data_dir} was made by PostgreSQL {made_by}; Treeline now brings {here}. Nothing was "
-            f"changed. To carry the data over, the programs of PostgreSQL {made_by} are needed once: "
+            f"{server.data_dir} was made by PostgreSQL {made_by}; Treeline now uses {here}. Nothing was "
+            f"changed. To migrate the data over, the programs of PostgreSQL {made_by} are needed once: "
             f"{_package(made_by)}Debian's postgresql-{made_by}, or any others with their folder first in PATH. "
-            "Then run `treeline up` again. To delete the data and begin anew: `treeline down --wipe`."
+            "Then run `treeline up` again. To delete the data and start over: `treeline down --wipe`."
         )
     return found
 
 
 def _package(made_by: int) -> str:
-    """Say how to install the package that brought this version, if one did."""
+    """Return how to install the package that provided this version, if one did; else an empty text."""
     pip = f"{sys.executable} -m pip install --no-deps"
     if made_by == 16:
         return f"`{pip} {PACKAGE_OF_16}`, "
@@ -126,13 +126,13 @@ def _package(made_by: int) -> str:
 
 
 def _copy(old: PostgresServer, new: PostgresServer) -> None:
-    """Roles with their passwords first, then each database as a whole."""
+    """Copy roles with their passwords first, then each database as a whole."""
     roles = subprocess.run(
         new.run("pg_dumpall", *_at(old), "--globals-only"), env=_environment(old), capture_output=True, check=False
     )
     if roles.returncode:
         raise RuntimeError(f"pg_dumpall failed: {roles.stderr.decode(errors='replace').strip()}")
-    # The owner is there already, made with the new folder.
+    # The owner exists already, made with the new folder.
     statements = roles.stdout.replace(f"CREATE ROLE {OWNER};\n".encode(), b"")
     _load(new, subprocess.PIPE, statements)
     for database in _databases(old):
@@ -173,7 +173,7 @@ def _databases(server: PostgresServer) -> list[str]:
 
 
 def _checked(old: PostgresServer, new: PostgresServer) -> str:
-    """Verify the copied event log against the old one's head; what was found, in words."""
+    """Verify the copied event log against the old one's head; return a description of the result."""
     engines = [create_engine(each.url(OWNER), role=None, statement_timeout_ms=0) for each in (old, new)]
     with engines[0].connect() as before, engines[1].connect() as after:
         if before.scalar(sa.text("SELECT to_regclass('public.event_log_head')")) is None:
@@ -201,7 +201,7 @@ def _environment(server: PostgresServer) -> dict[str, str]:
 
 @contextmanager
 def _running(server: PostgresServer) -> Iterator[None]:
-    """Run a server until it is no longer needed; its messages go to a file beside its folder."""
+    """Run a server for the block; its messages go to a file beside its folder."""
     log = Path(f"{server.data_dir}.upgrade.log")
     with log.open("ab") as output:
         process = subprocess.Popen(

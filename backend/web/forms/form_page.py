@@ -1,13 +1,13 @@
-"""The way of every form that changes something: form -> preview -> done.
+"""The path of every form that changes something: form -> preview -> done.
 
     GET                 the form
-    POST step=check     a block of it: what the change would do, while one types (needs JavaScript)
-    POST step=preview   a page that says what the change would do, and how to do the same elsewhere
+    POST step=check     a block of it: the change's effect, while the user types (needs JavaScript)
+    POST step=preview   a page with the change's effect, and the same change by other means
     POST step=edit      back from there to the form, as it was filled in
-    POST step=confirm   it is done, and the browser is sent on
+    POST step=confirm   the change is carried out, and the browser is redirected
 
-What would be done is asked of the dispatcher by a dry run of the very command, so nothing is decided here. What is
-refused is said on the form, with what was typed still in it.
+The effect comes from the dispatcher by a dry run of the very command, so nothing is decided here. A refusal is
+shown on the form, which keeps the user's input.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from backend.web.words.field_words import QUOTAS
 
 CHECK, PREVIEW, EDIT, CONFIRM = "check", "preview", "edit", "confirm"
 ONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
-"""What tells one form that was shown from all others."""
+"""Token that identifies one rendered form."""
 _OF_THE_FORM = ("step", "once")
 
 
 class Act(Protocol):
-    """What a form does. Both raise the domain's errors."""
+    """The action of a form. Both methods raise the domain's errors."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """What would be, and nothing is done."""
+        """Return the effect, without carrying it out."""
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Do it, once for each `once`; what is shown then, or where to go."""
+        """Carry it out, once for each `once`; return the page or redirect that follows."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """An act that is a command on an event stream."""
+    """An action that is one command on an event stream."""
 
     change: Callable[[Fields], Change[Any, Any]]
     effect: Callable[[Connection, Outcome, Fields], Effect]
-    """Sees everything as if it were done."""
+    """Computes the effect with the change applied."""
     place: Callable[[Fields], str]
     operation: Callable[[RecordedEvent], str | None] | None = None
-    """The id of the long work that its first event begins, if it does: its page is shown then."""
+    """Returns the id of the operation that the first event starts, if any: its page is shown next."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
+        """Return the effect by a dry run."""
         return asked.try_out(
             self.change(given), lambda connection, outcome: self.effect(connection, outcome, given)
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the REST API does it."""
+        """Carry it out as the REST API does."""
         begun = None
         if self.operation is None:
             asked.carry_out_once(self.change(given), once, given)
@@ -84,33 +84,33 @@ class FormPage:
 
     template: str
     address: str
-    """Where it is shown, and where it is sent."""
+    """Address that shows the form and takes its submission."""
     heading: str
     trail: Sequence[tuple[str, str]]
-    """(name, address) of the pages above; the last one is where Cancel leads to."""
+    """(name, address) of the pages above; Cancel leads to the last one."""
     verb: str
-    """What the button that does it says."""
+    """Label of the button that confirms."""
     act: Act
     back: str = "Cancel"
-    """What leads back says, where Cancel could be taken for what the form does."""
+    """Label of the link back, where Cancel could be mistaken for the form's action."""
     usual: Callable[[Connection], Fields] = field(default=lambda connection: {})
-    """What stands in the form at first, and the version that it was read at."""
+    """Reads the initial values of the form, with the version that they belong to."""
     choices: Mapping[str, Any] = field(default_factory=dict)
-    """What the template shows besides."""
+    """Further values for the template."""
     names: Callable[[Connection, Fields], tuple[NameOn, ...]] = field(default=lambda connection, given: ())
-    """Technical names, also of what would be refused."""
+    """Computes technical names, also for input that would be refused."""
     while_typing: Callable[[Asked, Fields], Effect] | None = None
-    """What is looked at while one types, if the act's own look asks clusters; None: that one."""
+    """Computes the effect while the user types, if the act itself queries clusters; None: the act does."""
     asks_nothing: bool = False
-    """There is nothing to fill in: it opens with its preview."""
+    """True if there is nothing to fill in: the form opens with its preview."""
     within: str = ""
-    """The field of the REST API that holds this form's fields; empty: they stand side by side with all others."""
+    """Field of the REST API that contains this form's fields; empty: they are at the top level."""
     empty: str = ""
-    """What stands where the effect will be, before anything was typed."""
+    """Text in place of the effect before anything is typed."""
 
 
 def show_form(request: Request, services: ConsoleServices, viewer: Caller, page: FormPage) -> Response:
-    """The form as it is opened."""
+    """Show the form as it is opened."""
     with services.reading() as connection:
         given = page.usual(connection)
     if page.asks_nothing:
@@ -121,7 +121,7 @@ def show_form(request: Request, services: ConsoleServices, viewer: Caller, page:
 def answer_form(
     request: Request, services: ConsoleServices, viewer: Caller, page: FormPage, fields: Fields
 ) -> Response:
-    """Answer one step of the form's way."""
+    """Answer one step of the form's path."""
     step = fields.get("step", PREVIEW)
     given = _typed(fields)
     if step == EDIT:
@@ -145,7 +145,7 @@ def answer_form(
 
 
 def _seen_again(page: FormPage, asked: Asked, given: Fields) -> Effect | None:
-    """What a form does that was refused for what was typed below its preview; None: it would be refused itself."""
+    """Return the effect of a form whose input below the preview was refused; None if the form is refused, too."""
     try:
         return page.act.try_out(asked, given)
     except DomainError:
@@ -174,7 +174,7 @@ def _preview(
 
 
 def _errors_at(page: FormPage, error: DomainError) -> dict[str, list[str]]:
-    """What is wrong with each field. An error within a list stands at the list's field."""
+    """Return the errors of each field. An error within a list is shown at the list's field."""
     found: dict[str, list[str]] = {}
     for each in error.errors:
         found.setdefault(_in_form(page, each.pointer).partition("/")[0], []).append(each.detail)
@@ -187,7 +187,7 @@ def _in_form(page: FormPage, pointer: str) -> str:
 
 
 def _in_labels(page: FormPage, error: DomainError) -> str:
-    """The error's text with fields called as the form calls them: their names are for the REST API."""
+    """Return the error's text with the form's labels in place of the REST API's field names."""
     text, known = error.detail, {**QUOTAS, **templates.labels(page.template)}
     for each in error.errors:
         name, field = each.pointer.removeprefix("/"), _in_form(page, each.pointer)
@@ -198,7 +198,7 @@ def _in_labels(page: FormPage, error: DomainError) -> str:
 
 
 def was_sent_before(asked: Asked, fields: Fields) -> bool:
-    """Whether this confirmation was carried out already, for forms whose page cannot be made any more then."""
+    """Return whether this confirmation was carried out already, if the form's page can no longer be made."""
     once = fields.get("once", "")
     return (
         fields.get("step") == CONFIRM
@@ -212,12 +212,12 @@ def _typed(fields: Fields) -> dict[str, str]:
 
 
 def version_seen(given: Fields) -> Callable[[int | str], None]:
-    """A Match for what the form was opened at. Raises StaleVersion."""
+    """Return a Match for the version at which the form was opened. It raises StaleVersion."""
 
     def match(version: int | str) -> None:
         if given.get("version") != str(version):
             raise StaleVersion(
-                "somebody changed it since you opened this form. Below is what you typed; go on to see what it "
+                "somebody changed it since you opened this form.  Your input is below; continue to see what it "
                 "would change now"
             )
 
@@ -234,7 +234,7 @@ def _refused(
     error: DomainError,
 ) -> Response:
     with services.reading() as connection:
-        # What is no text has no name either, and the database takes it not even as a question.
+        # Invalid text matches no name either, and the database does not even accept it as a parameter.
         names = page.names(connection, given) if all("\x00" not in value for value in given.values()) else ()
         if isinstance(error, StaleVersion):
             given = {**given, "version": page.usual(connection).get("version", "")}

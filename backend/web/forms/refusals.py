@@ -1,6 +1,6 @@
-"""What a browser is shown where a program would be sent a problem document: a page with a way on.
+"""Refusals for browsers: a page with a next step where a program would get a problem document.
 
-A form of another session changes nothing, and what was typed into it is sent back, to be looked at again.
+A form of another session changes nothing; its input is sent back for another look.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def show_refusals(app: FastAPI) -> None:
-    """Let browsers see every refusal that the application answers as a page; programs get it as it is."""
+    """Show browsers every refusal of the application as a page; programs get it unchanged."""
     for kind in (DomainError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _for_all(app.exception_handlers[kind]))  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def _for_all(handle: Handler) -> Handler:
 
 
 def _is_for_a_person(request: Request) -> bool:
-    """Whether a browser asked in order to show a page, and not a script of ours for a part of one."""
+    """Return whether a browser wants to show a page, as opposed to a script of ours that loads a part of one."""
     headers = request.headers
     by_script = "hx-request" in headers or headers.get("sec-fetch-mode", "navigate") != "navigate"
     asks = "text/html" in headers.get("accept", "") and not by_script
@@ -77,11 +77,11 @@ def _form_again(request: Request, fields: Fields) -> Response:
     around: Mapping[str, object] = {} if viewer is None else frame(request, viewer)
     typed = {name: value for name, value in fields.items() if not any(word in name for word in _SECRET)}
     shown = {
-        "title": "This form is of another session",
+        "title": "This form belongs to another session",
         "address": request.url.path,
         "is_known": viewer is not None,
         "key": form_key(request),
-        # Only forms that are filled in step by step can be opened with what was typed.
+        # Only forms that are filled in step by step can be opened with the user's input.
         "typed": {**typed, "step": EDIT} if "step" in typed else {},
     }
     return templates.page("form_again.html", {**around, **shown}, 403)

@@ -1,7 +1,7 @@
-"""Forms of pages: only what a page of ours was sent with is taken (CSRF).
+"""Forms of pages: a submission is accepted only from a page of ours (CSRF protection).
 
-A form carries a key made from the browser's session cookie, which no other site can read; on the login page, where
-there is no session yet, from a cookie of that page alone. Browsers say of themselves, too, which site a form came
+A form carries a key derived from the browser's session cookie, which no other site can read; on the login page,
+where there is no session yet, from a cookie of that page alone. In addition browsers send which site a form came
 from.
 """
 
@@ -23,7 +23,7 @@ from backend.settings import Settings
 LOGIN_COOKIE = "treeline_login"
 KEY_FIELD = "key"
 MOST_FIELDS = 100
-# No less than the gate lets a form have (`api.gate`), where few may have so much.
+# At least the gate's limit for forms (`api.gate`), where few paths have so large a one.
 _MOST_FIELD_BYTES = 3 << 20
 _OURS = ("same-origin", "none")
 
@@ -31,15 +31,15 @@ Fields = dict[str, str]
 
 
 class FormOfAnotherSession(HTTPException):
-    """A form whose key is not that of the browser's session; `fields`: what was typed."""
+    """The form's key does not match the browser's session; `fields` holds what the user typed."""
 
     def __init__(self, fields: Fields) -> None:
-        super().__init__(403, "this form is of another session: load its page again")
+        super().__init__(403, "this form belongs to another session: load its page again")
         self.fields = fields
 
 
 def session_of(request: Request) -> str:
-    """The browser's session; empty without one."""
+    """Return the browser's session; empty without one."""
     return _cookie(request, SESSION_COOKIE)
 
 
@@ -48,14 +48,14 @@ def _cookie(request: Request, name: str) -> str:
 
 
 def form_key(request: Request) -> str:
-    """The key that forms of this browser's session carry; none without a session."""
+    """Return the key for forms of this browser's session; empty without a session."""
     return _key_of(session_of(request))
 
 
 def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
-    """The login page, made by `answer` from its form's key; sets the cookie that the key belongs to.
+    """Return the login page, made by `answer` from its form's key; sets the cookie that the key belongs to.
 
-    A cookie that is there stays: the page may be open in a second tab.
+    An existing cookie stays: the page may be open in a second tab.
     """
     cookie = _cookie(request, LOGIN_COOKIE) or secrets.token_urlsafe(32)
     page = answer(_key_of(cookie))
@@ -64,14 +64,14 @@ def login_key(request: Request, answer: Callable[[str], Response]) -> Response:
 
 
 def is_secure(request: Request) -> bool:
-    """Return whether cookies may be kept to TLS."""
+    """Return whether cookies may be restricted to TLS."""
     config: Settings = request.app.state.services.config
     return is_over_tls(request.url.scheme, config.url)
 
 
 def _taken_by(cookie: str) -> Callable[[Request], object]:
     async def fields(request: Request) -> Fields:
-        """The form's fields; 403 if no page of ours sent it."""
+        """Return the form's fields; refuses with 403 if no page of ours sent it."""
         if request.headers.get("sec-fetch-site", "none") not in _OURS:
             raise HTTPException(403, "this form was sent by another site")
         async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=_MOST_FIELD_BYTES) as form:
@@ -84,7 +84,7 @@ def _taken_by(cookie: str) -> Callable[[Request], object]:
     return fields
 
 
-# The fields of a form of a logged-in page, and of the login page's.
+# Accept the fields of a logged-in page's form, and of the login page's.
 Form = Annotated[Fields, Depends(_taken_by(SESSION_COOKIE))]
 LoginForm = Annotated[Fields, Depends(_taken_by(LOGIN_COOKIE))]
 

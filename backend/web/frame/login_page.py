@@ -1,8 +1,7 @@
-"""`/login` and `/logout`: a browser's session, by user and password, by a one-time link, or by a provider (see
-`oidc_page.py`).
+"""`/login` and `/logout`: a browser's session, by password, by a one-time link, or by a provider.
 
-A login tells nobody which users there are: an unknown user, a disabled one and a wrong password get the same
-answer, after the same work.
+For providers see `oidc_page.py`. A login does not reveal which users exist: an unknown user, a disabled one and a
+wrong password get the same answer, after the same work.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ router = APIRouter(include_in_schema=False)
 
 LOGIN = "/login"
 LONGEST = 300
-_WRONG = "User and password do not belong together."
-_LINK_GONE = "This link does not work any more: it was used already, or is too old."
+_WRONG = "Wrong user or password."
+_LINK_GONE = "This link no longer works: it was already used, or has expired."
 _TOO_MANY = "Too many attempts. Wait a minute, then try again."
-_NO_PASSWORDS = "Nobody logs in by password here."
+_NO_PASSWORDS = "Login by password is disabled."
 
 
 def login_page(
     request: Request, status: int = 200, message: str = "", *, place: str | None = None, **headers: str
 ) -> Response:
-    """The page that asks for user and password, a provider's word, or a link; `place`: where it leads."""
+    """Return the login page with password, provider or link; `place`: the page to go to afterwards."""
     place = place_of(request) if place is None else place
     provider = provider_of(request)
 
@@ -70,7 +69,7 @@ def login_page(
 
 
 def provider_of(request: Request) -> Provider | None:
-    """The provider that one can log in by."""
+    """Return the OpenID provider, if one is configured."""
     found: Provider | None = request.app.state.provider
     return found
 
@@ -81,7 +80,7 @@ def login(
     services: Shared,
     code: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """Ask for user and password; or turn a link's code into a session and go to the console."""
+    """Show the login page; or turn a link's code into a session and go to the console."""
     if code is None:
         return login_page(request)
     limit, caller = limits_of(request).addresses, caller_of(request)
@@ -93,7 +92,7 @@ def login(
             opened(connection, request, used[0], By.LINK)
     if used is None:
         limit.failed(caller)
-        refused(request, services, By.LINK, "", "the link is unknown, used or too old")
+        refused(request, services, By.LINK, "", "the link is unknown, used or expired")
         return login_page(request, 403, _LINK_GONE)
     return logged_in(request, services, used[1])
 
@@ -106,7 +105,7 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
         return login_page(request, 403, _NO_PASSWORDS, place=place)
     user, password = fields.get("user", "")[:LONGEST], fields.get("password", "")[:LONGEST]
     limits, caller = limits_of(request), caller_of(request)
-    # By user as well, so that many addresses do not make many tries.
+    # Limited by user as well, so that many addresses do not get many attempts.
     if limits.addresses.blocked(caller) or limits.users.blocked(user) or limits.names.blocked(user):
         return too_many(request, place)
     try:
@@ -115,7 +114,7 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
         return login_page(request, 503, f"{error.title} {error.detail}", place=place)
     if session is None:
         limits.addresses.failed(caller)
-        known = refused(request, services, By.PASSWORD, user, "user and password do not belong together")
+        known = refused(request, services, By.PASSWORD, user, "wrong user or password")
         (limits.users if known else limits.names).failed(user)
         return login_page(request, 403, _WRONG, place=place)
     return logged_in(request, services, session, place)
@@ -123,21 +122,21 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
 
 @router.post("/logout")
 def logout(request: Request, services: Shared, _: Form) -> Response:
-    """End the session, and offer the end of the one at the provider that it began by."""
+    """End the session, and offer to end the provider's session from which it began."""
     means = end(request, services)
     provider = provider_of(request) if means == By.PROVIDER else None
     back = f"{str(services.config.url or request.base_url).rstrip('/')}/login"
     onward = None if provider is None else provider.end_session_url(back)
     answer: Response = RedirectResponse("/login", 303)
     if provider is not None and onward is not None:
-        # A page, not a redirect: the policy of pages lets forms, and what they redirect to, go to this site only.
+        # A page, not a redirect: the content security policy lets forms and their redirects go to this site only.
         answer = templates.page("logged_out.html", {"provider": provider.client.name, "onward": onward}, 200)
     delete_cookie(answer, SESSION_COOKIE, secure=is_secure(request))
     return answer
 
 
 def too_many(request: Request, place: str | None = None) -> Response:
-    """The answer to who failed too often."""
+    """Return the answer to a caller with too many failures."""
     return login_page(request, 429, _TOO_MANY, place=place, **{"Retry-After": str(int(ATTEMPTS_SECONDS))})
 
 
@@ -148,7 +147,7 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
     if not secrets.is_password(password, hashed):
         return None
     with services.engine.begin() as connection:
-        # It may have been replaced meanwhile, or the user disabled.
+        # The password may have been replaced meanwhile, or the user disabled.
         if secrets.password_hash(connection, name) != hashed:
             return None
         opened(connection, request, name, By.PASSWORD)

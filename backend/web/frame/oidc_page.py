@@ -1,8 +1,8 @@
-"""`/login/oidc`: to the provider and back.
+"""`/login/oidc`: login at the OpenID provider and back.
 
     login page --> /login/oidc --> provider: who are you? --> /login/oidc/callback --> a session here
 
-What has to be known again when the browser comes back is made from a cookie of its own (`backend.oidc.begun`).
+State that is needed when the browser comes back is derived from a cookie of its own (`backend.oidc.begun`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = structlog.get_logger(__name__)
 COOKIE = "treeline_oidc"
 PATH = "/login/oidc"
 BEGUN_SECONDS = 600
-_BEGIN_AGAIN = "This login was not begun in this browser, or too long ago. Begin again."
+_BEGIN_AGAIN = "This login was not started in this browser, or too long ago. Start again."
 Text = Annotated[str, Query(max_length=4096)]
 
 
@@ -44,10 +44,10 @@ Text = Annotated[str, Query(max_length=4096)]
 def begin(
     request: Request, services: Shared, place: Annotated[str, Query(alias="next", max_length=4096)] = ""
 ) -> Response:
-    """Send the browser to the provider."""
+    """Redirect the browser to the provider."""
     provider, place = provider_of(request), place_asked(place)
     if provider is None:
-        return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
+        return login_page(request, 404, "Login by a provider is disabled.", place=place)
     if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
     begun = Begun.new()
@@ -77,21 +77,21 @@ def callback(
     error: Text = "",
     iss: Text = "",
 ) -> Response:
-    """The browser is back: open a session for who the provider says it is."""
+    """Handle the browser's return: open a session for the user that the provider names."""
     provider = provider_of(request)
     if provider is None:
-        return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
+        return login_page(request, 404, "Login by a provider is disabled.", place="/")
     secret, _, kept = cookie_of(request.headers, COOKIE, secure=is_secure(request)).partition("|")
     place, begun = place_asked(kept), Begun.of_cookie(secret)
     if begun is None or not begun.is_state(state):
-        # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
+        # Any site can embed this URL: that is no failure of the user, and must not end a login in progress.
         return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)
     if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
     try:
-        # RFC 9207: the answer is of the provider that was asked.
+        # RFC 9207: the answer must come from the provider that was asked.
         if iss and iss != provider.client.issuer:
-            raise ProviderRefused("the answer is of another provider")
+            raise ProviderRefused("the answer is from another provider")
         if error or not code:
             raise ProviderRefused(f"it answered {error_code(error) or 'without a code'}")
         session = _session(
@@ -115,16 +115,16 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
     with services.engine.begin() as connection:
         row = get_user(connection, user)
         if row is None or row.disabled:
-            raise NotAllowed(f"the user {user} is disabled here")
+            raise NotAllowed(f"user {user} is disabled")
         opened(connection, request, user, By.PROVIDER)
         return open_session(connection, user, By.PROVIDER, provenance(request), services.config.session_idle)
 
 
 def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:
-    """The login page with what went wrong; what the provider has to be mended for stands in our log, too."""
-    logger.warning("a login by the provider failed", reason=why.detail, kind=why.slug)
+    """Return the login page with the error; errors to be fixed at the provider are logged, too."""
+    logger.warning("login by the provider failed", reason=why.detail, kind=why.slug)
     sentence = f"{why.detail[:1].upper()}{why.detail[1:]}"
-    message = f"You were not logged in by {provider.client.name}. {sentence.rstrip('.')}."
+    message = f"Login by {provider.client.name} failed. {sentence.rstrip('.')}."
     return login_page(request, STATUS[why.kind], message, place=place)
 
 

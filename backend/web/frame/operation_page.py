@@ -1,4 +1,4 @@
-"""`/operations/{id}`: long work that a form began, followed until it is done; or how far it was at a position."""
+"""`/operations/{id}`: long-running work that a form started, followed until it is done, or as of a position."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 OPERATION = "/operations/{operation}"
 _KINDS = {
-    "target-switch": ("A distributor gets another target", "The tree", "/tree"),
-    "primary-move": ("The primary is moved", "The tree", "/tree"),
-    "adoption": ("Topics are taken over", "Clusters", "/clusters"),
+    "target-switch": ("Change of a distributor's target", "The tree", "/tree"),
+    "primary-move": ("Move of the primary", "The tree", "/tree"),
+    "adoption": ("Adoption of topics", "Clusters", "/clusters"),
 }
 _WAITS = {
-    "target-switch": "Each of its units has to run on the new target.",
-    "primary-move": "The new primary has to have all schemas that the present one has.",
-    "adoption": "A worker declares the streams, some hundreds at a time.",
+    "target-switch": "Each of its tasks has to start on the new target.",
+    "primary-move": "The new primary needs all schemas of the current one.",
+    "adoption": "A worker declares the streams, a few hundred at a time.",
 }
 
 
 @router.get(OPERATION)
 def operation_page(operation: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """How far it is, or was at a position."""
+    """Show the operation's progress, now or at a position."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = _shown(services, caller, operation, at)
     return templates.page("operation.html", {**frame(request, caller), **context})
@@ -43,7 +43,7 @@ def operation_page(operation: str, request: Request, services: Shared, viewer: V
 
 @router.get(OPERATION + "/-live")
 def operation_live(operation: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the page's changing part."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = kept(request, f"operation {operation}", lambda: _shown(services, caller, operation))
     return HTMLResponse(templates.block("operation.html", "cockpit", context))
@@ -59,7 +59,7 @@ def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | N
     return {
         "operation": found,
         "past": past,
-        "shown_then": "how far it was then",
+        "shown_then": "progress at that time",
         "running": found["state"] == "running",
         "title": title,
         "trail": [(above, address)],
@@ -80,7 +80,7 @@ def _found(connection: Connection, identity: str, position: int | None) -> dict[
 
 
 def _result(result: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """What came of it, by name, each in words."""
+    """Return the operation's result by name, each in words."""
     shown = []
     for name, value in (result or {}).items():
         text = value

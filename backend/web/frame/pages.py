@@ -1,4 +1,4 @@
-"""Who may enter a page, and what everybody else gets instead: the login page, or a page that says why not."""
+"""Access to pages; without it, the viewer gets the login page or a page with the reason."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LOG_IN = "You need to log in to see this page."
 
 
 class LoginNeeded(Exception):
-    """Nobody is logged in."""
+    """The viewer is not logged in."""
 
 
 def entering(request: Request, viewer: Caller | None, action: Action) -> Response | None:
-    """None if the viewer may see a page that needs this, else the page to show instead."""
+    """Return None if the viewer may see a page with this permission, else the page to show instead."""
     if viewer is None:
         return login_page(request, 401, _LOG_IN)
     refused = refusal(viewer, action)
@@ -35,7 +35,10 @@ def entering(request: Request, viewer: Caller | None, action: Action) -> Respons
 
 
 def enter(viewer: Caller | None, action: Action, tenant: str | None = None) -> Caller:
-    """The viewer, who may do this (in the tenant). Raises LoginNeeded, NotAllowed, NotFound; see `PageRoute`."""
+    """Return the viewer, who has this permission (in the tenant). Raises LoginNeeded, NotAllowed, NotFound.
+
+    `PageRoute` handles these errors.
+    """
     if viewer is None:
         raise LoginNeeded
     refused = refusal(viewer, action, tenant)
@@ -45,29 +48,32 @@ def enter(viewer: Caller | None, action: Action, tenant: str | None = None) -> C
 
 
 def enter_somewhere(viewer: Caller | None, action: Action) -> Caller:
-    """The viewer, who may do this in one tenant at least: the page shows that part. Raises as `enter` does."""
+    """Return the viewer, who has this permission in at least one tenant: the page shows that part.
+
+    Raises as `enter` does.
+    """
     if viewer is not None and may_somewhere(viewer, action):
         return viewer
     return enter(viewer, action)
 
 
 def refused_page(request: Request, viewer: Caller, error: DomainError) -> Response:
-    """The page that says why there is no other one."""
+    """Return the page that shows an error in place of the requested page."""
     return told_page(request, viewer, error.title, error.detail, STATUS[error.kind])
 
 
 def told_page(request: Request, viewer: Caller, title: str, message: str, status: int) -> Response:
-    """A page that tells a refusal, with a way on."""
+    """Return a page with the reason of a refusal and a link."""
     way = ("/tenants", "Tenants") if may_somewhere(viewer, Action.READ_TENANT) else ("/account", "Your account")
     told = {"title": title, "message": message, "way": way, "is_refused": True}
     return templates.page("message.html", {**frame(request, viewer), **told}, status)
 
 
 class PageRoute(APIRoute):
-    """The route of a page, whose handler may raise the domain's errors and LoginNeeded; NoSuchPosition once its
-    viewer is let in.
+    """Route of a page, whose handler may raise the domain's errors and LoginNeeded.
 
-    Parts of its path that nothing can be called are unknown before they get near the database.
+    It may raise NoSuchPosition once its viewer is admitted. Impossible names in its path are unknown before they
+    reach the database.
     """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
@@ -110,7 +116,7 @@ def _check_names(parts: Mapping[str, Any], viewer: Caller) -> None:
 
 @dataclass(frozen=True)
 class Offer:
-    """Something that a page leads to. `refused`: why its viewer may not; it is shown without a way then."""
+    """A link that a page offers. `refused`: why its viewer may not use it; it is shown without the link then."""
 
     label: str
     address: str
@@ -118,11 +124,11 @@ class Offer:
 
 
 def offer(viewer: Caller, action: Action, tenant: str | None, label: str, address: str) -> Offer:
-    """An offer for this viewer."""
+    """Return an offer for this viewer."""
     refused = refusal(viewer, action, tenant)
     return Offer(label, address, None if refused is None else refused.detail)
 
 
 def reasons(offers: Iterable[Offer]) -> list[str]:
-    """Why some of the offers are not for their viewer, each said once."""
+    """Return the reasons of the refused offers, each once."""
     return list(dict.fromkeys(each.refused for each in offers if each.refused is not None))

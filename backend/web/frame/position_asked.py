@@ -17,34 +17,39 @@ from backend.web.frame.services import frame
 from backend.web.frame.timeline_view import TimelineItem, timeline_item
 
 At = Annotated[str | None, Query(max_length=40)]
-"""What a page takes that can be shown as of an earlier position; `travel` finds such pages by its name, `at`."""
+"""Query parameter of pages that can be shown as of an earlier position; `travel` recognises them by its name,
+`at`."""
 
 _MOST = 2**63 - 2
-"""The database has no position beyond the next one."""
+"""Highest position that the database can store, with room for the next one."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """An earlier position, as a page says it."""
+    """An earlier position, as a page describes it."""
 
     position: int
     newest: int | None
-    """None: how long the log is, is nothing for its viewer."""
+    """Newest position; None: the viewer may not learn the log's length."""
     was: TimelineItem | None
-    """What happened there, as far as it is for its viewer."""
+    """Event at that position, as far as the viewer may see it."""
 
 
 class NoSuchPosition(Exception):
-    """There is no such position; its text says why, in a sentence."""
+    """The position does not exist; the text says why, in a sentence."""
 
 
 def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
-    """The position, and what the page says of it; both None for now. Raises NoSuchPosition, see `PageRoute`."""
+    """Return the requested position, and its description; both None for now. Raises NoSuchPosition.
+
+    `PageRoute` handles that error.
+    """
     if at is None or not at.strip():
         return None, None
     position = whole_position(at)
     if not may(viewer, Action.READ_ESTATE):
-        # One behind the end is as good as now, and is not told apart: a tenant does not learn where the log ends.
+        # A position beyond the end counts as now, and is not distinguished: a tenant must not learn where the log
+        # ends.
         position = min(position, _MOST)
         was = events.event_at(connection, position, tenants_read(viewer))
         return position, _past(connection, position, None, was)
@@ -59,7 +64,7 @@ def _past(connection: Connection, position: int, newest: int | None, was: Stored
 
 
 def whole_position(text: str) -> int:
-    """Raises NoSuchPosition."""
+    """Parse a position. Raises NoSuchPosition."""
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit()):
         raise NoSuchPosition("A position is a whole number, counted from 1 by the event log.")
@@ -67,8 +72,8 @@ def whole_position(text: str) -> int:
 
 
 def no_such_position(request: Request, viewer: Caller, why: NoSuchPosition) -> Response:
-    """The page that says so, with the way to the one that was asked for as it is now."""
-    way = (request.url.path, "To the page as it is now")
+    """Return the page for a missing position, with a link to the current state of the requested page."""
+    way = (request.url.path, "Current state of the page")
     message = {"title": "No such position", "message": str(why), "way": way}
     around = frame(request, viewer)
     return templates.page("message.html", {**around, **message, "travel": around["travel"].of_now}, 422)

@@ -1,4 +1,4 @@
-"""What pages of an earlier position say of when that was seen which they show."""
+"""Time of the observations that a page of an earlier position shows."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from backend.web.words.figures import instant, span
 
 @dataclass(frozen=True, kw_only=True)
 class SeenThen:
-    """The look that a page of an earlier position shows; None if none of then is kept."""
+    """Observation shown by a page of an earlier position; None if none of that time is stored."""
 
     look: Look | None
     oldest: datetime | None
-    """Of all that are kept."""
+    """Oldest stored observation."""
     is_own: bool
-    """Whether the moment is that of the newest of the viewer's own events by then."""
+    """True if the moment is that of the newest of the viewer's own events by then."""
 
     @property
     def sentence(self) -> str:
-        """Behind a colon."""
+        """Return the sentence that follows a colon."""
         if self.look is not None:
             event = "your newest event by then" if self.is_own else "it"
             before = span(1000 * self.look.seconds_before)
-            return f"what was seen at {instant(self.look.at)} UTC, {before} before {event}"
-        when = "at your newest event by then" if self.is_own else "then"
+            return f"the observation of {instant(self.look.at)} UTC, {before} before {event}"
+        when = "at your newest event by then" if self.is_own else "for that time"
         if self.oldest is None:
-            return f"what was observed {when} is not kept, since no worker has looked yet"
-        return f"what was observed {when} is not kept; it is from {instant(self.oldest)} UTC on"
+            return f"there is no observation {when}, since no worker has made one yet"
+        return f"the observation {when} is no longer stored; the oldest one is from {instant(self.oldest)} UTC"
 
 
 def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
-    """As `position_asked`, of a page of what is observed. Raises NoSuchPosition.
+    """Return what `position_asked` does, for a page of observations. Raises NoSuchPosition.
 
-    For tenants it shows the position of the newest of their own events up to the one that they ask for: when
-    others did something, and where the log ends, is nothing for them.
+    Tenants get the position of the newest of their own events up to the one that they request: when others did
+    something, and where the log ends, is not for them to know.
     """
     position, past = position_asked(connection, viewer, at)
     tenants = tenants_read(viewer)
@@ -51,7 +51,7 @@ def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tup
 
 
 def seen_then(connection: Connection, viewer: Caller, position: int | None) -> SeenThen | None:
-    """Of such a position; None for a page of now."""
+    """Return the observation for such a position; None for a page of now."""
     if position is None:
         return None
     look = look_before(connection, _moment(connection, position))
@@ -59,7 +59,7 @@ def seen_then(connection: Connection, viewer: Caller, position: int | None) -> S
 
 
 def milliseconds_of(connection: Connection, position: int) -> float:
-    """When such a position's event was appended, as times of Kafka's; 0 before the first event."""
+    """Return when the event at a position was appended, in Kafka's milliseconds; 0 before the first event."""
     moment = _moment(connection, position)
     return 0 if moment is None else moment.timestamp() * 1000
 

@@ -1,7 +1,7 @@
-"""What all ways to log in share: how often one may fail, the new session with its cookie, and where it leads.
+"""Shared parts of all ways to log in: limits on failures, the new session with its cookie, and the next page.
 
-What happened is kept for the Audit page: logins, and refused ones as far as `backend/login_limits.py` has room
-for them, since anybody can make those.
+Logins are recorded for the Audit page, as are refused ones, as far as `backend/login_limits.py` has room for them,
+since anybody can cause those.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _NO_PLACES = ("/login", "/logout", "/api/", "/registries/")
 
 
 def provenance(request: Request) -> Provenance:
-    """Where a request comes from."""
+    """Return the client address and program of a request."""
     found: Provenance = request.state.provenance
     return found
 
 
 def caller_of(request: Request) -> str:
-    """What failures from where a request comes from are counted by."""
+    """Return the key by which failed logins of a request's origin are counted."""
     return network_of(provenance(request).address)
 
 
 def limits_of(request: Request) -> LoginLimits:
-    """The process's limits of failed logins."""
+    """Return the process's limits on failed logins."""
     return limits_of_app(request.app)
 
 
 def refused(request: Request, services: ConsoleServices, means: str, user: str, reason: str) -> bool:
-    """Keep that a login was refused, the user only if there is one of this name; whether there is."""
+    """Record a refused login, with the user's name only if that user exists; return whether it does."""
     limits = limits_of(request)
     with services.engine.begin() as connection:
         known = user if is_name(user) and get_user(connection, user) is not None else ""
@@ -58,19 +58,19 @@ def refused(request: Request, services: ConsoleServices, means: str, user: str, 
         if kept:
             logins.record(connection, LoginKind.REFUSED, known, means, provenance(request), reason)
     if not kept:
-        logger.warning("a refused login is not kept: there are too many", means=means, reason=reason)
+        logger.warning("a refused login is not recorded: there are too many", means=means, reason=reason)
         limits.one_more(services.engine)
     return bool(known)
 
 
 def opened(connection: Connection, request: Request, user: str, means: str) -> None:
-    """Keep that somebody logged in, in the transaction that opens the session."""
+    """Record a login in the transaction that opens the session."""
     logins.record(connection, LoginKind.IN, user, means, provenance(request))
 
 
 def logged_in(request: Request, services: ConsoleServices, session: Secret, place: str = "/") -> Response:
-    """Go on to the console with a new session."""
-    # Never the session that was there: whoever put it there would be logged in as well.
+    """Redirect to the console with a new session."""
+    # Never reuse an existing session: whoever planted it would be logged in as well.
     end(request, services)
     answer = RedirectResponse(place, 303)
     set_cookie(
@@ -85,7 +85,7 @@ def logged_in(request: Request, services: ConsoleServices, session: Secret, plac
 
 
 def end(request: Request, services: ConsoleServices) -> str | None:
-    """End the session that the browser has; how it began."""
+    """End the browser's session and return how it began."""
     session = session_of(request)
     if not session:
         return None
@@ -99,15 +99,17 @@ def end(request: Request, services: ConsoleServices) -> str | None:
 
 
 def place_asked(text: str) -> str:
-    """Where a login leads: a page of this console, else its first one. Never another site: whoever made the link
-    to log in by could otherwise send on to one that looks like this."""
+    """Return the page to go to after a login: a page of this console, else the first one.
+
+    Never another site: the author of a login link could otherwise redirect to one that looks like this.
+    """
     if len(text) > LONGEST_PLACE or not _PLACE.fullmatch(text) or text.startswith(_NO_PLACES):
         return "/"
     return text
 
 
 def place_of(request: Request) -> str:
-    """Where a login leads that a page asked for in its own place."""
+    """Return the page to go to after a login that a page demanded in its own place."""
     if request.method != "GET" or "hx-request" in request.headers:
         return "/"
     query = f"?{request.url.query}" if request.url.query else ""

@@ -1,4 +1,4 @@
-"""What pages lead to that which messages advise as calls of the REST API."""
+"""Links to pages in place of REST calls that messages advise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAYS = (
     (r"GET /switches", _page("/switches", "Switches")),
     (r"GET /trees/main/distributors", _page("/tree", "Tree")),
     (r"GET /zones", _page("/zones", "Zones")),
-    (r"GET /set-aside", _page("/losses", "Losses and set-aside records")),
+    (r"GET /set-aside", _page("/losses", "Losses and dead letters")),
     (r"GET /discovery", _page("/tenants", "Tenants")),
     (r"GET /drills/replication", _page("/drills", "Drills")),
     (r"POST /clusters", _page("/clusters/-new", "Add a cluster")),
@@ -32,5 +32,5 @@ _WAYS = (
 
 
 def with_links(text: str) -> Markup:
-    """A message as HTML. Nothing of a call is changed by escaping, so that it is found afterwards."""
+    """Return a message as HTML. Escaping does not change a call, so calls are replaced afterwards."""
     return Markup(said_otherwise(str(escape(text)), _WAYS))

@@ -1,4 +1,4 @@
-"""Fields of things in words: called as forms and pages call them, and their values as people say them."""
+"""Labels and values of resources' fields, as forms and pages show them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from backend.web.words.figures import NOTHING
 from backend.web.words.measures import size_shown
 
 QUOTAS = {
-    "producer_bytes_per_second": "Produces at most, bytes/s",
-    "consumer_bytes_per_second": "Consumes at most, bytes/s",
-    "request_percentage": "Request handlers at most, %",
+    "producer_bytes_per_second": "Producer quota (bytes/s)",
+    "consumer_bytes_per_second": "Consumer quota (bytes/s)",
+    "request_percentage": "Request handler quota (%)",
 }
-# Of what is not here the name says it.
+# Other fields are labelled by their names.
 _CALLED: Mapping[str, str] = {
     **QUOTAS,
-    "away_minutes": "Minutes until a broker that is away has left",
-    "bytes_per_second": "Most bytes a second",
-    "cleanup_policy": "Cleanup",
+    "away_minutes": "Minutes until an unreachable broker counts as left",
+    "bytes_per_second": "Maximum bytes per second",
+    "cleanup_policy": "Cleanup policy",
     "defaults": "Default replicas",
     "config": "Other topic settings",
-    "events": "Told of",
+    "events": "Events",
     "groups": "Consumer groups",
-    "margin_seconds": "Margin in seconds",
-    "max_message_bytes": "Largest batch",
-    "min_insync_replicas": "In-sync replicas needed",
-    "moves_per_broker": "Moves at once, each broker",
-    "policy": "What is done",
+    "margin_seconds": "Margin (seconds)",
+    "max_message_bytes": "Maximum message size",
+    "min_insync_replicas": "min.insync.replicas",
+    "moves_per_broker": "Concurrent moves per broker",
+    "policy": "Action",
     "properties": "Client properties",
     "record_name_subjects": "Subjects by record name",
-    "retention_ms": "Records are kept",
-    "url": "Address",
+    "retention_ms": "Retention",
+    "url": "URL",
 }
-# They count what is said of a thing, and are nothing that anybody sets.
+# Counters of a resource, not settings.
 _COUNTS = frozenset({"revision", "version"})
 
 
 def called(field: str) -> str:
-    """`Records are kept`."""
+    """Return the label of a field, such as `Retention`."""
     return _CALLED.get(field) or field.replace("_", " ").capitalize()
 
 
 def said(field: str, value: Any) -> str:
-    """`7 days`; – for nothing."""
+    """Return a value as text, such as `7 days`; – for None."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def said(field: str, value: Any) -> str:
 
 
 def otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What differs of the fields that both have: `records are kept 4 days instead of 7 days`; nothing if none."""
+    """Describe the fields that differ, such as `retention: 7 days → 4 days`; empty if none do."""
     return "; ".join(_differing(before, after))
 
 
@@ -69,9 +69,9 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             continue
         name = called(field)
         if isinstance(old, dict) and isinstance(value, dict):
-            if field == "config":  # what is left out is the cluster's own
+            if field == "config":  # keys that are left out have the cluster's own value
                 for key in sorted(key for key in {*old, *value} if old.get(key) != value.get(key)):
-                    yield f"{key} {value.get(key, 'not declared')} instead of {old.get(key, 'not declared')}"
+                    yield f"{key}: {old.get(key, 'not declared')} → {value.get(key, 'not declared')}"
             elif field == "properties":  # their values may be secrets, and are long
                 keys = sorted(key for key in {*old, *value} if old.get(key) != value.get(key))
                 yield f"{name[0].lower()}{name[1:]} {', '.join(keys)}"
@@ -79,4 +79,4 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
                 yield from _differing(old, value)
         else:
             new, was = (said(field, each) if each is not None else "none" for each in (value, old))
-            yield f"{name[0].lower()}{name[1:]} {new} instead of {was}"
+            yield f"{name[0].lower()}{name[1:]}: {was} → {new}"

@@ -1,8 +1,8 @@
 """One short sentence per kind of event, for people who scan a timeline.
 
-Sentences are made from stored data, which an older program or a newer one may have written: whatever is missing
-shows as "?", and a kind that this program does not know is told by its name. Of an event that carries all settings
-of a thing, the sentence says those that are other ones than before, if it is given what was before.
+Sentences are made from stored data, which an older program or a newer one may have written: a missing value shows
+as "?", and an unknown kind is shown by its name. For an event that carries all settings of a resource, the
+sentence lists the settings that changed, if the earlier ones are given.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _LONGEST = 240
 
 SENTENCES: Mapping[str, str] = {
     "ClusterAdded": "{name} added as number {number}",
-    "ClusterChanged": "{of} is described anew: {bootstrap_servers}",
+    "ClusterChanged": "Connection of {of} changed: {bootstrap_servers}",
     "ClusterDefaultsSet": "Defaults of {of} set: replication factor {replication_factor}, "
     "min.insync.replicas {min_insync_replicas}",
     "ClusterRemoved": "{of} removed",
     "ClusterCameOnline": "{of} is online",
     "ClusterWentOffline": "{of} went offline: {reason}",
     "TreeReplaced": "Tree set: {clusters}, {distributors}; primary is {primary_cluster}{otherwise}",
-    "PrimaryMoveBegun": "{cluster} is to become the primary instead of {previous}",
+    "PrimaryMoveBegun": "{cluster} is to replace {previous} as the primary",
     "PrimaryMoveCancelled": "{cluster} stays the primary",
-    "PrimaryMoved": "{cluster} is the primary now, instead of {previous}",
-    "DistributorTargetSwitched": "{cluster} level {level} now copies to {target} instead of {previous}",
+    "PrimaryMoved": "{cluster} is the primary now; it was {previous}",
+    "DistributorTargetSwitched": "{cluster} level {level} now copies to {target}; it was {previous}",
     "LeafEnteredRoutes": "{cluster} has entered its routes of position {routes}, {fenced} writers fenced",
-    "OriginRerooted": "Records of cluster number {number}, which left the tree, go on from other leaves",
+    "OriginRerooted": "Records of cluster number {number}, which left the tree, continue from other leaves",
     "DistributorPaused": "{cluster} level {level} paused",
     "DistributorResumed": "{cluster} level {level} resumed",
     "DistributorLimitChanged": "{cluster} level {level} copies {limit}",
     "DistributorCompressionChanged": "{cluster} level {level} compresses its copies: {compression}",
-    "RecordSetAside": "{target} refused a record of {stream}/{partition} from {cluster}, set aside: {reason}",
-    "SetAsideReplayed": "A record that had been set aside was replayed: {id}",
+    "RecordSetAside": "{target} refused a record of {stream}/{partition} from {cluster}, dead-lettered: {reason}",
+    "SetAsideReplayed": "A dead-lettered record was replayed: {id}",
     "RecordsLost": "{stream}/{partition} on {cluster}: {reason}",
-    "SourceReplaced": "{stream} on {cluster} was made anew; of the former topic {target} {missing}",
+    "SourceReplaced": "{stream} was recreated on {cluster}; of the former topic {target} {missing}",
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
-    "WorkerFenced": "Worker {holder} was fenced while it was alive: {fenced_leases}",
+    "WorkerFenced": "Worker {holder} was fenced while alive: {fenced_leases}",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
-    "PreferredLeadersElected": "Preferred brokers of {cluster} elected to lead: {elected} partitions",
+    "PreferredLeadersElected": "Preferred leaders elected on {cluster}: {elected} partitions",
     "SchemaConflictFound": "Schemas of {cluster}: {detail}",
     "SchemaConflictResolved": "Schemas of {cluster}: {subject} is no longer in conflict",
     "UserCreated": "User {user} created as {role}",
@@ -57,36 +57,37 @@ SENTENCES: Mapping[str, str] = {
     "TokenRevoked": "Token {token} of user {user} revoked",
     "WebhookCreated": "Webhook {webhook} created: {url}",
     "WebhookChanged": "Webhook {webhook} changed: {url}",
-    "WebhookSecretRotated": "Webhook {webhook} signs with another secret",
+    "WebhookSecretRotated": "Webhook {webhook} signs with a new secret",
     "WebhookTested": "A test was sent to webhook {webhook}",
-    "WebhookDeliveryRetried": "The event of position {delivery} is sent to webhook {webhook} again",
+    "WebhookDeliveryRetried": "The event at position {delivery} is sent to webhook {webhook} again",
     "WebhookDeleted": "Webhook {webhook} deleted",
-    "IdentityLinked": "User {user} logs in as {subject} of {issuer}",
-    "IdentityUnlinked": "User {user} no longer logs in by a provider",
-    "PlacementRequested": "A plan for the replicas of {cluster} was asked for (placement {placement})",
-    "PlacementProposed": "Placement {placement} of {cluster} is proposed, since brokers came or went",
-    "PlacementHeldBack": "Placement {placement} of {cluster} is not applied by itself: {reason}",
-    "PlacementPolicySet": "When brokers of {cluster} come or go: {policy}",
+    "IdentityLinked": "User {user} can log in as {subject} of {issuer}",
+    "IdentityUnlinked": "User {user} can no longer log in by a provider",
+    "PlacementRequested": "Placement plan for {cluster} requested (placement {placement})",
+    "PlacementProposed": "Placement {placement} of {cluster} is proposed, since brokers joined or left",
+    "PlacementHeldBack": "Placement {placement} of {cluster} is not applied automatically: {reason}",
+    "PlacementPolicySet": "Placement policy of {cluster} when brokers join or leave: {policy}",
     "PlacementPlanned": "Placement {placement} of {cluster} is planned, digest {digest}",
-    "PlacementGiven": "A reassignment of {partitions} partitions was handed in for {cluster} ({placement})",
+    "PlacementGiven": "A reassignment of {partitions} partitions was submitted for {cluster} ({placement})",
     "PlacementFailed": "Placement {placement} of {cluster} could not be planned: {reason}",
-    "PlacementRunStarted": "Replicas of {cluster} are moved for placement {placement} (run {run})",
-    "PlacementLimitsChanged": "Placement {placement} of {cluster} goes on with other limits",
+    "PlacementRunStarted": "Replicas of {cluster} are being moved for placement {placement} (run {run})",
+    "PlacementLimitsChanged": "Placement {placement} of {cluster} continues with new limits",
     "PlacementPaused": "Placement {placement} of {cluster} is paused",
-    "PlacementResumed": "Placement {placement} of {cluster} goes on",
-    "PlacementCancelled": "Placement {placement} of {cluster} is cancelled: what moves is given back",
+    "PlacementResumed": "Placement {placement} of {cluster} resumed",
+    "PlacementCancelled": "Placement {placement} of {cluster} is cancelled: moves in progress are reverted",
     "PlacementRunEnded": "Placement {placement} of {cluster} is {state}",
-    "PlacementRunRefused": "Placement {placement} of {cluster} was not carried out: {reason}",
-    "RouteEpochBegun": "Route epoch {epoch} begun; {fenced} and older are fenced",
-    "RouteEpochCommitted": "Route epoch {epoch} committed: what came under it goes from the router channel",
+    "PlacementRunRefused": "Placement {placement} of {cluster} failed: {reason}",
+    "RouteEpochBegun": "Route epoch {epoch} began; {fenced} and older are fenced",
+    "RouteEpochCommitted": "Route epoch {epoch} committed: its objects are deleted from the router channel",
     "SwitchStarted": "Switch {switch} of clients from {source} to {target} started, {mode}",
     "SwitchAdvanced": "Switch {switch} is {phase}",
     "SwitchForced": "Switch {switch} no longer waits for: {clients}",
     "ClientsMoved": "Clients moved from {source} to {target}, generation {generation} (switch {switch})",
     "SwitchCompleted": "Switch {switch} completed",
     "SwitchAborted": "Switch {switch} aborted while {phase}",
-    "StrandedRecordsArrived": "What only the cluster left by switch {switch} had is late: {records} records{lost}",
-    "SwitchFailed": "Switch {switch} could not go on while {phase}: {reason}",
+    "StrandedRecordsArrived": "Unreplicated records of the cluster left by switch {switch}: {records} "
+    "records{lost}",
+    "SwitchFailed": "Switch {switch} failed while {phase}: {reason}",
     "TenantCreated": "Tenant {tenant} created",
     "InstanceCreated": "Instance {tenant}/{instance} created on tree {tree}",
     "EnvironmentCreated": "Environment {tenant}/{instance}/{environment} created",
@@ -94,40 +95,41 @@ SENTENCES: Mapping[str, str] = {
     "StreamDeclared": "Stream {path} declared, {partitions}",
     "StreamChanged": "Stream {path} changed, {partitions}",
     "StreamDeleted": "Stream {path} deleted",
-    "StreamDrifted": "{path} on {cluster} had been configured otherwise by somebody",
+    "StreamDrifted": "{path} on {cluster} had been changed outside Treeline",
     "AdoptionBegun": "Topics of {cluster} are being adopted as streams",
     "AdoptionEnded": "Adoption of topics of {cluster} ended",
-    "StreamApplied": "{path} has its topic on {cluster}",
+    "StreamApplied": "Topic of {path} created on {cluster}",
     "StreamApplyFailed": "{path} could not be applied on {cluster}: {reason}",
     "StreamTailLost": "{path}/{partition} on {cluster} lost offsets {first_offset} to {last_offset}",
     "StreamRemoved": "{path} removed from {cluster}",
-    "StreamTopicKept": "{path} was deleted for being empty, but has records on {cluster}: its topic stays there",
+    "StreamTopicKept": "{path} was deleted because it was empty, but has records on {cluster}: its topic "
+    "stays there",
     "ApplicationDeclared": "Application {of} declared",
     "ApplicationChanged": "Application {of} changed",
     "ApplicationDeleted": "Application {of} deleted",
-    "AccessRequested": "{of} asks to {operation}: {stream}",
+    "AccessRequested": "{of} requests access to {operation}: {stream}",
     "AccessGranted": "{of} may {operation}: {stream}",
     "AccessRefused": "{of} may not {operation}: {stream}, refused: {reason}",
     "AccessWithdrawn": "{of} may no longer {operation}: {stream}, withdrawn by the {by}",
     "CredentialsIssued": "Application {of} has new credentials, number {number}",
     "CredentialsRevoked": "Credentials of application {of} revoked",
-    "ApplicationApplied": "{of} has its access on {cluster}",
+    "ApplicationApplied": "Access of {of} applied on {cluster}",
     "ApplicationApplyFailed": "Access of {of} could not be applied on {cluster}: {reason}",
-    "ApplicationDrifted": "Access of {of} on {cluster} had been changed by somebody",
+    "ApplicationDrifted": "Access of {of} on {cluster} had been changed outside Treeline",
     "ApplicationRemoved": "Access of {of} removed from {cluster}",
 }
-# The same of what is known to have been set otherwise before, and how.
+# Sentences for events whose earlier settings are known, with the changes.
 CHANGES: Mapping[str, str] = {
     "ApplicationChanged": "Application {of} changed: {otherwise}",
-    "ClusterChanged": "{of} is described anew: {otherwise}",
+    "ClusterChanged": "Connection of {of} changed: {otherwise}",
     "EnvironmentChanged": "Environment {tenant}/{instance}/{environment} changed: {otherwise}",
-    "PlacementLimitsChanged": "Placement {placement} of {cluster} goes on with other limits: {otherwise}",
-    "PlacementPolicySet": "When brokers of {cluster} come or go: {otherwise}",
+    "PlacementLimitsChanged": "Placement {placement} of {cluster} continues with new limits: {otherwise}",
+    "PlacementPolicySet": "Placement policy of {cluster} when brokers join or leave: {otherwise}",
     "StreamChanged": "Stream {path} changed: {otherwise}",
     "UserChanged": "User {user} changed: {otherwise}",
     "WebhookChanged": "Webhook {webhook} changed: {otherwise}",
 }
-# What an operator should not overlook.
+# Events that an operator should not overlook.
 TROUBLES = frozenset(
     {
         "ClusterWentOffline",
@@ -155,7 +157,10 @@ class _Known(dict[str, Any]):
 
 
 def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> str:
-    """What happened, without a full stop. `before`: what it has replaced, see `settings_before`."""
+    """Return the sentence for an event, without a full stop.
+
+    `before`: replaced settings, see `settings_before`.
+    """
     pattern = SENTENCES.get(name)
     if pattern is None:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
@@ -168,7 +173,7 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known["partitions"] = counted(data["partitions"], "partition")
     if isinstance(data.get("bytes_per_second", ""), int | None):
         limit = data["bytes_per_second"]
-        known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} a second"
+        known["limit"] = "without a limit" if limit is None else f"at most {counted(limit, 'byte')} per second"
     if isinstance(data.get("disabled"), bool):
         known["state"] = "disabled" if data["disabled"] else "enabled"
     if name == "ClusterDefaultsSet":
@@ -189,18 +194,20 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
 
 
 def _missing(partitions: object) -> str:
-    """What a target lacks of a former topic, as far as that is known."""
+    """Describe what a target lacks of a former topic, as far as that is known."""
     rows = partitions if isinstance(partitions, list) else []
     offsets = sum(row[2] for row in rows if isinstance(row, list) and len(row) == 3)
-    seen = f"lacks {counted(offsets, 'offset')} that were seen" if offsets else "lacks nothing that is known"
-    return f"{seen}; what was written after the last look, if anything, is gone"
+    seen = (
+        f"lacks {counted(offsets, 'offset')} that were observed" if offsets else "lacks nothing that was observed"
+    )
+    return f"{seen}; records written after the last observation, if any, are lost"
 
 
 def _fenced(leases: object) -> str:
-    """Each lease with the epoch that the worker had, and the one that is valid now."""
+    """Describe each lease with the epoch that the worker had, and the current one."""
     rows = [row for row in leases if isinstance(row, list) and len(row) == 4] if isinstance(leases, list) else []
     return "; ".join(
-        f"{lease}, epoch {old}, is of epoch {new} now ({holder or 'free'})" for lease, old, holder, new in rows
+        f"{lease}, epoch {old}, now has epoch {new} ({holder or 'free'})" for lease, old, holder, new in rows
     )
 
 
@@ -212,9 +219,9 @@ def _parsed(document: object) -> tree_shape.Node | None:
 
 
 def _tree_otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Another primary, and the clusters that are in one of two trees only."""
+    """Describe a change of the primary, and clusters that were added or removed."""
     moved = before.get("primary_cluster") != after.get("primary_cluster")
-    said = f" instead of {before.get('primary_cluster')}" if moved else ""
+    said = f" (was {before.get('primary_cluster')})" if moved else ""
     was, now = _parsed(before.get("root")), _parsed(after.get("root"))
     if was is None or now is None or was == now:
         return said
