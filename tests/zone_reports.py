@@ -1,4 +1,4 @@
-"""What nodes of a zone router report, as tests of the control plane say it."""
+"""Reports of zone router nodes for tests of the control plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.database_fixture import Database
 
 
 def report(zone: str, broker: int, epoch: int | None = None, **more: Any) -> dict[str, Any]:
-    """Of a node that is its zone's proxy, for all of three brokers, and the main of one."""
+    """Return the report of a node that is its zone's proxy for three brokers, and the main of one."""
     return {
         "node": f"zr-{zone}",
         "zone": zone,
@@ -29,7 +29,7 @@ def report(zone: str, broker: int, epoch: int | None = None, **more: Any) -> dic
 
 
 def pass_time(database: Database, seconds: float, *nodes: str, since: float = 0.0) -> None:
-    """These nodes, or all, reported so much earlier; and began to report so much earlier still."""
+    """Backdate the last report of these nodes, or of all; `since` moves the start of reporting back further."""
     kept, earlier = zone_router_nodes.c, sa.text(f"interval '{seconds} seconds'")
     changed = {
         "seen_at": kept.seen_at - earlier,
