@@ -1,4 +1,4 @@
-"""Epochs of the router channel: what is fenced, what is committed, and which nodes are waited for."""
+"""Epochs of the router channel: fencing, commits, and the nodes that hold them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of record batches, held against kafka-python's own."""
+"""Headers of record batches, compared with kafka-python's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from backend.kafka.wire.batches import ControlType, batches, control_type, placed
+from backend.kafka.wire.batches import ControlType, batches, control_type, with_offset
 from backend.kafka.wire.encoding import MessageMalformed
 
 NUMBER = st.integers(0, 2**31 - 1)
@@ -17,7 +17,7 @@ NUMBER = st.integers(0, 2**31 - 1)
 
 @st.composite
 def drawn_batches(draw) -> bytes:
-    """As a producer makes them; compressed or not, transactional or not."""
+    """Draw batches as producers write them: compressed or not, transactional or not."""
     records = draw(st.lists(st.binary(max_size=200), min_size=1, max_size=5))
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -34,7 +34,7 @@ def drawn_batches(draw) -> bytes:
 
 
 def marker(kind: int, version: int = 0, attributes: int = 0x30, timestamp: bytes = b"\0") -> bytes:
-    """A control batch as a coordinator writes it (KIP-98)."""
+    """Return a control batch as a coordinator writes it (KIP-98)."""
     key = struct.pack(">hh", version, kind)
     record = b"\0" + timestamp + b"\0" + b"\x08" + key + b"\x0c" + bytes(6) + b"\0"
     body = bytes([2 * len(record)]) + record
@@ -77,7 +77,7 @@ def test_headers_are_as_kafka_python_reads_them(written: list[bytes], data):
 @settings(deadline=None)
 @given(drawn_batches(), st.integers(0, 2**63 - 1), NUMBER)
 def test_a_batch_is_placed_and_its_check_sum_still_holds(written: bytes, base_offset: int, epoch: int):
-    moved = b"".join(bytes(piece) for piece in placed(memoryview(written), base_offset, epoch))
+    moved = b"".join(bytes(piece) for piece in with_offset(memoryview(written), base_offset, epoch))
 
     (before,), (after,) = batches(written), batches(moved)
 
@@ -107,7 +107,7 @@ def test_a_control_batch_says_how_a_transaction_ended(kind: int, said: str, time
 
 def test_what_is_no_control_batch_says_nothing():
     for spoilt in (b"", marker(1)[:-1], marker(1, attributes=0x10), marker(1, attributes=0x31)):
-        with pytest.raises(MessageMalformed, match="no control batch"):
+        with pytest.raises(MessageMalformed, match="not a control batch"):
             control_type(spoilt)
     empty = struct.pack(">qiiBIhiqqqhii", 7, 49, 3, 2, 0, 0x20, 0, 5, 5, 99, 1, -1, 0)
     with pytest.raises(MessageMalformed, match="ends within"):
@@ -154,6 +154,6 @@ def test_garbage_ends_in_words_or_in_batches_within_it(garbage: bytes, flips: li
     except MessageMalformed as error:
         assert str(error)
     try:
-        placed(spoilt, 0, 0)
+        with_offset(spoilt, 0, 0)
     except MessageMalformed:
         assert len(spoilt) < 61

@@ -1,4 +1,4 @@
-"""What is written in a bulk is read from it, by the main whose it is; and what is no bulk is refused in words."""
+"""Entries of a bulk are read back by their main; bytes that are not a bulk are refused with a reason."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_main_reads_its_entries_in_their_order_from_one_range(given_entries
         mine = [(e.place, b"".join(e.pieces)) for e in given_entries if e.main == main]
         assert [(place, bytes(message)) for place, message, _ in found] == mine
         assert all(part[at : at + len(message)] == message for _, message, at in found)
-    # The parts are all of it, behind the head, and do not overlap.
+    # The parts cover everything after the head, without overlaps.
     ends = sorted(bulk.parts.values())
     assert sum(length for _, length in ends) == len(bulk.data) - len(written(head, []).data)
 

@@ -61,7 +61,7 @@ def test_a_node_that_comes_back_goes_on_behind_what_it_wrote(tmp_path: Path):
         async with Written(tmp_path, epoch=5) as after:
             after.take()
             await after.until(lambda: after.count == 1)
-            async with asyncio.timeout(30):  # what its clients asked another process is for nobody
+            async with asyncio.timeout(30):  # requests to an earlier process have no client any more
                 while before.told[0][1].name in await after.storage.sizes("channel/"):
                     await asyncio.sleep(0.01)
         assert after.told[0][1].sequence > before.told[0][1].sequence
@@ -140,7 +140,7 @@ def test_what_nobody_reads_any_more_is_deleted_but_the_newest(tmp_path: Path):
 
 
 def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path):
-    """It stood still, another process took its place, and it goes on: nothing of it is told any more."""
+    """A process stalls, another takes its place, and the first resumes: it announces nothing any more."""
 
     async def test() -> None:
         async with Written(tmp_path) as zombie:
@@ -149,7 +149,7 @@ def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path
             async with Written(tmp_path) as successor:
                 zombie.take()
                 assert zombie.running is not None
-                with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+                with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
                     async with asyncio.timeout(10):
                         await zombie.running
                 assert zombie.count == 1 and "another process" in zombie.failed[0][1]
@@ -160,18 +160,18 @@ def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path
 
 
 def test_a_node_that_was_replaced_deletes_nothing_and_ends(tmp_path: Path):
-    """Who took its place goes on behind what it finds there."""
+    """The successor continues after the newest object that it finds."""
 
     async def test() -> None:
         async with Written(tmp_path) as zombie:
             for count in (1, 2):
                 zombie.take()
                 await zombie.until(lambda count=count: zombie.count == count)
-            await Succession(zombie.storage, 7, Limits().side_by_side).come()
+            await Succession(zombie.storage, 7, Limits().concurrent_writes).come()
             first = zombie.told[0][1].name
             zombie.channel.trim([first])
             assert zombie.running is not None
-            with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+            with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
                 async with asyncio.timeout(10):
                     await zombie.running
             assert first in await zombie.storage.sizes("channel/")

@@ -1,4 +1,4 @@
-"""The objects that a main writes, and what a proxy makes of them: the confirm WAL, blocks, indexes, caches."""
+"""Objects of a main, and a proxy's view of them: confirm WAL, blocks, indexes, caches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from workers.zone_router.formats.wal import (
 )
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch
-from workers.zone_router.proxy.stored import Cache, Stored
+from workers.zone_router.proxy.object_cache import Cache, ObjectCache
 
 PARTITIONS = [Partition(bytes([topic]) * 16, number) for topic in range(2) for number in range(3)]
 OFFSETS = st.integers(0, 2**62)
@@ -105,7 +105,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
             joined = b"".join([bytes(await storage.get(name, each.start, each.size)) for each in segments])
             assert joined == b"".join(each for _, _, each in those)
         await storage.put_own(block_name(("east", 1), 4), data[:-1], block.HEAD_BYTES)
-        with pytest.raises(BlockMalformed, match="no block"):
+        with pytest.raises(BlockMalformed, match="not a block"):
             await read_block_index(storage, block_name(("east", 1), 4))
 
     asyncio.run(test())
@@ -130,7 +130,10 @@ def stretch(base: int, end: int, name: str = "w") -> Stretch:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.booleans()), max_size=30))
 def test_an_index_is_what_was_told_last_of_each_offset(told: list[tuple[int, int, bool]]):
-    """Against a list with an entry for each offset. A batch of the WAL is one: what is cut within is gone."""
+    """Compare the index with a list that has an entry per offset.
+
+    A batch of the WAL that is cut within is removed whole.
+    """
     index, expected = Index(), dict[int, str]()
     for number, (base, size, is_block) in enumerate(told):
         end, name = base + size, f"{'b' if is_block else 'w'}{number}"
@@ -179,7 +182,7 @@ def test_two_who_want_the_same_read_it_once(tmp_path: Path):
     async def test() -> None:
         storage = Counting(f"file://{tmp_path}")
         await storage.put_new("a", b"0123456789")
-        stored = Stored(storage, 100, 100)
+        stored = ObjectCache(storage, 100, 100)
         found = await asyncio.gather(*(stored.get("a", 2, 3) for _ in range(10)))
         assert {bytes(each) for each in found} == {b"234"} and storage.count == 1
         await stored.get("a", 3, 2)

@@ -1,7 +1,7 @@
-"""Logs that are cut while blocks are written: what proxies know is what the log has, whenever they come.
+"""Logs are truncated while blocks are written: proxies know what the log has, whenever they start.
 
-A main's own code writes a WAL and blocks of whatever Hypothesis has happen to a log; one proxy follows all the
-time, and hears of blocks late; another one comes at the end.
+A main's own code writes a WAL and blocks for random events of a log. One proxy follows all the time, and learns of
+blocks late; another one starts at the end.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backend.kafka.wire.batches import batches, leader_epoch
-from tests.zone_router.test_confirming import MAIN, PARTITION, PRODUCER, followed, sent
+from tests.zone_router.test_confirmer import MAIN, PARTITION, PRODUCER, followed, sent
 from tests.zone_router.test_replica import replica_of
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Aborted, Begins, Begun, Gone, WalHead, WalRecord, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.replica import Replica
 
@@ -36,18 +36,18 @@ HAPPENS = st.one_of(
 
 @dataclass
 class Log:
-    """As the broker has it, and what its main writes of it."""
+    """The broker's log, and the objects that its main writes."""
 
     storage: ObjectStorage
     blocks: Blocks
     batches: dict[int, bytes] = field(default_factory=dict)
-    """That are followed, by offset."""
+    """Followed batches, by offset."""
     end: int = 0
     aborted: list[tuple[int, int]] = field(default_factory=list)
     epoch: int = 1
     wal_end: int = 0
     told: tuple[int, int] = (0, 0)
-    """The block that comes next, and where the WAL goes on behind the last: as proxies hear of it."""
+    """Next block, and the first WAL object after the last block, as announced to proxies."""
     _payloads: int = 0
 
     async def happen(self, what: str, number: int) -> None:
@@ -56,7 +56,7 @@ class Log:
                 for _ in range(number):
                     await self._write([])
             case "abort":
-                # A producer has one transaction after the other.
+                # A producer has one transaction at a time.
                 first = max([self.end - number - 1, *(last + 1 for _, last in self.aborted), *[*self.batches][:1]])
                 if first not in self.batches:
                     return
@@ -70,12 +70,12 @@ class Log:
                 begun = Begun(PARTITION, self.epoch, self.end, Begins(self.epoch - 1, self.end))
                 await self._put([begun], FollowedBatch.begun(begun))
             case "gone":
-                # Another one has led, and written: the log that was followed is not this one.
+                # Another broker led and wrote, so the followed log differs from this one.
                 self.batches, self.aborted, self.end = {}, [], self.end + number
                 await self._put([Gone(PARTITION)], FollowedBatch.gone(Gone(PARTITION)))
                 await self.happen(CUT, 0)
             case "commit":
-                await self.happen(TELL, 0)  # there are no two of which nobody has heard
+                await self.happen(TELL, 0)  # at most one block is unannounced
                 await self.blocks.write(self.wal_end, 60)
             case "tell":
                 self.told = (self.blocks.end, self.blocks.wal_end)
@@ -83,7 +83,7 @@ class Log:
     async def _write(self, aborted: list[Aborted]) -> None:
         self._payloads += 1
         offset = self.end
-        # The time of its only record tells it from one that was cut off.
+        # The timestamp of its only record distinguishes it from a truncated one.
         batch = followed(sent(offset, timestamp=self._payloads, epoch=self.epoch))
         self.batches[offset] = bytes(batch.batch)
         self.end += 1
@@ -128,7 +128,7 @@ async def is_as_the_log(replica: Replica, log: Log) -> None:
 def test_what_proxies_know_is_what_the_log_has(happens: list[tuple[str, int]]):
     async def test() -> None:
         storage = ObjectStorage("memory:///")
-        log = Log(storage, Blocks(storage, MAIN, Stood([], [], {}, 0)))
+        log = Log(storage, Blocks(storage, MAIN, StoredState([], [], {}, 0)))
         following = replica_of(storage)
         await log.happen(CUT, 0)
         for what, number in happens:

@@ -1,4 +1,4 @@
-"""Frames come out of a stream as they went in, however it is cut."""
+"""Frames are read from a stream as they were written, however it is split."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_beginning_of_a_message_is_there_without_its_rest(message: bytes, cu
 @pytest.mark.parametrize("cut", [0, 1, 3])
 def test_a_size_that_no_frame_has_is_refused(size: int, cut: int):
     frames, stream = Frames(MOST), struct.pack(">i", size)
-    with pytest.raises(FrameRefused, match=f"{size} bytes; from 1 to {MOST} are allowed"):
+    with pytest.raises(FrameRefused, match=f"{size} bytes; 1 to {MOST} are allowed"):
         for piece in (stream[:cut], stream[cut:]):
             list(frames.feed(piece))
 
@@ -55,10 +55,10 @@ def test_a_frame_that_has_begun_is_told():
     for now, piece in enumerate((b"\0", b"\0\0\5", b"abc"), start=5):
         assert list(frames.feed(piece, float(now))) == [] and frames.begun_at == 5.0
     assert frames.held_bytes == 7
-    frames.goes_on(9.0)
+    frames.resumed(9.0)
     assert frames.begun_at == 9.0
     assert len(list(frames.feed(b"de", 10.0))) == 1 and frames.begun_at is None
-    frames.goes_on(11.0)
+    frames.resumed(11.0)
     assert frames.begun_at is None
 
 

@@ -1,6 +1,6 @@
-"""Processes that call themselves the same node, on a storage whose answers come late, or never while what was
-asked is done nevertheless: of all that come only the last goes on, and nothing of those before it is told behind
-its own.
+"""Processes of the same node, on a storage whose responses are late or lost although requests succeed.
+
+Of all processes only the last continues, and no earlier one announces anything after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIDE_BY_SIDE = 3
 
 
 class Slow(ObjectStorage):
-    """A folder as far away as chance has it. A list has all that was there all the while, and else by chance."""
+    """Folder with random delays. A list has the objects that exist all the while, and others by chance."""
 
     def __init__(self, folder: Path, draw: random.Random) -> None:
         super().__init__(f"file://{folder}")
@@ -68,7 +68,7 @@ class Slow(ObjectStorage):
             await super().delete([name])
 
     async def _pause(self) -> None:
-        # Mostly short; a few are many times as long as others.
+        # Mostly short; a few take many times as long.
         await asyncio.sleep(self._draw.random() ** 4 * self._longest_seconds)
 
     async def _loses(self, work) -> None:
@@ -89,7 +89,7 @@ class Slow(ObjectStorage):
 
 
 class Process:
-    """One that writes as fast as it can, and deletes what was told at once."""
+    """Process that writes as fast as it can, and deletes announced objects at once."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
@@ -97,7 +97,7 @@ class Process:
         self.told: list[ChannelOffset] = []
         self.failed: list[str] = []
         self._numbers = itertools.count()
-        limits = Limits(window_seconds=0.0, bulk_bytes=1, side_by_side=SIDE_BY_SIDE)
+        limits = Limits(window_seconds=0.0, bulk_bytes=1, concurrent_writes=SIDE_BY_SIDE)
         traffic = ChannelTraffic(CollectorRegistry())
         self.channel = RouterChannel(
             self.storage, 7, lambda: 1, limits, self._told, self._failed, lambda _: True, traffic
@@ -120,7 +120,7 @@ class Process:
             await asyncio.sleep(0)
 
     async def writes(self, count: int) -> None:
-        """So many more bulks, or until it ends."""
+        """Write so many more bulks, or until the process stops."""
         wanted = len(self.told) + count
         while len(self.told) < wanted and not self.running.done():
             await asyncio.sleep(0.001)
@@ -224,14 +224,14 @@ def test_numbers_are_drawn_without_a_gap_and_who_has_one_sees_the_next(tmp_path:
 
 
 def test_who_was_overtaken_while_it_came_ends(tmp_path: Path):
-    """It drew its number, and another process came before it had its names."""
+    """The process drew its number, and another one started before it had claimed its names."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
         late, last = Succession(storage, 7, SIDE_BY_SIDE), Succession(storage, 7, SIDE_BY_SIDE)
         late.number = await late._draw()
         begun = await last.come()
-        with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+        with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
             await late.come()
         name = f"channel/{7:010d}/{begun.sequence:020d}"
         assert await last.put(name, last.empty(name)) is Holder.EARLIER, "what it took is in the way, and no more"
@@ -244,7 +244,7 @@ def test_two_that_drew_one_number_do_not_take_each_others_bulks_for_their_own(tm
         storage = ObjectStorage(f"file://{tmp_path}")
         one, other = Succession(storage, 7, SIDE_BY_SIDE), Succession(storage, 7, SIDE_BY_SIDE)
         begins = await one.come()
-        shutil.rmtree(tmp_path / "processes")  # by whom nobody knows
+        shutil.rmtree(tmp_path / "processes")  # deleted by someone else
         await other.come()
         assert one.number == other.number
         for sequence, holders in ((-1, (Holder.OURS, Holder.LATER)), (0, (Holder.LATER, Holder.OURS))):

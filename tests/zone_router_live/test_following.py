@@ -1,4 +1,4 @@
-"""How a main follows the log of a real broker, and how proxies know that a main is there."""
+"""A main follows the log of a real broker, and proxies detect that a main is reachable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workers.zone_router.main.follower import Follower, Led
 
 
 class Taken:
-    """Whatever is followed of one topic."""
+    """Sink for the batches of one topic."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -52,9 +52,9 @@ class Taken:
 
 
 def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_followed_on(router: Router):
-    """Brokers leave out of a session what is both said and forgotten in one request."""
+    """Brokers omit a partition that is both in a request and forgotten by it."""
     topic = f"following-{secrets.token_hex(4)}"
-    router.brokers.create(topic, [[1, 2, 3], [1, 2, 3]])  # with one alone there would be no session any more
+    router.brokers.create(topic, [[1, 2, 3], [1, 2, 3]])  # a single partition would end the session
     producer = Producer({"bootstrap.servers": router.brokers.servers, "linger.ms": 0})
 
     def produce() -> None:
@@ -70,9 +70,9 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
             await until(lambda number=number: taken.offsets == [*range(number + 1)], f"{number} is followed")
             before = taken.led[0]
             await until(lambda led=before, number=number: led.high_watermark == number + 1, "its bounds are told")
-            await asyncio.sleep(0.1)  # by now the broker is asked again, and waits for more
+            await asyncio.sleep(0.1)  # by now the next fetch is waiting at the broker
             follower._leave(before.partition)
-            follower.look()
+            follower.poll()
             await until(lambda: 0 in taken.led, "it is led again")
             led = taken.led[0]
             assert led is not before
@@ -83,7 +83,7 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
 
 
 def test_a_main_that_stands_still_keeps_no_reader_waiting(reading: Router):
-    """Its connections are open, and nothing is said by them: the leader is asked."""
+    """The main's connections are open but silent: the leader is asked."""
     topic = f"following-{secrets.token_hex(4)}"
     reading.brokers.create(topic, [[1, 2, 3]] * 6)
     producer = Producer({"bootstrap.servers": reading.brokers.servers, "linger.ms": 0})

@@ -1,5 +1,6 @@
-"""Object storage that takes its time, and fails now and then: all nodes in this process, each of whose operations
-on storage waits before it is done, or fails. Whatever comes of it is late, not lost.
+"""Slow and unreliable object storage: results are late, but nothing is lost.
+
+All nodes run in this process; each of their storage operations is delayed or fails.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.parametrize("router", ["passed"], indirect=True)
 
 @contextmanager
 def within(router: Router) -> Iterator[None]:
-    """The router's nodes, in a thread."""
+    """Run the router's nodes in a thread."""
     ready, ended = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -82,7 +83,7 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
     router.brokers.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
     with within(mine), Consuming(mine.nodes["az2"], topic) as consuming:
         with Producing(mine, topic, "az1") as producing:
-            producing.goes_on()
+            producing.resumed()
             eventually(lambda: len(consuming.found) > 1_000, "records are read")
         each_once(mine, topic, producing)
         consuming.is_the_leaders(mine)
@@ -90,7 +91,7 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
 
 @needs_root
 def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_path: Path):
-    """Nothing can be written for some seconds, and what had been written is read meanwhile."""
+    """Writes fail for some seconds; written records can still be read."""
     with small_disk(tmp_path / "disk", megabytes=300) as disk:
         mine = Router(disk, router.brokers, channel=True, reads={"commit_ms": 1_000})
         topic = f"full-{secrets.token_hex(4)}"
@@ -102,6 +103,6 @@ def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_p
                     done = len(producing.done)
                     eventually(lambda: len(consuming.found) > 100, "what had been written is read")
                     assert len(producing.done) < done + 1_000, "next to nothing was written meanwhile"
-                producing.goes_on()
+                producing.resumed()
             each_once(mine, topic, producing)
             consuming.is_the_leaders(mine)

@@ -1,11 +1,10 @@
-"""What a main does beside handing over requests: it follows its broker's log, stores where the bytes of every
-batch are (the confirm WAL), and commits them into block objects; readers of other zones are told how far it is.
+"""Follow a broker's log, write the location of every batch to the confirm WAL, and commit batches into blocks.
 
-    broker's log -> Follower -> Confirming -> ConfirmWal -> (stored) -> Blocks
+    broker's log -> Follower -> Confirmer -> ConfirmWal -> (stored) -> Blocks
                                                     \\-> Snapshots -> proxies
 
-So offsets are those of the log by construction, and whatever happens to a main leaves no gap: what it can't find
-among the requests that it handed over is stored whole.
+So offsets are those of the log by construction, and a failure of a main leaves no gap: batches that are not found
+among the forwarded requests are stored whole. Proxies of other zones poll the progress.
 """
 
 from __future__ import annotations
@@ -23,48 +22,48 @@ from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
 from workers.zone_router.formats.wal import Begun, Direct, Gone, Link, Partition
-from workers.zone_router.main.appended import Appended, Handed
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
 from workers.zone_router.main.follower import Follower, Led
-from workers.zone_router.main.recovery import Stood, where_it_stood, with_tail
+from workers.zone_router.main.forwarded_batches import ForwardedBatches, ForwardedRequest
+from workers.zone_router.main.recovery import StoredState, read_stored_state, with_tail
 from workers.zone_router.main.snapshots import Snapshots
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _MOST_ATTEMPTS = 20
-"""Names that another process took before us."""
-_LOOK_SECONDS = 0.1
+"""Most names to try before giving up to another process."""
+_CHECK_SECONDS = 0.1
 
 _LOG = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmLimits:
-    """Of a main."""
+    """Limits of a main."""
 
     wal_window_seconds: float = 0.01
-    """At least so long from one object of the WAL to the next."""
+    """Least seconds between two objects of the WAL."""
     block_bytes: int = 16 * 1024 * 1024
-    """A block is written when so many are gathered; twice as many, and no more is followed until it is."""
+    """Collected bytes at which a block is written; at twice as many, following pauses."""
     commit_seconds: float = 10.0
-    """At least so often."""
+    """Most seconds between two blocks."""
     keep_seconds: float = 3_600.0
-    """How long blocks are kept."""
+    """Retention of blocks in seconds."""
     all_history: bool = False
-    """Whether a partition that is followed for the first time is followed from its first record."""
+    """True if partitions that are followed for the first time start at their first record."""
 
 
 class _Over(NamedTuple):
-    """Nothing of an epoch is under way any more; when it was, so many batches had been given to the WAL."""
+    """An epoch of which nothing is in flight any more, and the number of batches added to the WAL by then."""
 
     epoch: int
     added: int
 
 
-class Confirming:
-    """Of one main; used by one event loop."""
+class Confirmer:
+    """Follow, confirm and commit for one main; used by one event loop."""
 
     def __init__(
         self,
@@ -74,15 +73,15 @@ class Confirming:
         limits: ConfirmLimits,
         oldest_carried: Callable[[], int | None],
     ) -> None:
-        """`oldest_carried`: the epoch of the oldest Route that is not done."""
+        """Set up; `oldest_carried` returns the epoch of the oldest unfinished Route."""
         self._main, self._storage, self._limits = main, storage, limits
-        self.appended = Appended()
+        self.forwarded_batches = ForwardedBatches()
         self.snapshots = Snapshots()
         self._follower = Follower(main, broker, self, all_history=limits.all_history)
         self._wal = ConfirmWal(storage, main, limits.wal_window_seconds, self._stored)
         self._blocks: Blocks | None = None
         self._ends: dict[Partition, int] = {}
-        """Up to where the WAL or blocks have each partition."""
+        """Offset up to which the WAL or blocks have each partition."""
         self._led: dict[Partition, Led] = {}
         self._known: dict[Partition, Followed] = {}
         self._names: dict[tuple[str, int], Partition] = {}
@@ -91,31 +90,31 @@ class Confirming:
         self._oldest_carried = oldest_carried
         self._fenced = 0
         self.reported_epoch = 0
-        """What came in epochs up to this one is in blocks, or was never appended."""
+        """Epoch up to which all data is in blocks or was never appended."""
         self.links = self.directs = 0
-        """Batches that were stored as links, and whole."""
+        """Number of batches stored as links, and of those stored whole."""
 
-    # What a main node asks.
+    # Called by the main.
 
-    def look(self) -> None:
-        """There may be partitions that are not followed yet."""
-        self._follower.look()
+    def poll(self) -> None:
+        """Poll for partitions that are not followed yet."""
+        self._follower.poll()
 
     def knows(self, name: tuple[str | bytes, int]) -> bool:
         return self._partition(name) in self._led
 
-    def answered(self, handed: Handed, answer: memoryview) -> None:
-        """By the broker."""
-        self.appended.answered(handed, answer)
-        for one in handed.given:
+    def answered(self, forwarded: ForwardedRequest, answer: memoryview) -> None:
+        """Apply the broker's response to a forwarded request."""
+        self.forwarded_batches.answered(forwarded, answer)
+        for one in forwarded.batches:
             if (partition := self._partition(one.name)) and (led := self._led.get(partition)):
-                self.appended.passed(one.name, led.position)
+                self.forwarded_batches.passed(one.name, led.position)
 
-    def when_all_are_stored(self, handed: Handed, then: Callable[[], None]) -> None:
-        """Call it when all of a request that was appended is in the WAL; what isn't led here isn't waited for."""
+    def when_all_are_stored(self, forwarded: ForwardedRequest, then: Callable[[], None]) -> None:
+        """Call `then` once all appended batches of a request are in the WAL, except of partitions not led here."""
         missing = [
             (partition, one.offset + one.offsets)
-            for one in handed.given
+            for one in forwarded.batches
             if one.offset is not None
             and (partition := self._partition(one.name)) in self._led
             and self._ends.get(partition, 0) < one.offset + one.offsets
@@ -138,20 +137,20 @@ class Confirming:
         return Partition(topic, index) if isinstance(topic, bytes) else self._names.get((topic, index))
 
     def batches(self) -> dict[str, int]:
-        """By how they were stored."""
+        """Return the number of batches by how they are stored."""
         return {"link": self.links, "whole": self.directs}
 
     def written(self) -> dict[str, int]:
-        """Bytes of objects, by kind."""
+        """Return the bytes of written objects by kind."""
         return {"wal": self._wal.written_bytes, "blocks": self._blocks.written_bytes if self._blocks else 0}
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises WalFenced."""
-        stood = await self._begun()
-        self._blocks = Blocks(self._storage, self._main, stood)
+        """Run until cancelled. Raises WalFenced."""
+        stored_state = await self._begun()
+        self._blocks = Blocks(self._storage, self._main, stored_state)
         self._known = dict(self._blocks.followed)
         self._ends = {partition: each.position for partition, each in self._known.items()}
-        self._tell_reached()
+        self._report_reached()
         tasks = [asyncio.create_task(each) for each in (self._wal.run(), self._follower.run(), self._commit_on())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -163,26 +162,26 @@ class Confirming:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._blocks.close()
 
-    async def _begun(self) -> Stood:
-        """Take the next name of the WAL at once: a process that was this main before writes no more after it. Then
-        read what there is.
-        """
+    async def _begun(self) -> StoredState:
+        """Take the next name of the WAL, which stops an older process of this main; then read the stored state."""
         attempts, is_ours = 0, False
         while attempts < _MOST_ATTEMPTS:
             try:
-                stood = await where_it_stood(self._storage, self._main)
+                stored_state = await read_stored_state(self._storage, self._main)
                 if is_ours:
-                    return await with_tail(self._storage, self._main, stood)
-                is_ours = await self._wal.begin(stood.wal_end)
+                    return await with_tail(self._storage, self._main, stored_state)
+                is_ours = await self._wal.begin(stored_state.wal_end)
                 if is_ours:
                     continue
                 attempts += 1
             except StorageFailed as error:
                 _LOG.warning("zone_router.storage_away", why=str(error))
-            await asyncio.sleep(_AGAIN_SECONDS)
-        raise WalFenced(f"no name could be taken as the main of {self._main}; does another process write as it?")
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise WalFenced(
+            f"no name of the WAL could be taken as the main of {self._main}; check for another process of it"
+        )
 
-    # What the follower tells.
+    # Called by the follower.
 
     @property
     def known(self) -> Mapping[Partition, Followed]:
@@ -190,12 +189,12 @@ class Confirming:
 
     def leads(self, led: Led) -> None:
         partition = led.partition
-        # The log may have been cut there.
+        # The log may have been truncated there.
         self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
         self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.begins)))
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition
-        self._tell(led)
+        self._report(led)
 
     def left(self, partition: Partition) -> None:
         led = self._led.pop(partition)
@@ -203,7 +202,7 @@ class Confirming:
         self._names.pop((led.topic, partition.number), None)
         self.snapshots.left(partition)
         for _, then in self._waiting.pop(partition, []):
-            then()  # the broker has it; whoever leads now tells of it
+            then()  # the broker has it; the new leader's main confirms it
 
     def gone(self, partition: Partition) -> None:
         self._known.pop(partition, None)
@@ -223,9 +222,9 @@ class Confirming:
             aborted = ended_transaction(led.open, led.partition, batch, data)
             self._wal.add(FollowedBatch.of(record, batch, data, led.leader_epoch, led.open, aborted))
         for name in names:
-            self.appended.passed(name, led.position)
+            self.forwarded_batches.passed(name, led.position)
         if not found:
-            self._tell(led)
+            self._report(led)
 
     def _record(
         self,
@@ -236,13 +235,13 @@ class Confirming:
         gap: int,
     ) -> Link | Direct:
         base, timestamp = batch.base_offset, batch.max_timestamp
-        if at := self.appended.find(names, data):
+        if at := self.forwarded_batches.find(names, data):
             self.links += 1
             return Link(partition, batch.leader_epoch, batch.last_offset_delta, at, base, timestamp, gap)
         self.directs += 1
         return Direct(partition, base, batch.next_offset, data, gap)
 
-    # What the WAL tells.
+    # Called by the WAL.
 
     def _stored(self, batches: Sequence[FollowedBatch]) -> None:
         assert self._blocks is not None
@@ -250,13 +249,13 @@ class Confirming:
         for each in batches:
             self._blocks.take(each)
             led = self._led.get(each.partition)
-            # Another epoch's may be behind where it is followed from by now.
+            # A batch of another epoch may lie after the current start of following.
             if led is not None and led.leader_epoch == each.leader_epoch:
                 self._ends[each.partition] = each.next_offset
                 touched[each.partition] = None
-        self._tell_reached()
+        self._report_reached()
         for partition in touched:
-            self._tell(self._led[partition])
+            self._report(self._led[partition])
             self._confirm(partition)
         self._moved.set()
 
@@ -268,13 +267,13 @@ class Confirming:
                 if offset <= end:
                     then()
 
-    def _tell(self, led: Led) -> None:
+    def _report(self, led: Led) -> None:
         end, stable = self._ends.get(led.partition, led.position), led.last_stable
         is_behind = end < max(led.position, led.high_watermark)
         if is_behind and self._blocks and (stored := self._blocks.followed.get(led.partition)):
-            # How a transaction ended stands in the WAL with its marker: until then it is an open one.
+            # A transaction's outcome is in the WAL with its marker; until then it counts as open.
             stable = min([stable, *stored.open.values()])
-        self.snapshots.tell(
+        self.snapshots.update(
             State(
                 led.partition,
                 led.topic,
@@ -289,7 +288,7 @@ class Confirming:
     # Commits.
 
     def fence(self, epoch: int) -> None:
-        """What came in epochs up to this one is to be committed, so that its bulks may be deleted."""
+        """Commit everything up to this epoch, so that its bulks may be deleted."""
         self._fenced = max(self._fenced, epoch)
 
     async def _commit_on(self) -> None:
@@ -297,8 +296,8 @@ class Confirming:
         loop = asyncio.get_running_loop()
         last, over = loop.time(), _Over(0, 0)
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            self.appended.sweep(loop.time())
+            await asyncio.sleep(_CHECK_SECONDS)
+            self.forwarded_batches.sweep(loop.time())
             if over.epoch < self._fenced and not self._is_under_way(self._fenced):
                 over = _Over(self._fenced, self._wal.added)
             is_over = self.reported_epoch < over.epoch and self._wal.done >= over.added
@@ -310,19 +309,19 @@ class Confirming:
                     self.reported_epoch = over.epoch
 
     def _is_under_way(self, epoch: int) -> bool:
-        """Whether something of this epoch, or of one before it, may still come to be in the log, or in the WAL."""
-        oldest = [self._oldest_carried(), self.appended.oldest_epoch()]
+        """Return whether data of this or an older epoch may still reach the log or the WAL."""
+        oldest = [self._oldest_carried(), self.forwarded_batches.oldest_epoch()]
         return any(each is not None and each <= epoch for each in oldest)
 
     async def _commit(self) -> None:
-        """All that is in the WAL now is in blocks."""
+        """Write all that is in the WAL to blocks."""
         assert self._blocks is not None
         end = self._wal.end
         if end > self._blocks.wal_end:
             await self._blocks.write(end, self._limits.keep_seconds)
-            self._tell_reached()
+            self._report_reached()
             self._moved.set()
 
-    def _tell_reached(self) -> None:
+    def _report_reached(self) -> None:
         assert self._blocks is not None
         self.snapshots.reached(self._blocks.wal_end, self._wal.end, self._blocks.first, self._blocks.end)
