@@ -1,4 +1,4 @@
-"""What is done about replicas when brokers come or go; and what a worker says of what it proposes."""
+"""Placement policies, and proposals of a worker."""
 
 from __future__ import annotations
 
