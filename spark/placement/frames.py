@@ -1,6 +1,7 @@
-"""The placement of a large cluster: what is large stays in frames, and is looked at in pieces by `stages`; what
-says how the pieces hang together (kinds of partitions, the flow of groups, leaders that change) is small, and is
-computed here by the same kernel that computes small clusters whole (`backend.placement`).
+"""The placement of a large cluster: data of its size stay in frames, which `stages` processes in pieces.
+
+What connects the pieces (kinds of partitions, the flow of groups, leaders that change) is small, and is computed
+here by the same solver that computes small clusters as a whole (`backend.placement`).
 """
 
 from __future__ import annotations
@@ -12,45 +13,47 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from backend.placement import documents, leaders
+from backend.placement.group_placement import sound
 from backend.placement.grouping import Groups, groups_of, holding_keys
 from backend.placement.leaders import Candidates, Rules, Totals
-from backend.placement.moving import Flow, least_moves, squares_of
-from backend.placement.placing import (
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow, least_moves, squares_of
+from backend.placement.partition_placement import (
     AGAIN,
     ARCS_ALONE,
     arcs_of,
     arcs_of_crowded,
     each_of,
-    moves_anyhow,
     place_again,
+    unavoidable_moves,
 )
 from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
-from backend.placement.realising import sound
-from backend.placement.shares import Bounds
-from backend.placement.topics import Exchanges
+from backend.placement.topic_exchange import Exchanges
 from backend.placement.verify import DETAILS, FACTOR, Counted
 from spark.placement import pieces, stages
-from spark.placement.asked import Asked
 from spark.placement.pieces import by_broker, lists, numbers, summed
+from spark.placement.placement_request import PlacementRequest
 from spark.placement.stages import Overrides
 
 _NONE = np.zeros(0, np.int64)
 _OF_NONE = {"counts": (np.arange(4)[:, None], np.zeros(4, np.int64)), "digest": (_NONE[:, None], _NONE)}
-"""What is counted where there is no partition."""
+"""Sums of a placement without partitions."""
 
 
 class Placing:
-    """One placement; `run` once."""
+    """The computation of one placement; call `run` once."""
 
-    def __init__(self, asked: Asked, most_arcs: int = ARCS_ALONE) -> None:
-        self._asked, self._most_arcs = asked, most_arcs
-        self._brokers, self._spark = asked.brokers, asked.partitions.sparkSession
+    def __init__(self, request: PlacementRequest, most_arcs: int = ARCS_ALONE) -> None:
+        self._request, self._most_arcs = request, most_arcs
+        self._brokers, self._spark = request.brokers, request.partitions.sparkSession
         self._overrides = Overrides(_NONE, Replicas.listed([]))
 
     def run(self, output: str) -> Summary:
-        """Write topic, partition and replicas of all partitions to `output`, as Parquet, and read them again to
-        count what came out."""
+        """Compute the placement, write it to `output`, and return figures that are counted from what was written.
+
+        The output is Parquet with topic, partition and replicas of all partitions.
+        """
         by_factor, replicas = self._free()
         bounds = Bounds.of(self._brokers.rack_sizes, np.flatnonzero(by_factor))
         arcs = arcs_of(self._brokers, bounds, np.resize(by_factor, len(bounds.least)), replicas)
@@ -58,15 +61,15 @@ class Placing:
             bound, is_even, done = self._whole()
         else:
             bound, is_even, done = self._in_pieces(bounds, arcs, int(by_factor.sum()))
-        named = done.join(f.broadcast(self._asked.names), "topic")
+        named = done.join(f.broadcast(self._request.names), "topic")
         written = named.select(f.col("name").alias("topic"), f.col("number").alias("partition"), "replicas")
         written.write.mode("overwrite").parquet(output)
         return self._verified(output, bound, is_even=is_even)
 
     def _free(self) -> tuple[Ints, int]:
-        """(partitions that may move, by how many replicas they are to have; replicas that they have)"""
+        """Count the partitions that may move by their replication factor, and their present replicas."""
         usable = int(self._brokers.is_usable.sum())
-        free = self._asked.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
+        free = self._request.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
         rows = free.groupBy("wanted").agg(f.count("*").alias("count"), f.sum(f.size("now")).alias("has")).collect()
         by_factor = np.zeros(max((row["wanted"] for row in rows), default=0) + 1, dtype=np.int64)
         for row in rows:
@@ -74,15 +77,15 @@ class Placing:
         return by_factor, sum(row["has"] for row in rows)
 
     def _whole(self) -> tuple[int, bool, DataFrame]:
-        """(bound, whether it is as even as can be, partitions): small enough to be looked at one by one."""
-        piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
-        plan = make(replace(piece.problem, topics=self._asked.topics), self._most_arcs)
+        """Solve as a whole, partition by partition; returns (lower bound, is it balanced, partitions)."""
+        piece, table = pieces.read(self._request.partitions.toArrow(), self._brokers)
+        plan = make(replace(piece.problem, topics=self._request.topics), self._most_arcs)
         done = stages.done(table, self._brokers, plan.replicas)
         return plan.lower_bound, plan.is_even, self._spark.createDataFrame(done)
 
     def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, bool, DataFrame]:
-        brokers, partitions, first = self._brokers, self._asked.partitions, None
-        asked = kinds = self._kinds(partitions, bounds, apart=False)
+        brokers, partitions, first = self._brokers, self._request.partitions, None
+        all_kinds = kinds = self._kinds(partitions, bounds, apart=False)
         crowded = arcs_of_crowded(brokers, bounds, *kinds)
         if crowded > self._most_arcs:
             grouped, groups, fixed, first = self._flow(partitions, bounds, kinds, apart=False)
@@ -96,7 +99,7 @@ class Placing:
         opened = self._by_group(grouped, stage, stages.OPENED).persist()
         wanted = flow.planned(brokers, groups)
         if groups.sharing(bounds).any():
-            # Not all that the flow keeps may stay: what stays is counted.
+            # Not all replicas that the flow keeps may be able to stay, so that the staying ones are counted.
             wanted = fixed + flow.loads - self._loads(opened, f.concat("kept", "direct"))
         new = (
             opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
@@ -117,7 +120,7 @@ class Placing:
         done = self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
         first = flow if first is None else first
         is_even = squares == first.squares
-        return first.moves if is_even else moves_anyhow(bounds, *asked), is_even, done
+        return first.moves if is_even else unavoidable_moves(bounds, *all_kinds), is_even, done
 
     def _kinds(self, partitions: DataFrame, bounds: Bounds, *, apart: bool) -> tuple[Ints, Ints]:
         return self._sums(partitions, stages.kinds(self._brokers, bounds, apart=apart))["kind"]
@@ -125,15 +128,14 @@ class Placing:
     def _flow(
         self, partitions: DataFrame, bounds: Bounds, kinds: tuple[Ints, Ints], *, apart: bool
     ) -> tuple[DataFrame, Groups, Ints, Flow]:
-        """(partitions with their groups; these groups; what brokers have of partitions that do not move; the
-        groups' flow)"""
+        """Compute the groups' flow: (partitions with groups, groups, loads of fixed partitions, flow)."""
         stage = stages.groups(self._brokers, bounds, kinds[0], apart=apart)
         grouped = self._map(partitions, stage, stages.GROUPED).persist()
         groups, fixed = self._groups(grouped, *kinds)
         return grouped, groups, fixed, least_moves(self._brokers, groups, bounds, fixed)
 
     def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
-        """(groups; what brokers have of partitions that do not move)"""
+        """Count the groups: (groups, loads of brokers from partitions that do not move)."""
         table = (
             grouped.select("group", f.posexplode("now").alias("place", "broker"))
             .groupBy("group", "broker", (f.col("place") == 0).alias("first"))
@@ -155,7 +157,10 @@ class Placing:
         return groups_of(brokers, kinds, sizes, keys[order], held[stays][order], loads), fixed
 
     def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> int:
-        """Place once more what is left over of groups, one by one; see `placing.place`. How even it is then."""
+        """Place what groups left invalid once more, one by one; return the sum of squares.
+
+        See `partition_placement.place`.
+        """
         brokers = self._brokers
         loads = self._loads(placed, f.col("placed"))
         bad = placed.filter(~f.col("is_sound")).count()
@@ -178,7 +183,7 @@ class Placing:
         return squares_of(brokers, loads)
 
     def _loads(self, frame: DataFrame, column: Column) -> Ints:
-        """By broker, how often it is in a column of lists of brokers' indexes."""
+        """Count by broker how often it occurs in a column of lists of broker indexes."""
         table = frame.select(f.explode(column).alias("broker")).groupBy("broker").count().toArrow()
         loads = np.zeros(len(self._brokers.broker_ids), dtype=np.int64)
         loads[numbers(table, "broker")] = numbers(table, "count")
@@ -194,27 +199,27 @@ class Placing:
         def part(rules: Rules | None) -> Candidates:
             stage = stages.candidates(brokers, self._overrides, rules)
             table = self._map(placed, stage, stages.CANDIDATES).toArrow().sort_by("p")
-            asked = lists(table, "brokers")
-            return Candidates(numbers(table, "p"), numbers(table, "staying"), asked.owners, asked.brokers)
+            found = lists(table, "brokers")
+            return Candidates(numbers(table, "p"), numbers(table, "staying"), found.owners, found.brokers)
 
         return leaders.balanced(totals, part)
 
-    # --- what came out
+    # --- verification of the output
 
     def _verified(self, output: str, bound: int, *, is_even: bool) -> Summary:
-        asked, brokers = self._asked, self._brokers
+        request, brokers = self._request, self._brokers
         written = self._spark.read.parquet(output).withColumnRenamed("topic", "name")
-        numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
-        both = asked.partitions.join(numbered, ["topic", "number"])
+        numbered = written.join(f.broadcast(request.names), "name").withColumnRenamed("partition", "number")
+        both = request.partitions.join(numbered, ["topic", "number"])
         table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
         found = {**_OF_NONE, **_added(table)}
         moves, high, low, changes = found["counts"][1].tolist()
         moved_bytes = high * stages.BYTES_LOW + low
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
         counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
-        if written.count() != asked.count or int(leads.sum()) != asked.count:
-            raise ArithmeticError("not all partitions were written, or some twice")
-        digests = {asked.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
+        if written.count() != request.count or int(leads.sum()) != request.count:
+            raise ArithmeticError("the output lacks partitions or has some of them twice")
+        digests = {request.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
         return Summary(
             brokers=brokers,
             counted=counted,
@@ -226,24 +231,24 @@ class Placing:
         )
 
     def _violations(self, found: dict[str, tuple[Ints, Ints]]) -> list[Violation]:
-        brokers, told = self._brokers, []
-        partitions = self._asked.partitions
+        brokers, violations = self._brokers, []
+        partitions = self._request.partitions
         usable = int(brokers.is_usable.sum())
         impossible = partitions.filter(~f.col("is_fixed") & (f.col("wanted") > usable))
         ((count, most),) = impossible.agg(f.count("*"), f.max("wanted")).collect()
         if count:
-            told.append(Violation(FACTOR, self._names(impossible), count, too_many(brokers, most)))
+            violations.append(Violation(FACTOR, self._names(impossible), count, too_many(brokers, most)))
         for rule, detail in DETAILS.items():
             if f"broken {rule}" in found:
                 some = found[f"named {rule}"][0][:NAMED, 0].tolist()
                 named = self._names(partitions.filter(f.col("p").isin(some)))
-                told.append(Violation(rule, named, int(found[f"broken {rule}"][1].sum()), detail))
-        return told
+                violations.append(Violation(rule, named, int(found[f"broken {rule}"][1].sum()), detail))
+        return violations
 
     def _names(self, partitions: DataFrame) -> tuple[str, ...]:
-        """Of the first of some partitions."""
+        """Return the names of the first partitions."""
         rows = partitions.orderBy("p").select("topic", "number").limit(NAMED).collect()
-        return tuple(f"{self._asked.topics[row['topic']]}-{row['number']}" for row in rows)
+        return tuple(f"{self._request.topics[row['topic']]}-{row['number']}" for row in rows)
 
     @staticmethod
     def _largest_share(written: DataFrame) -> float:
@@ -252,14 +257,14 @@ class Placing:
         shares = pairs.groupBy("leader").agg((f.max("count") / f.sum("count")).alias("share"))
         return float(shares.agg(f.max("share")).collect()[0][0] or 0)
 
-    # --- running stages
+    # --- stages
 
     def _map(self, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
         return frame.mapInArrow(stages.on_batches(stage), schema)
 
     def _by(self, column: Column, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
-        """All rows that have the same in a column come to one piece."""
-        bucket = f.pmod(column, f.lit(self._asked.tasks))
+        """Run a stage so that all rows with equal values in a column are in one piece."""
+        bucket = f.pmod(column, f.lit(self._request.tasks))
         return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
 
     def _by_group(self, grouped: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:

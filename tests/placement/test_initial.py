@@ -1,4 +1,4 @@
-"""Replicas of a new topic, as the replication design has them, and where that is corrected."""
+"""Replicas of a new topic: as in the replication design, and where the design is corrected."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from backend.placement.errors import PlacementInvalid
 from backend.placement.initial import rows
 from backend.placement.plan import make
-from backend.placement.questions import read_brokers, read_problem
+from backend.placement.request_document import read_brokers, read_problem
 
 
 def placed(racks: list[int], partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:
-    """On brokers 0 and up, with these racks; none if there is one only."""
+    """Place replicas on brokers 0 and up with these racks; without racks if there is only one."""
     named = len(set(racks)) > 1
     brokers = [{"id": at, **({"rack": f"r{rack}"} if named else {})} for at, rack in enumerate(racks)]
     return rows(read_brokers(brokers), partitions, factor, literal=literal)
 
 
 def test_the_figure_of_the_design() -> None:
-    """5 brokers, p0 to p14: the three partitions of a lost broker are served by all 4 others."""
+    """With 5 brokers and p0 to p14, the three partitions of a lost broker are served by all 4 others."""
     found = placed([0] * 5, 15, 2)
     assert found[:6] == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2]]
     assert found == placed([0] * 5, 15, 2, literal=True)
@@ -42,7 +42,9 @@ def test_as_given_it_collides_where_j_plus_k_is_a_multiple_of_n() -> None:
 @pytest.mark.parametrize("factor", [1, 2, 3, 5])
 def test_a_lost_brokers_load_comes_to_all_survivors_evenly(brokers: int, factor: int) -> None:
     if factor > brokers:
-        with pytest.raises(PlacementInvalid, match=f"{factor} replicas do not fit on {brokers} brokers"):
+        with pytest.raises(
+            PlacementInvalid, match=f"{factor} replicas need {factor} brokers, and there are {brokers}"
+        ):
             placed([0] * brokers, 10, factor)
         return
     cycles = 4 * max(1, brokers - 1)

@@ -1,4 +1,4 @@
-"""Placements carried out on a real cluster by the engine: to the end, back again, and past what goes wrong."""
+"""Execution of placements on a real cluster: to the end, back again, and through failures."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from confluent_kafka.admin import ResourceType
 
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.admin.replication_throttle import RATES, Throttle
-from backend.placement.carrying_out.applying import (
+from backend.placement.execution.progress import progress
+from backend.placement.execution.steps import (
     Course,
     Limits,
     Place,
     Standing,
-    give_back,
     stand,
     throttled,
+    to_cancel,
     to_elect,
 )
-from backend.placement.carrying_out.progress import progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.kafka_tools import REASSIGN, tool
@@ -46,7 +46,7 @@ def replicas(admin: ReplicaAdmin, course: Course) -> dict[Place, tuple[int, ...]
 
 
 def begin_slowly(admin: ReplicaAdmin, course: Course) -> Throttle:
-    """All that is copied from now on takes minutes."""
+    """Throttle the cluster so that everything copied from now on takes minutes."""
     throttle = admin.intended_throttle(SLOW_BYTES_PER_SECOND, throttled(course))
     assert admin.throttle(throttle) == {}
     return throttle
@@ -54,7 +54,7 @@ def begin_slowly(admin: ReplicaAdmin, course: Course) -> Throttle:
 
 @pytest.fixture
 def slow(brokers: Brokers, admin: ReplicaAdmin) -> Iterator[Course]:
-    """A move of a partition from 2 to 3 that takes minutes, begun; its throttle is away afterwards."""
+    """Provide a move of a partition from 2 to 3 that takes minutes; the throttle is removed afterwards."""
     topic = topic_name()
     brokers.create(topic, [[1, 2]])
     fill(brokers.servers, topic, 0, MANY)
@@ -121,7 +121,7 @@ def test_a_plan_is_carried_out_under_a_throttle_that_is_gone_afterwards(
 
 
 def _verify(brokers: Brokers, course: Course, file: Path) -> None:
-    """By Kafka's own program, which knows nothing of the engine."""
+    """Verify the reassignment with Kafka's own program, which is independent of Treeline."""
     rows = [
         {"topic": topic, "partition": number, "replicas": list(brokers)}
         for (topic, number), brokers in course.targets.items()
@@ -146,14 +146,14 @@ def test_what_is_cancelled_in_the_middle_is_as_it_was(brokers: Brokers, admin: R
     standing, steps = advance(admin, slow)
     assert (list(standing.moving), steps.ask, steps.waiting) == ([place], {}, {})
 
-    cancelled = give_back(slow, look(admin))
+    cancelled = to_cancel(slow, look(admin))
     assert cancelled == {place: None}
     assert admin.alter(cancelled) == {}
 
     assert eventually(lambda: set(replicas(admin, slow)[place]) == {1, 2}, "it is where it was")
     assert admin.ongoing() == {}
     assert "nothing to cancel" in admin.alter(cancelled)[place]
-    # Kafka puts what was to go last, so the order may be another one; the way back sets it.
+    # Kafka puts removed replicas last, so the order may differ; the rollback restores it.
     drive(admin, slow.reversed())
     assert replicas(admin, slow) == slow.originals
 
@@ -167,7 +167,7 @@ def test_from_the_middle_all_is_taken_back(brokers: Brokers, admin: ReplicaAdmin
     assert set(stand(course, look(admin)).moving) == set(slow.targets)
 
     back = course.reversed()
-    astray = give_back(back, look(admin), only_astray=True)
+    astray = to_cancel(back, look(admin), only_wrong_way=True)
     assert set(astray) == set(slow.targets)
     assert admin.alter(astray) == {}
     drive(admin, back)
@@ -193,7 +193,7 @@ def test_a_topic_that_is_deleted_on_the_way_is_left_out_and_the_others_arrive(
     standing, _ = drive(admin, course)
 
     assert sorted(standing.gone) == sorted(first.targets)
-    assert (standing.arrived, standing.strangers) == ([(staying, 0)], {})
+    assert (standing.arrived, standing.changed_by_others) == ([(staying, 0)], {})
     assert replicas(admin, course) == {(staying, 0): (3, 1)}
     assert admin.unthrottle(throttle) == {}
     assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
@@ -219,7 +219,7 @@ def test_without_a_broker_the_others_are_moved_and_what_waits_for_it_is_named(
     standing, steps = drive(admin, course, limits, until=only_those_are_left)
     assert (set(standing.moving), set(standing.pending)) == ({moving}, {(topic, 1)})
     assert steps.ask == {}
-    assert steps.waiting == dict.fromkeys(waits, "broker 3, which is to get a replica, is not there")
+    assert steps.waiting == dict.fromkeys(waits, "broker 3, which is to get a replica, is unavailable")
     assert admin.read().partitions[topic, 0].replicas == (1, 2)
 
     brokers.start(3)
@@ -233,6 +233,6 @@ def test_a_stranger_is_left_alone(brokers: Brokers, admin: ReplicaAdmin) -> None
     course = course_of(topic, ((1,), (2,)), ((1,), (2,)))
     assert admin.alter({(topic, 0): [3]}) == {}  # somebody else's
     standing, _ = drive(admin, course)
-    assert standing.strangers == {(topic, 0): (3,)}
+    assert standing.changed_by_others == {(topic, 0): (3,)}
     eventually(lambda: not admin.ongoing(), "theirs is done too")
     assert replicas(admin, course) == {(topic, 0): (3,), (topic, 1): (2,)}

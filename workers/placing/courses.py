@@ -1,4 +1,4 @@
-"""What the documents of a plan, and the cluster itself, say to whoever carries it out."""
+"""Conversion of a plan's documents and of cluster observations to the input of the executing steps."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
-from backend.placement.carrying_out.applying import Brokers, ClusterNow, Course, Ongoing, Place
-from backend.placement.carrying_out.drift import PlannedFrom
+from backend.placement.execution.drift import PlannedFrom
+from backend.placement.execution.steps import Brokers, ClusterNow, Course, Ongoing, Place
 from backend.queries.placement.placements import PlanDocuments
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """Where replicas are to go, and what the cluster was like when that was planned."""
+    """The moves of a plan, and the state of the cluster that it was made from."""
 
     forth: Course
-    """Of the partitions that change."""
+    """Course of the partitions that change."""
     back: Course
     planned_from: PlannedFrom
     sizes: Mapping[Place, int]
-    """Bytes of one replica, by partition that changes."""
+    """Bytes of one replica of each partition that changes."""
 
 
 def read(documents: PlanDocuments) -> Planned:
-    """Of a placement that is planned."""
+    """Read the documents of a planned placement."""
     before: dict[Place, Brokers] = {}
     sizes: dict[Place, int] = {}
     for row in documents.question["partitions"]:
@@ -46,11 +46,11 @@ def read(documents: PlanDocuments) -> Planned:
 
 
 def as_now(seen: ClusterReplicas, ongoing: Ongoing, topic_ids: Mapping[str, str]) -> ClusterNow:
-    """A look at the cluster; `ongoing` read before it, `topic_ids` those of when the first replica was moved."""
+    """Convert an observation; `ongoing` was read before it, `topic_ids` when the first replica was moved."""
     return ClusterNow(
         replicas={place: each.replicas for place, each in seen.partitions.items()},
         brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_here},
         leaders={place: each.leader for place, each in seen.partitions.items()},
         ongoing=ongoing,
-        anew={topic for topic, each in topic_ids.items() if seen.topic_ids.get(topic, each) != each},
+        recreated={topic for topic, each in topic_ids.items() if seen.topic_ids.get(topic, each) != each},
     )

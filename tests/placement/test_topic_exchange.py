@@ -1,4 +1,4 @@
-"""Topics are spread over brokers by exchanges that cost nothing of what comes before."""
+"""Exchanges that spread topics over brokers without any cost in earlier objectives."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from backend.placement.leaders import choose_leaders
-from backend.placement.placing import ARCS_ALONE, place
+from backend.placement.partition_placement import ARCS_ALONE, place
 from backend.placement.plan import make, settle
 from backend.placement.problem import Ints, Problem, Replicas
-from backend.placement.questions import read_problem
-from backend.placement.topics import exchanged, exchanges, rows_of
+from backend.placement.request_document import read_problem
+from backend.placement.topic_exchange import exchanged, exchanges, rows_of
 from backend.placement.verify import broken, count
 from tests.placement.instances import question
-from tests.placement.test_together import CHANGES
+from tests.placement.test_groups import CHANGES
 
 
 def spreads(problem: Problem, replicas: Replicas) -> Ints:
-    """By topic and rack, the largest difference between two brokers."""
+    """Return by topic and rack the largest difference between two brokers."""
     total = len(problem.broker_ids)
     cells = problem.topic_of[replicas.owners] * total + replicas.brokers
     counts = np.bincount(cells, minlength=len(problem.topics) * total).reshape(-1, total)
@@ -26,7 +26,7 @@ def spreads(problem: Problem, replicas: Replicas) -> Ints:
 
 
 def before_and_after(problem: Problem, most_arcs: int) -> tuple[Problem, Replicas, Replicas]:
-    """(the question, replicas without exchanges, and with them); all that is to stay the same is compared."""
+    """Return (problem, replicas without exchanges, replicas with them); check all that must not change."""
     settled = settle(problem)
     placed = place(settled, most_arcs).replicas
     leaders, every = choose_leaders(settled, placed), np.arange(len(placed))
@@ -64,7 +64,7 @@ def test_topics_of_a_larger_cluster_are_spread_better(change: str) -> None:
 
 
 def three_brokers_and_three_more() -> Problem:
-    """A large topic and many small ones."""
+    """One topic is large and many are small."""
     partitions = [
         {"topic": topic, "partition": number, "replicas": [1 + (number + at) % 3 for at in range(3)]}
         for topic, size in [("large", 60), *((f"small-{at:02}", 6) for at in range(10))]
