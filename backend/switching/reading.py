@@ -1,4 +1,4 @@
-"""What the database says for the plan of a switch, read in one moment."""
+"""Reads the database facts for a switch plan at one moment."""
 
 from __future__ import annotations
 
@@ -44,25 +44,28 @@ from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 
 MOST_OFFSETS = 100_000
-"""Commits that a plan looks at; an estate with more is told of the first ones."""
+"""Limit of commits that a plan reads; a larger estate gets the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """The facts, and what is needed to ask clusters for more."""
+    """Database facts of a plan, and what is needed to query clusters for more."""
 
     facts: Facts
     clusters: Mapping[str, ClusterRow]
     streams: Sequence[StreamRow]
-    """Of moved environments, that are distributed."""
+    """Distributed streams of moved environments."""
     leaves: Mapping[str, LeafInbound]
     buckets: int
-    """Units that each distributor is cut into."""
+    """Number of partition buckets, and so of tasks per distributor."""
 
 
 def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
-    """Raises NotFound (cluster, tenant, instance, environment, zone that is supposed to be gone) and ValueInvalid
-    (brokers that are supposed to be gone with others of their cluster)."""
+    """Read the facts in one transaction.
+
+    Raises NotFound (unknown cluster, tenant, instance, environment or what-if zone) and ValueInvalid (brokers
+    assumed to be gone together with others of their cluster).
+    """
     rows = {row.name: row for row in list_clusters(connection)}
     known = {row.name: _cluster(row) for row in rows.values()}
     _check_names(connection, wish, known)
@@ -134,15 +137,18 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
 
 
 def _check_brokers(wish: Wish, gone: frozenset[str]) -> None:
-    """The lab plays one death at a time, of a cluster that is there."""
+    """Check that each what-if broker is alone in its cluster: the lab plays one failure at a time.
+
+    Raises ValueInvalid.
+    """
     seen: dict[str, int] = {}
     for at, (cluster, broker) in enumerate(wish.without.brokers):
         if cluster in gone:
-            detail = f"{cluster} is supposed to be gone with all of its brokers; leave broker {broker} out"
+            detail = f"{cluster} is assumed to be gone with all its brokers; remove broker {broker} from `without`"
         elif cluster in seen:
             detail = (
-                f"broker {seen[cluster]} of {cluster} is supposed to be gone already: of each cluster one broker "
-                f"at a time; make another plan for broker {broker}"
+                f"broker {seen[cluster]} of {cluster} is assumed to be gone already, and a plan allows one broker "
+                f"per cluster; make another plan for broker {broker}"
             )
         else:
             seen[cluster] = broker
@@ -194,7 +200,7 @@ def _applications(connection: Connection, wish: Wish, moved: Collection[Place]) 
 
 
 def _clients(connection: Connection, active: Sequence[ActiveRow], moves: Sequence[Moving]) -> Iterator[ClientFact]:
-    """Those that the switch moves, by the row that they go by."""
+    """Yield the clients that the switch moves."""
     for client in moved_clients(connection, active, moves):
         yield ClientFact(
             client_id=client.client_id,

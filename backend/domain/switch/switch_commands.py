@@ -1,4 +1,4 @@
-"""Commands on the event stream `switch-<id>`, and what they decide (`cluster_switch.py`)."""
+"""Commands on the event stream `switch-<id>`, and their decisions (`cluster_switch.py`)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from backend.domain.switch.cluster_switch import (
 
 OPERATOR, WORKER = "operator", "worker"
 AT_RISK = "records_at_risk"
-"""Of an emergency's measurements."""
+"""Key among an emergency switch's measurements: records that no other leaf had."""
 
 # --- commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartSwitch:
-    """Begin. `moves` and `generation` are what discovery says now; `busy`: tenant -> switch that moves it."""
+    """Start a switch. `moves` and `generation` come from discovery; `busy`: tenant -> switch that moves it."""
 
     switch: str
     source: str
@@ -51,12 +51,12 @@ class StartSwitch:
     plan_digest: str | None = None
     reverses: str | None = None
     records_at_risk: int | None = None
-    """Of the source, as distributors saw it last: what is left there, if this is an emergency."""
+    """Records that only the source has, as distributors last observed it; for an emergency switch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
-    """Go to the next phase, or back to the hold, which ran out."""
+    """Go to the next phase, or back to the hold if it timed out."""
 
     phase: Phase
     measured: Mapping[str, Any]
@@ -64,14 +64,14 @@ class Advance:
 
 @dataclass(frozen=True, kw_only=True)
 class Force:
-    """Do not wait for these clients."""
+    """Stop waiting for these clients."""
 
     clients: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """Send the clients to the target. `missing`: clients whose word that they hold does not count any more."""
+    """Send the clients to the target. `missing`: clients whose confirmation of the hold has expired."""
 
     measured: Mapping[str, Any]
     missing: tuple[str, ...]
@@ -79,7 +79,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Complete:
-    """The report is written."""
+    """Complete the switch with its report."""
 
     measured: Mapping[str, Any]
     report: Mapping[str, Any]
@@ -87,7 +87,7 @@ class Complete:
 
 @dataclass(frozen=True, kw_only=True)
 class Abort:
-    """Take the switch back; `by` the operator, or the worker, which then says why."""
+    """Abort the switch; `by` is the operator, or the worker, which gives a reason."""
 
     by: str
     reason: str | None = None
@@ -95,7 +95,7 @@ class Abort:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordArrived:
-    """What was stranded on the cluster that an emergency left has come to all others."""
+    """Record that the records only the old cluster held have arrived on all other leaves."""
 
     records: int
     partitions: tuple[tuple[str, int, int, int], ...]
@@ -108,7 +108,7 @@ SwitchCommand = StartSwitch | Advance | Force | Move | Complete | Abort | Record
 
 
 def decide(state: Switch | None, command: SwitchCommand) -> list[SwitchEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry the command out; none if it changes nothing.
 
     Raises ValueInvalid, AlreadyExists, NotFound, StateConflict.
     """
@@ -196,7 +196,7 @@ _NEXT = {
     Phase.RETARGETING: (Phase.CLOSING,),
     Phase.MOVING: (Phase.CLOSING, Phase.RETARGETING),
 }
-"""Phase -> those from which it is reached."""
+"""Phase -> phases from which it is reached."""
 
 
 def _advance(state: Switch, command: Advance) -> list[SwitchEvent]:
