@@ -44,7 +44,7 @@ def make(
     included, is the same.
 
     Raises NotFound (unknown cluster, tenant, instance, environment, zone or broker), ValueInvalid (brokers assumed
-    to be gone together with others of their cluster), ClusterSilent (the cluster of such a broker does not answer).
+    to be gone together with others of their cluster), ClusterSilent (such a broker's cluster does not answer).
     """
     with snapshot() as connection:
         ground = reading.read(connection, settings, wish, now)

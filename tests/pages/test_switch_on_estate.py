@@ -90,7 +90,7 @@ def test_there_and_back_while_applications_go_on(
         known = known_to_discovery(tenant, NEW, OLD, names)
         page.locator(f"[data-switch='{there}']").get_by_role("link").click()
         page.get_by_role("link", name="Reverse").click()
-        expect(page.get_by_role("heading", name="Plan the way back")).to_be_visible(timeout=PATIENT)
+        expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible(timeout=PATIENT)
         expect(page.get_by_role("link", name=f"switch {there}")).to_be_visible()
         check_plan(page, tenant, NEW, OLD, generation=3, clients=known)
         back = start(page, NEW)
@@ -130,7 +130,7 @@ def ask_for_a_plan(page: Page, tenant: Tenant) -> None:
     page.get_by_role("link", name="Plan a switch").click()
     page.get_by_label("From").select_option(OLD)
     page.get_by_label("To", exact=True).select_option(NEW)
-    page.get_by_label("Whom").click()
+    page.get_by_label("Scope").click()
     page.keyboard.type(tenant.name)
     page.keyboard.press("Enter")
 
@@ -141,7 +141,7 @@ def check_plan(
     """It says what is there, and its parts come to the wait that it names."""
     place = "/".join(tenant.place.values())
     expect(page.locator("#sum")).to_have_text(
-        re.compile(r"^Producers would wait for about .+\.$"), timeout=PATIENT
+        re.compile(r"^Producers would hold for about .+\.$"), timeout=PATIENT
     )
     expect(page.locator("#plan-title")).to_contain_text(place)
     gates = page.locator("#gates")
@@ -165,7 +165,7 @@ def check_plan(
     rows = cells(page.locator("#expected tbody tr"))
     assert [said.split("\n")[0] for said, _ in rows] == ["Holding", "Draining", "Closing", "Moving"]
     parts = [milliseconds(took) for _, took in rows]
-    whole = page.locator("#sum").inner_text().removeprefix("Producers would wait for about ").rstrip(".")
+    whole = page.locator("#sum").inner_text().removeprefix("Producers would hold for about ").rstrip(".")
     assert milliseconds(whole) == pytest.approx(sum(parts), abs=50 * (len(parts) + 1)), "each is rounded"
 
 
@@ -188,7 +188,7 @@ def start(page: Page, source: str) -> str:
     """Type what is asked for; gives the switch that begins."""
     page.get_by_label(f"Type {source} to start").click()
     page.keyboard.type(source)
-    page.get_by_role("button", name="Start the switch").click()
+    page.get_by_role("button", name="Start switch").click()
     expect(page).to_have_url(re.compile(r"/switches/[0-9a-f]{12}$"), timeout=PATIENT)
     expect(page.locator("#state")).to_be_visible(timeout=PATIENT)
     page.evaluate(RECORD)
@@ -197,14 +197,14 @@ def start(page: Page, source: str) -> str:
 
 def watch_it_hold(page: Page, slow: ByHand) -> None:
     """One client is waited for, by name; the operator could go on without it, or take it all back."""
-    expect(page.locator("#waits-for")).to_have_text("1 client still to hold.", timeout=PATIENT)
+    expect(page.locator("#waits-for")).to_have_text("Waiting for 1 client to hold.", timeout=PATIENT)
     expect(page.locator("#state")).to_have_text("Holding")
     expect(page).to_have_title(f"Holding: {OLD} to {NEW} · Treeline")
     expect(page.locator("#live")).to_have_text("live", timeout=PATIENT)
     assert [row[0] for row in cells(page.locator("[data-client]"))] == [slow.name]
     expect(page.locator("#held")).to_have_text(re.compile(r"^[\d.]+ m?s$"))
     expect(page.get_by_role("link", name="Abort")).to_be_visible()
-    expect(page.get_by_role("link", name="Force: go on without 1 client")).to_be_visible()
+    expect(page.get_by_role("link", name="Continue without 1 client")).to_be_visible()
 
 
 def look_on(other: Page, switch: str, slow: ByHand) -> None:
@@ -221,7 +221,7 @@ def offers_nothing(other: Page) -> None:
     cockpit = other.locator("#cockpit")
     expect(cockpit.locator("#why-not")).to_be_visible()
     expect(cockpit.get_by_role("button")).to_have_count(0)
-    for name in ("Abort", "Force", "Reverse", "Plan again"):
+    for name in ("Abort", "Continue without", "reverse", "Plan again"):
         expect(cockpit.get_by_role("link", name=name)).to_have_count(0)
 
 
@@ -233,20 +233,20 @@ def check_end(page: Page, source: str, target: str, *, clients: int) -> None:
     seen, order = page.evaluate("window.seen"), list(LABELS.values())
     assert seen == sorted(seen, key=order.index) and seen[-1] == LABELS[Phase.COMPLETED]
     expect(page.locator("#live")).to_be_hidden(timeout=PATIENT)
-    expect(page.locator("#waits-for")).to_have_text("Moved, every record drained")
+    expect(page.locator("#waits-for")).to_have_text("Moved, all records drained")
     figures = dict(
         page.locator("#report .figure-of").evaluate_all(
             "all => all.map(each => [...each.children].map(one => one.textContent))"
         )
     )
-    assert milliseconds(figures.pop("Producers held")) > 0
+    assert milliseconds(figures.pop("Producer hold time")) > 0
     assert figures == {
         "Records not drained": "0",
         f"Clients on {target}": str(clients),
-        "Groups carried over": "2",
+        "Groups translated": "2",
         "Offsets set": "4",
-        "Read again at most": "0 records",
-        f"Written to {source} since": "0",
+        "Maximum re-read records": "0",
+        f"Residual writes to {source}": "0",
     }
     # Nobody was forced, late, silent or left behind.
     expect(page.locator("#report .named > div")).to_have_count(0)
@@ -261,4 +261,4 @@ def check_active(page: Page, tenant: Tenant, cluster: str, generation: int, swit
     page.get_by_role("link", name="Switches").click()
     row = page.locator(f"[data-switch='{switch}']")
     expect(row).to_contain_text("Completed", timeout=PATIENT)
-    expect(row).to_contain_text("moved, every record drained")
+    expect(row).to_contain_text("moved, all records drained")
