@@ -1,14 +1,14 @@
-"""Where a client stands in a move, as a pure state machine: what it heard and when decides what it does.
+"""State of a client during a switch, as a pure state machine: answers and their times decide what it does.
 
     ACTIVE --hold--> SETTLING --nothing in flight--> HELD --higher generation, arrived--> ACTIVE on the new cluster
        ^                |                              |
-       +----------------+--- active again, or the promise ran out ---
+       +----------------+--- active again, or the hold expired ---
 
     ACTIVE or SETTLING --higher generation--> ACTIVE, at once: consumers, and producers after an emergency
     any of them --higher generation--> WAITING --arrived, or the longest way is over--> ACTIVE: producers
-    ACTIVE or SETTLING --higher generation of the same cluster--> ACTIVE: the switch was taken back
+    ACTIVE or SETTLING --higher generation of the same cluster--> ACTIVE: the switch was aborted
 
-Times are seconds of the client's own monotonic clock; no clock of the control plane is ever compared with it.
+Times are seconds of the client's own monotonic clock, which is never compared with a clock of the control plane.
 Source: decision 34 of Treeline ("How a cluster switch is made").
 """
 
@@ -23,19 +23,19 @@ PRODUCER, CONSUMER = "producer", "consumer"
 
 
 class Phase(Enum):
-    """Where the client stands."""
+    """Phase of the client in a switch."""
 
     ACTIVE = "active"
     SETTLING = "settling"
-    """Told to hold, and not yet still."""
+    """Told to hold, with records or commits still in flight."""
     HELD = "held"
-    """Still, and has promised to stay so."""
+    """Nothing is in flight, and the client has reported that it holds."""
     WAITING = "waiting"
-    """Heard of the move too late: waits for what it sent to the old cluster to arrive at the new one."""
+    """Learned of the move too late; waits until its records have arrived on the new cluster."""
 
 
 class Way(Enum):
-    """How a client comes to a new cluster."""
+    """Circumstances of a move to a new cluster."""
 
     HELD = "held"
     EMERGENCY = "emergency"
@@ -44,36 +44,36 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Settle:
-    """Keep still: producers queue and flush, consumers close."""
+    """Order to hold: producers queue and flush, consumers close."""
 
     next: Destination | None
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on where you were: the switch was aborted, or the promise ran out."""
+    """Order to continue on the same cluster: the switch was aborted, or the hold expired."""
 
     ran_out: bool
 
 
 @dataclass(frozen=True)
 class Leave:
-    """Flush what you sent and send nothing more: you are late (producers)."""
+    """Order to a late producer: flush what was sent and send nothing more."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """Go on, on this cluster."""
+    """Order to continue on this cluster."""
 
     answer: Answer
     way: Way
     hold: bool
-    """It is already moving on: stay still there."""
+    """True if the next switch is under way: hold there."""
 
 
 @dataclass(frozen=True)
 class Stay:
-    """Go on where you are, in this generation: a switch was taken back after it had set offsets."""
+    """Order to continue on the same cluster in this generation: a switch was aborted after it had set offsets."""
 
     answer: Answer
 
@@ -83,24 +83,24 @@ Order = Settle | Resume | Leave | Move | Stay
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One client's state."""
+    """State of one client."""
 
     role: str
     answer: Answer
-    """Of the generation that the client is in."""
+    """Answer of the client's present generation."""
     phase: Phase
     heard_at: float
-    """When the control plane was last heard."""
+    """Time of the last answer."""
     still_until: float = 0.0
-    """While settling or held: when the promise ends, unless the control plane is heard again."""
+    """End of the hold while settling or held; every answer extends it."""
     target: Answer | None = None
-    """Where it waits to go."""
+    """Answer of the generation that the client waits to enter."""
     wait_until: float | None = None
-    """While waiting: when all that it sent must have arrived; None until it has sent everything."""
+    """End of the wait while waiting: all its records must have arrived then; None until all are sent."""
 
     @property
     def reported(self) -> str:
-        """The phase as the control plane is told it. A late producer is held once all that it sent is settled."""
+        """Return the phase to report; a late producer is held once all its records are settled."""
         flushing = self.phase is Phase.WAITING and self.wait_until is None
         if flushing or self.phase in (Phase.ACTIVE, Phase.SETTLING):
             return "active"
@@ -108,16 +108,16 @@ class Standing:
 
 
 def begin(role: str, answer: Answer, fresh: bool, now: float) -> Standing:
-    """A client's first standing. One that starts during a hold has nothing in flight: it is held.
+    """Return a client's first state; one that starts during a hold has nothing in flight, so it is held.
 
-    A cached answer (not fresh) promises nothing: its hold, if it was one, is not this client's.
+    A cached answer (not fresh) is no hold: even if it says so, this client was not told to hold.
     """
     phase = Phase.HELD if fresh and answer.hold else Phase.ACTIVE
     return Standing(role=role, answer=answer, phase=phase, heard_at=now, still_until=now + answer.hold_ms / 1000)
 
 
 def heard(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order | None]:
-    """What an answer changes. One of a lower generation than known is of a cache or an old store: nothing."""
+    """Apply an answer; one with a lower generation comes from a cache or an old database and changes nothing."""
     known = (standing.target or standing.answer).generation
     if answer.generation < known:
         return missed(standing, True, now), None
@@ -144,14 +144,16 @@ def _heard_move(standing: Standing, answer: Answer, now: float) -> tuple[Standin
         return _moved(standing, answer, Way.EMERGENCY, now)
     if standing.role == CONSUMER:
         return _moved(standing, answer, Way.LATE, now)
-    # Also one that holds, but began to after the switch had looked where the logs end.
+    # This includes a producer that holds, but only since after the drain was marked.
     waiting = replace(standing, phase=Phase.WAITING, target=answer, heard_at=now)
     return (settled(waiting, now) if standing.phase is Phase.HELD else waiting), Leave()
 
 
 def _stays(standing: Standing, answer: Answer) -> bool:
-    """Whether the client goes on as if nothing had happened. A consumer that missed a generation does not: its
-    group may have been elsewhere."""
+    """Return whether the client continues as if nothing had happened.
+
+    A consumer that missed a generation does not, since its group may have been on another cluster.
+    """
     if answer.destination != standing.answer.destination:
         return False
     if standing.role == PRODUCER:
@@ -163,7 +165,7 @@ def _heard_waiting(standing: Standing, answer: Answer, now: float) -> tuple[Stan
     standing = replace(standing, target=answer, heard_at=now)
     if answer.emergency:
         return _moved(standing, answer, Way.EMERGENCY, now)
-    is_back = answer.destination == standing.answer.destination  # where what it sent is
+    is_back = answer.destination == standing.answer.destination  # the cluster that has its records
     if (answer.arrived or is_back) and standing.wait_until is not None:
         return _moved(standing, answer, Way.LATE, now)
     return standing, None
@@ -177,26 +179,26 @@ def _moved(standing: Standing, answer: Answer, way: Way, now: float) -> tuple[St
 
 
 def missed(standing: Standing, may_have_arrived: bool, now: float) -> Standing:
-    """No answer came. If the control plane may have read the report, the promise counts from now."""
+    """Apply a missing answer; if the control plane may have read the report, the hold counts from now."""
     if standing.phase is Phase.HELD and may_have_arrived:
         return replace(standing, still_until=max(standing.still_until, now + standing.answer.hold_ms / 1000))
     return standing
 
 
 def settled(standing: Standing, now: float) -> Standing:
-    """Nothing is in flight any more."""
+    """Apply that nothing is in flight any more."""
     if standing.phase is Phase.SETTLING:
         return replace(standing, phase=Phase.HELD)
     if standing.phase is Phase.WAITING and standing.wait_until is None and standing.target is not None:
         longest = max(standing.answer.longest_way_s, standing.target.longest_way_s)
         if standing.target.destination == standing.answer.destination:
-            longest = 0.0  # what it sent is there already
+            longest = 0.0  # its records are there already
         return replace(standing, wait_until=now + longest)
     return standing
 
 
 def elapsed(standing: Standing, now: float) -> tuple[Standing, Order | None]:
-    """What the passing of time changes: a promise ends, a wait is over."""
+    """Apply the passing of time: a hold expires, or a wait ends."""
     if standing.phase in (Phase.SETTLING, Phase.HELD) and now >= standing.still_until:
         return replace(standing, phase=Phase.ACTIVE), Resume(ran_out=True)
     if standing.target is not None and standing.wait_until is not None and now >= standing.wait_until:
@@ -205,14 +207,16 @@ def elapsed(standing: Standing, now: float) -> tuple[Standing, Order | None]:
 
 
 def may_promise(standing: Standing, now: float) -> bool:
-    """Whether it may still ask. A control plane that takes reports and answers none would be promised stillness
-    without an end: so after `hold_ms` without an answer a held client is silent until its promise has run out.
+    """Return whether the client may send another report.
+
+    A control plane that receives reports but never answers would be promised a hold without end. So after
+    `hold_ms` without an answer, a held client stays silent until its hold has expired.
     """
     return standing.phase is not Phase.HELD or now < standing.heard_at + standing.answer.hold_ms / 1000
 
 
 def next_change(standing: Standing) -> float | None:
-    """When `elapsed` has something to say, if nothing else happens."""
+    """Return when `elapsed` will change something, if nothing else happens."""
     if standing.phase in (Phase.SETTLING, Phase.HELD):
         return standing.still_until
     return standing.wait_until if standing.phase is Phase.WAITING else None
