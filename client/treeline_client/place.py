@@ -189,8 +189,8 @@ class Place:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wanted.since))
         state = "are on" if wanted.open else "hold on"
         return StaleGeneration(
-            f"{what}; clients {state} {wanted.answer.cluster} in generation {wanted.answer.generation} since {since}."
-            " Nothing was committed; the group resumes there from its translated progress"
+            f"{what}; clients {state} {wanted.answer.cluster} in generation {wanted.answer.generation} since"
+            f" {since}. Nothing was committed; the group resumes there from its translated progress"
         )
 
     def subscribe(self, subscription: Subscription | None) -> None:
