@@ -1,4 +1,4 @@
-"""A consumer that is told something else while it opens, or before it has closed; its readers are counted here."""
+"""A consumer that gets another order while it opens, or before it has closed; its readers are counted here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.client.test_rules import answer
 
 
 class Opened:
-    """Stands for a reader; opening one can take as long as the test wants."""
+    """Replaces a reader; opening one can take as long as the test wants."""
 
     made: list[Opened]
     may_open: threading.Event
@@ -30,7 +30,7 @@ class Opened:
         Opened.made.append(self)
 
     def commit_in_time(self) -> None:
-        """Nothing was read."""
+        """Commit nothing, since nothing was read."""
 
     def close(self, _moving: bool) -> bool:
         self.ended = "closed, with a commit"
@@ -42,7 +42,7 @@ class Opened:
 
 @pytest.fixture
 def consumer(monkeypatch: pytest.MonkeyPatch) -> Place:
-    """One that is closed, in a hold in generation 3."""
+    """Return a consumer that is closed, in a hold in generation 3."""
     Opened.made, Opened.may_open, Opened.opens = [], threading.Event(), threading.Event()
     monkeypatch.setattr(place, "Reader", Opened)
     begun = standing.begin(CONSUMER, answer(hold=True), True, time.monotonic())

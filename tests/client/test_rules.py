@@ -1,4 +1,4 @@
-"""The parts that decide, without a cluster: where a client stands, names, progress, what was given back."""
+"""Rules of the client without a cluster: its state, names, progress, and returned records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(generation=3, hold=False, emergency=False, arrived=False, at=None, se
 
 
 def standing_in(phase, role=PRODUCER):
-    """A client in generation 3, told and still since time 0, that never moved."""
+    """Return a client in generation 3, told to hold and still since time 0, that never moved."""
     before = standing.begin(role, answer(), True, 0.0)
     if phase is Phase.ACTIVE:
         return before
@@ -48,7 +48,7 @@ def standing_in(phase, role=PRODUCER):
 
 
 HEARD = [
-    # role, phase, answer, phase after, what is ordered
+    # role, phase, answer, phase after, order
     (PRODUCER, Phase.ACTIVE, answer(), Phase.ACTIVE, None),
     (PRODUCER, Phase.ACTIVE, answer(2, hold=True), Phase.ACTIVE, None),
     (PRODUCER, Phase.ACTIVE, answer(hold=True), Phase.SETTLING, Settle),
@@ -63,12 +63,12 @@ HEARD = [
     (PRODUCER, Phase.HELD, answer(), Phase.ACTIVE, Resume),
     (PRODUCER, Phase.HELD, answer(4, arrived=True), Phase.ACTIVE, Way.HELD),
     (PRODUCER, Phase.HELD, answer(4, hold=True, arrived=True), Phase.SETTLING, Way.HELD),
-    # It began to hold after the switch had looked where the logs end.
+    # It began to hold after the drain was marked.
     (PRODUCER, Phase.HELD, answer(4), Phase.WAITING, Leave),
     (PRODUCER, Phase.HELD, answer(4, emergency=True), Phase.ACTIVE, Way.HELD),
     (PRODUCER, Phase.HELD, answer(2), Phase.HELD, None),
     (CONSUMER, Phase.HELD, answer(5), Phase.ACTIVE, Way.HELD),
-    # The switch was taken back after it had set offsets.
+    # The switch was aborted after it had set offsets.
     (PRODUCER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
     (PRODUCER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
     (PRODUCER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Stay),
@@ -76,7 +76,7 @@ HEARD = [
     (PRODUCER, Phase.ACTIVE, answer(6, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
-    # Meanwhile a node of its zone has ended: the cluster is the same.
+    # A node of its zone has ended meanwhile: the cluster is the same.
     (PRODUCER, Phase.ACTIVE, answer(4, at=3, servers="c:2"), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Way.HELD),
     (CONSUMER, Phase.ACTIVE, answer(5, at=3), Phase.ACTIVE, Way.LATE),
@@ -281,9 +281,9 @@ def test_a_topic_that_knows_its_generation_is_a_text_like_any_other():
 
 
 def given_back(sent, acknowledged, failed, on_their_way, queued, resend=False, statistics=True):
-    """Numbers of the records to send elsewhere, and of those that are reported, for one partition.
+    """Return the numbers of the records to send elsewhere, and of those reported, for one partition.
 
-    The reports come in any order, as librdkafka's do.
+    The reports arrive in any order, as librdkafka's do.
     """
     back = GivenBack()
     reports = list(enumerate([ON_ITS_WAY] * on_their_way + [NOT_SENT] * queued))
@@ -306,12 +306,12 @@ def given_back(sent, acknowledged, failed, on_their_way, queued, resend=False, s
 @pytest.mark.parametrize(
     ("figures", "again", "unknown"),
     [
-        # sent, acknowledged, failed, on their way, queued
+        # sent, acknowledged, failed, in flight, queued
         ((10, 10, 0, 0, 3), [0, 1, 2], []),
         ((12, 10, 0, 2, 2), [2, 3], [0, 1]),
-        ((12, 10, 0, 0, 3), [2], [0, 1]),  # their connection broke: queued again, and yet they were sent
+        ((12, 10, 0, 0, 3), [2], [0, 1]),  # their connection broke: they are queued again although they were sent
         ((13, 10, 0, 2, 3), [3, 4], [0, 1, 2]),
-        ((10, 12, 2, 0, 2), [0, 1], []),  # two that failed without being sent have a number all the same
+        ((10, 12, 2, 0, 2), [0, 1], []),  # two that failed unsent have a number nevertheless
         ((99, 10, 0, 0, 2), [], [0, 1]),
         ((30, 10, 0, 5, 40), list(range(20, 45)), list(range(20))),
     ],

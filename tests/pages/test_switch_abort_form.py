@@ -1,4 +1,4 @@
-"""Aborting a switch in the console: what it would do in each phase, and that it does it once."""
+"""Aborting a switch in the console: its preview in each phase, and that it is executed once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def target_of_c1(console: Console) -> Any:
 
 
 def confirm(operator: Visitor, sent: dict[str, str]) -> None:
-    """Lead on to the switch, whatever it changed."""
+    """Confirm the form; it leads to the switch, whatever it changed."""
     answer = operator.client.post(PAGE, data={**sent, "step": "confirm"})
     assert (answer.status_code, answer.headers.get("location")) == (303, "/switches/s1"), said(answer)
 

@@ -32,10 +32,10 @@ def test_plan_type_start_watch_and_abort(
         word = page.get_by_label("Type c1 to start")
         word.fill("c2")
         page.get_by_role("button", name="Start switch").click()
-        # It is not even sent, so the way back through the browser's pages stays clean.
+        # The form is not even submitted, so the browser's history stays clean.
         expect(word).to_be_focused()
         assert word.evaluate("each => each.validity.patternMismatch")
-        # What the browser says then ends with it.
+        # The browser's message ends with the title.
         expect(word).to_have_attribute("title", "Type c1, the cluster that clients leave")
         assert acme.rest.ok("GET", "/switches")["items"] == []
         page.keyboard.press("Control+A")
@@ -58,14 +58,14 @@ def test_plan_type_start_watch_and_abort(
     told(database, switch, missing_records=77)
     expect(page.locator("#waits-for")).to_have_text("c2 still lacks 77 records.")
     assert page.evaluate("window.sameDocument")
-    # Back to the plan and forth again changes nothing.
+    # Going back to the plan and forward again changes nothing.
     page.go_back()
     expect(page.get_by_role("heading", name="Plan a switch")).to_be_visible()
     page.go_forward()
     abort = page.get_by_role("link", name="Abort")
     abort.focus()
     page.keyboard.press("Enter")
-    # Looked at, left, and looked at again: nothing has happened before it is confirmed.
+    # Open, leave, and open again: nothing happens before it is confirmed.
     expect(page.locator("#verdict")).to_contain_text("Clients of acme/retail/prod continue on c1")
     page.get_by_role("link", name="Back to switch").click()
     expect(page.locator("#state")).to_have_text("Draining")
@@ -87,7 +87,7 @@ def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     commands(database, *COMPLETED[2:])
     expect(page.locator("#report")).to_contain_text("checkout-7")
     expect(page.locator("#live")).to_be_hidden()
-    # On a busy machine the page hears of its last answer only now.
+    # On a busy machine the page receives its last answer only now.
     page.evaluate(
         "document.body.dispatchEvent(new CustomEvent('htmx:afterRequest', {detail: {successful: true}}))"
     )

@@ -1,4 +1,4 @@
-"""Pages that show switches: the list, where clients are, the cockpit in each state, and what it offers to whom."""
+"""Pages of switches: the list, active clusters, the status page in each state, and its buttons by role."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def head(console: Console) -> int:
 
 
 def steps(page: str) -> dict[str, str]:
-    """Phase -> its state on the track."""
+    """Return phase -> its state on the track."""
     found = (each.split('"') for each in page.split('data-step="')[1:])
     return {parts[0]: parts[2] for parts in found}
 
@@ -70,10 +70,7 @@ def test_the_list_names_every_switch_the_newest_first_and_where_clients_are(
     assert "c2 → to c3 planned acme/retail/prod Preparing" in shown["s2"]
     assert shown["s2"].endswith("in progress; clients do not hold yet")
     assert "Completed" in shown["s1"] and "812 ms" in shown["s1"]
-    assert (
-        "all records drained, 1 client forced, 1 client late, 1 client silent, 1 group refused"
-        in shown["s1"]
-    )
+    assert "all records drained, 1 client forced, 1 client late, 1 client silent, 1 group refused" in shown["s1"]
     places = rows(page, "data-place")
     assert places["acme/retail/prod"] == "acme/retail/prod all c2 about to move to c3 2 switch s1"
     assert places["globex/shop/prod"] == "globex/shop/prod all c1 1 primary cluster"
@@ -100,7 +97,7 @@ def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) 
     assert viewer.get("/switches?at=soon").status_code == 422
 
 
-# --- the cockpit
+# --- the status page
 
 
 def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visitor) -> None:
@@ -140,9 +137,7 @@ def test_while_it_drains_it_says_what_is_lacking(database: Database, operator: V
     assert "12 clients 1 forced" in said(page)
     assert 'id="force"' not in page.text
     told(database, failing="c1 does not answer")
-    assert "The switch cannot continue and retries: c1 does not answer" in said(
-        operator.get("/switches/s1")
-    )
+    assert "The switch cannot continue and retries: c1 does not answer" in said(operator.get("/switches/s1"))
 
 
 def test_while_it_drains_each_partition_that_is_still_to_come_has_its_line(
@@ -159,7 +154,7 @@ def test_while_it_drains_each_partition_that_is_still_to_come_has_its_line(
     assert "Records to copy 6 partitions" in said(page)
     assert "These partitions lack most; 4 more lack records." in said(page)
     assert operator.get("/switches/s1/-live").text.count("data-lacking=") == 2
-    # Where all is there the phase is over at once, and what was told last is of the one before.
+    # The phase ends as soon as all records are there; the last progress is of the phase before.
     commands(database, MOVING[3])
     assert "data-lacking" not in operator.get("/switches/s1").text
 
@@ -266,7 +261,7 @@ def test_one_that_is_not_there_is_unknown(operator: Visitor, path: str) -> None:
     assert operator.send(f"/switches/{path.partition('/')[0]}/-abort").status_code == 404
 
 
-# --- who may what
+# --- permissions
 
 
 def test_readers_see_everything_and_no_button(database: Database, viewer: Visitor) -> None:
@@ -314,7 +309,7 @@ def test_force_counts_those_that_it_names(acme: Console, database: Database, ope
     wrong = operator.client.post("/switches/s1/-force", data={**sent, "confirm": "3"})
     assert wrong.status_code == 422 and "type 2, the number of clients" in said(wrong)
     assert "SwitchForced" not in str(acme.rest.ok("GET", "/events?limit=200"))
-    # One answers meanwhile, another one comes: neither is forced.
+    # One client answers meanwhile, another one appears: neither is forced.
     client(database, HOSTILE, phase="held")
     client(database, "late-comer")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The plan of a switch in the console, and starting it: typed, quoted, once."""
+"""The plan of a switch in the console, and its start: confirmed by typing, with the digest, once."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def operator(acme: Console, database: Database) -> Visitor:
 
 @pytest.fixture(autouse=True)
 def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Clusters have what is asked of them."""
+    """Let clusters have everything that they are asked for."""
     with clusters_say(monkeypatch):
         yield
 
 
 def gates(page: Response) -> dict[str, str]:
-    """Gate -> its colour."""
+    """Return gate -> its colour."""
     return dict(re.findall(r'data-gate="([^"]*)" data-tone="([^"]*)"', page.text))
 
 
 def form_of(page: Response) -> dict[str, str]:
-    """What the form that starts a switch is sent with."""
+    """Return the hidden fields of the form that starts a switch."""
     assert page.text.index('id="start"') < page.text.index('id="gates"'), "the start stands above the details"
     form = page.text.partition('id="start"')[2].partition("</form>")[0]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
@@ -88,7 +88,9 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
     }
     assert rows(page, "data-stream")["acme/retail/prod/orders"] == "acme/retail/prod/orders 4 212"
     assert "c2 level 2 cannot get another target: c1 is the only leaf of its subtree" in said(page)
-    assert "it is the primary cluster: schema writes stay there; the page Move the primary moves them" in said(page)
+    assert "it is the primary cluster: schema writes stay there; the page Move the primary moves them" in said(
+        page
+    )
     assert '<a href="/tree/-primary">' in page.text and "PUT /trees" not in page.text
     assert started(acme) == []
 
@@ -205,7 +207,7 @@ def test_a_form_sent_twice_starts_one_switch(acme: Console, operator: Visitor) -
     answers.append(operator.client.post(PLAN, data=sent))
     (switch,) = started(acme)
     assert {(each.status_code, each.headers["location"]) for each in answers} == {(303, f"/switches/{switch}")}
-    # The browser's way back, and the form that it has kept, lead to what was started.
+    # The browser's Back, and the form that it has kept, lead to the started switch.
     assert f"switch {switch} is moving this tenant" in said(operator.get(FROM_C1))
 
 
@@ -221,14 +223,14 @@ def test_a_plan_that_became_another_is_shown_with_what_changed(
     acme: Console, database: Database, operator: Visitor
 ) -> None:
     sent = {**form_of(operator.get(FROM_C1)), "confirm": "c1"}
-    commands(database, *COMPLETED)  # somebody moves acme meanwhile
+    commands(database, *COMPLETED)  # another switch moves acme meanwhile
     stale = operator.client.post(PLAN, data=sent)
     assert stale.status_code == 409
     assert "The switch was not started because its plan has changed." in said(stale)
     changes = html.unescape(stale.text.partition('id="changes"')[2].partition("</ul>")[0])
     assert "no longer: </span>moves acme/retail/prod" in changes
     assert started(acme) == ["s1"]
-    # What is shown now can be started.
+    # The plan that is shown now can be started.
     again = operator.client.post(PLAN, data={**form_of(stale), "confirm": "c1"})
     assert again.status_code == 303
     assert len(started(acme)) == 2

@@ -1,4 +1,4 @@
-"""The report on the page of a switch, and what the page offers once it is over."""
+"""The report of a switch, and what its page offers once it has ended."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
     come = RecordArrived(records=5, partitions=(("acme/retail/prod/orders", 2, 17, 21),))
     commands(database, come)
     page = operator.get("/switches/s1")
-    assert "Its unreplicated records have arrived: at most 5 records, each once." in said(page) and LIVE not in page.text
+    assert (
+        "Its unreplicated records have arrived: at most 5 records, each once." in said(page)
+        and LIVE not in page.text
+    )
     assert "Late records 5 records" in said(page)
     assert "acme/retail/prod/orders 2 17 offsets 17 to 21 arrived late" in said(page)
     assert "Lost" not in said(page)

@@ -1,4 +1,4 @@
-"""Groups go on, on the new cluster, with the first record that they have not read on the old one."""
+"""Groups resume on the new cluster at the first record that they have not read on the old one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def closing_of(hand: ByHand, source: str = "a", target: str = "c") -> GroupClosi
 
 
 def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[int, str]:
-    """(offset, metadata) of a group; -1001 if there is none."""
+    """Return (offset, metadata) of a group; -1001 if there is none."""
     admin = AdminClient({"bootstrap.servers": hand.servers(letter)})
     wanted = ConsumerGroupTopicPartitions(hand.group(name), [TopicPartition(hand.topic(letter), partition)])
     (answer,) = admin.list_consumer_group_offsets([wanted]).values()
@@ -59,7 +59,7 @@ def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[in
 
 
 def read_on(hand: ByHand, letter: str, name: str, count: int, partition: int = 0) -> list[str]:
-    """The next records of a group, from where it stands."""
+    """Return the next records of a group, from its committed offset."""
     consumer = hand.consumer(letter, name)
     offset, _ = stands(hand, letter, name, partition)
     consumer.assign([TopicPartition(hand.topic(letter), partition, offset)])
@@ -78,7 +78,7 @@ def by_group(found: list[Carried]) -> dict[str, Carried]:
 
 
 def offset_behind(hand: ByHand, letter: str, count: int) -> int:
-    """Behind so many records of partition 0."""
+    """Return the offset behind so many records of partition 0."""
     consumer = hand.consumer(letter, "look", **{"auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(hand.topic(letter), 0, 0)])
     last = None
@@ -109,7 +109,7 @@ def test_groups_at_the_end_and_behind_go_on_with_what_they_have_not_read(mixed: 
 
 
 def test_records_that_lie_in_another_order_there_are_not_skipped(hand: ByHand, closing: GroupClosing):
-    """On a it has read b's records and none of a's; on b those of a come first."""
+    """The group has read b's records and none of a's on a; on c those of a are first."""
     hand.produce("a", 5)
     hand.copy(("a", 2))
     hand.produce("b", 5, headers=[("from", b"b")])
@@ -126,7 +126,7 @@ def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
     first = closing.carry_over(2, 6)
     stood = stands(mixed, "c", "some")
     assert closing.carry_over(2, 6) == first
-    # As after a crash, by a process that knows nothing.
+    # As after a crash, in a process without cached facts.
     other = closing_of(mixed)
     assert other.carry_over(2, 6) == first
     assert stands(mixed, "c", "some")[0] == stood[0]
@@ -159,7 +159,7 @@ def test_who_has_not_closed_on_the_source_is_named(mixed: ByHand, closing: Group
 
 
 def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing: GroupClosing, monkeypatch):
-    """And what stands by then is not set once more, unless the group has committed since."""
+    """Offsets that are set already are not set again, unless the group has committed since."""
     asked, setting = [], GroupOffsets.set
     monkeypatch.setattr(
         GroupOffsets, "set", lambda self, wanted: (asked.append(set(wanted)), setting(self, wanted))[1]
@@ -228,7 +228,7 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
 def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done_elsewhere_since(
     mixed: ByHand, closing: GroupClosing
 ):
-    """Its committer has not come to replace it yet; on the source one has."""
+    """The target's committer has not replaced the commit yet; the source's has."""
     offsets = GroupOffsets(client_config(mixed.servers("a"), {}))
     mark = CommitMark(flags=1, timestamp_ms=1, committed_at_ms=10**12, generation=5, cluster=mixed.name("b"))
     at = offset_behind(mixed, "a", 28)
@@ -243,7 +243,7 @@ def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done
 def test_progress_made_on_the_target_that_is_not_there_any_more_is_carried_over(
     mixed: ByHand, closing: GroupClosing
 ):
-    """What an empty group has committed expires: it would begin by `auto.offset.reset`, and skip or read all."""
+    """An empty group's commit expires; it would start by `auto.offset.reset`, and skip or read all."""
     mixed.commit("c", "back", offset_behind(mixed, "c", 40))
     (went,) = closing_of(mixed, "c", "a").carry_over(2, 6)
     assert went.refused is None
@@ -271,7 +271,7 @@ def test_without_origins_the_margin_is_left(hand: ByHand):
 
 
 def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHand, closing: GroupClosing):
-    """It had seen the group stand where progress of before, which has a margin, was news."""
+    """The committer had read an older offset, for which progress with a margin was new."""
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
     follower = next(iter(by_group(closing.carry_over(2, 6)).values())).follower
     early = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=2, vector=None, offset=1)
@@ -297,7 +297,7 @@ def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHan
 
 
 class Ended(GroupOffsets):
-    """While it is asked what stands, PostgreSQL ends the session that has the lock; a successor has it then."""
+    """PostgreSQL ends the session that holds the lock during a read; a successor has the lock then."""
 
     def __init__(self, hand: ByHand) -> None:
         super().__init__(client_config(hand.servers("c"), {}))
@@ -344,20 +344,20 @@ def test_a_switch_sets_no_offsets_while_a_committer_does(mixed: ByHand, closing:
     with ThreadPoolExecutor(1) as thread:
         with setting_offsets(mixed.database.engine, mixed.name("c")):
             carried = thread.submit(closing.carry_over, 3, 6)
-            time.sleep(1)  # time enough to do wrong
+            time.sleep(1)  # time for a wrong result to appear
             assert stands(mixed, "c", "tips")[0] == -1001
         assert [one.refused for one in carried.result()] == [None]
     assert stands(mixed, "c", "tips")[0] > 0
 
 
 def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(mixed: ByHand, closing: GroupClosing):
-    """The application has ended it, perhaps, and its marker has not come to the group's partition yet."""
+    """The application may have ended the transaction, but its marker has not reached the group's partition yet."""
     mixed.commit("a", "g", 2)
     producer = mixed.transaction("a", 0)
     consumer = mixed.consumer("a", "g")
     place = TopicPartition(mixed.topic("a"), 0, 5)
     producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), DEADLINE_SECONDS)
-    closing.warm_up()  # while applications go on there is always one
+    closing.warm_up()  # while applications run there is always an open transaction
     with pytest.raises(OffsetsPending, match=mixed.group("g")):
         closing.carry_over(2, 6)
     assert stands(mixed, "c", "g")[0] < 0, "nothing was set meanwhile"

@@ -1,4 +1,4 @@
-"""A cluster has all that another one held at one moment, or it is told what is missing."""
+"""A cluster has all records that another one held at one moment, or the missing ones are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workers.switches.left import written_by_now, written_since, written_until
 
 
 def missing(found):
-    """(partition, target's letter) -> records, where some are."""
+    """Return (partition, target's letter) -> missing records, where there are some."""
     return {(one.partition, one.target[0]): one.missing_records for one in found.partitions if not one.is_covered}
 
 
@@ -57,7 +57,7 @@ def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
 
 
 def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
-    """Born on c, held by a: another leaf has to have them, too, though nothing of them is copied from a."""
+    """Records produced on c and held by a: the other leaf needs them too, though none of them is copied from a."""
     hand.produce("c", 10)
     hand.copy(("c", 2))
     assert len(hand.values("a")) == 10
@@ -77,19 +77,19 @@ def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.warm_up()
     drain.mark()
-    # The units of a have not read those records, and nobody has to wait for that.
+    # The tasks of a have not read those records, and the drain need not wait for that.
     until(drain)
     assert drain.undrained() == []
 
 
 def lost(drain):
-    """(partition, first offset, end, records) that are nowhere else, by another look."""
+    """Return (partition, first offset, end, records) that exist nowhere else, from another drain object."""
     assert not drain.look().is_drained
     return {(one.partition, one.first, one.end, one.records) for one in drain.undrained()}
 
 
 def marked(drain):
-    """Whether all partitions could be asked."""
+    """Return whether the log ends of all partitions were read."""
     try:
         drain.mark()
     except KafkaCallFailed:
@@ -149,7 +149,7 @@ def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
 
 
 def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
-    """The target came after they were gone: no unit can bring it what the source's vector still names."""
+    """The target joined after they were deleted: no task can copy what the source's vector still names."""
     hand.produce("c", 8)
     hand.copy(("c", 2))
     hand.produce("a", 4)
@@ -214,8 +214,10 @@ def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
 
 
 def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
-    """One that was emptied counts from where it ended: neither its offsets count as records, nor do they hide
-    those of others; and copies that have come since are none of them."""
+    """An emptied partition counts from its end.
+
+    Its offsets neither count as records nor hide those of others, and later copies do not count.
+    """
     hand.add_stream(3)
     hand.produce("a", 30)
     hand.produce("a", 5, partition=1)
@@ -234,7 +236,7 @@ def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
 
 
 def told_now(drain: Drain) -> Drain:
-    """As it is now, as far as it can be told."""
+    """Return the drain after it has learned all that can be known now."""
     drain.mark()
     eventually(lambda: (drain.look(), drain.is_told)[1], "it is told")
     return drain
@@ -247,7 +249,7 @@ def empty(hand: ByHand, partition: int) -> None:
 
 
 class Restless(EstateView):
-    """While ends are asked for, it is recorded that the topic on `a` is another one, so many times."""
+    """Records, while ends are read, that the topic on `a` was replaced, so many times."""
 
     def __init__(self, hand: ByHand, times: int) -> None:
         super().__init__(hand.database.engine, hand.settings)

@@ -1,4 +1,4 @@
-"""What is told of the partitions that a drain waits for: little, however many there are."""
+"""The progress report of a drain stays small, however many partitions it waits for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Clients that heard of a move too late: when what they had written before has come to the new cluster, and what
-they have read where they were."""
+"""Clients that learned of a move too late: whether their records have arrived, and which records they re-read."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ HELD = ClientRow(
 
 
 def left(hand: ByHand) -> Left:
-    """Of a switch from `a` to `c` that has moved its clients."""
+    """Return the remainder of a switch from `a` to `c` that has moved its clients."""
     row = SwitchRow(
         id="s1",
         source=hand.name("a"),
@@ -67,7 +66,7 @@ def left(hand: ByHand) -> Left:
 
 
 def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_between(hand: ByHand):
-    """As after a hold that ran out where nobody could be heard: the client is the same, what it sent is more."""
+    """The hold expired while discovery was unreachable: it is the same client, but it has sent more."""
     there = left(hand)
     hand.produce("a", 5)
     assert not there.has_arrived([HELD])
@@ -84,7 +83,7 @@ def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_betwee
 
 
 def test_a_group_has_read_up_to_where_the_log_ended_when_it_had_left(hand: ByHand):
-    """However short before: nobody looks all the time, and it need not have committed."""
+    """The group may have left just after the last observation, and need not have committed."""
     hand.produce("a", 5)
     there = left(hand)
     there.note_at_work()

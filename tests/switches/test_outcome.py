@@ -1,4 +1,4 @@
-"""What carrying groups over comes to in a report."""
+"""Translated offsets as summarized in a switch's report."""
 
 from __future__ import annotations
 

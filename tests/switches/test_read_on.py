@@ -1,4 +1,4 @@
-"""What groups read on where they were, after their offsets had been carried over."""
+"""Late reads: records that groups read on the source after their offsets were translated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_that_was_seen_at_work_may_have_read_up_to_there_without_a_commit():
 
 
 def test_one_whose_progress_stood_there_already_is_noted_too():
-    """After a reverse: what it reads on meanwhile comes again like any other's."""
+    """After a reverse, the group's later reads are re-read like those of any other."""
     assert stood([carried("a", 0, refused=OWN_PROGRESS)]) == {A: {ORDERS: {"0": 7}}}
 
 

@@ -1,4 +1,4 @@
-"""After an emergency: what only the cluster that was left has, and whether it came to the others or is lost."""
+"""Unreplicated records after an emergency switch: which there are, and whether they arrived or are lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workers.switches.stranded import Stranded
 
 @pytest.fixture
 def stranded(hand: ByHand) -> Stranded:
-    """Of an emergency from `a` to `b`, after which `a` alone has the last 5 of 35 records."""
+    """Return those of an emergency from `a` to `b`, after which only `a` has the last 5 of 35 records."""
     hand.produce("a", 30)
     hand.copy(("a", 2), ("b", 1))
     hand.produce("a", 5)
@@ -31,7 +31,7 @@ def after_emergency(hand: ByHand) -> Stranded:
 
 
 def of_switch(hand: ByHand, switch: str) -> Stranded:
-    """By someone who knows nothing yet."""
+    """Return the unreplicated records of a switch, from an object without cached facts."""
     with hand.database.engine.connect() as connection:
         row = find_switch(connection, switch)
         return Stranded(hand.view(), row, Scope.read(connection, row))
@@ -57,7 +57,7 @@ def test_what_another_process_found_is_enough_to_see_it_arrive(hand: ByHand, str
 
 
 def after_restart(hand: ByHand) -> Stranded:
-    """Of the same switch, in a process that knows nothing."""
+    """Return those of the same switch, in a process without cached facts."""
     (switch,) = hand.rest("GET", "/switches").json()["items"]
     return of_switch(hand, switch["id"])
 

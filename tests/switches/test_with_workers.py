@@ -1,4 +1,4 @@
-"""On the shared estate, with its distributors, translator and committers at work."""
+"""Translated offsets on the shared estate, with its distributors, translator and committers running."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_group
     next_one.commit(OLD, left_behind)
     next_one.until_applied(OLD, left_behind)
     assert groups.stands(NEW) == stood
-    # What the translator has written down is taken as it is.
+    # The rows stored by the translator are used unchanged.
     (again,) = [each for each in closing.carry_over(3, 3) if each.follower.group == groups.group]
     assert again.source_offset == left_behind and groups.next_value(NEW) == "r0140"
