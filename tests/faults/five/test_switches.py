@@ -2,8 +2,8 @@
 
 A phase lasts because a client, a distributor, a batch or the event behind it waits for the test, so the kill comes
 in the middle of it; only `verifying` ends by itself. Each switch must complete: clients hold for no longer than
-the control plane takes to come back, and clients that continue in between, after their hold has expired, make the hold
-start again. `failed` would be right only after a minute of holding, in which none of these is still away.
+the control plane takes to come back, and clients that continue in between, after their hold has expired, make
+the hold start again. `failed` would be right only after a minute of holding, in which none of these is still away.
 PostgreSQL is ended by SIGQUIT, its immediate shutdown: as after a crash, it recovers from its log.
 """
 
