@@ -373,7 +373,7 @@ class SwitchRunner:
             f"the switch was waiting for {', '.join(waiting[:10])}" if waiting else f"the switch was {row.state}"
         )
         seconds = self._settings.switch_hold_seconds
-        self._take_back(row, f"clients held for the maximum of {seconds:g} s while {what}")
+        self._take_back(row, f"clients were held for {seconds:g} s, the maximum, while {what}")
 
     def _failed(self, row: SwitchRow | None, reason: str) -> None:
         self._failures.failed("a switch cannot continue at the moment", self._id, reason)
