@@ -27,7 +27,7 @@ def discover(rest: Rest, **query: Any) -> Response:
     """The answer to a client of acme/retail/prod, which asks again as long as it is told to."""
     # On a machine that stood still for two seconds what a client told is refused, and not noted.
     while (answer := asked_once(rest, **query)).status_code == 503:
-        assert "ask again" in answer.text
+        assert "retry" in answer.text
     return answer
 
 

@@ -166,10 +166,8 @@ def test_a_hold_that_lasts_too_long_is_taken_back(hand: ByHand, carried_out: Cal
         connection.exec_driver_sql("UPDATE switch_progress SET held_at = held_at - interval '1 hour'")
     eventually(lambda: state(hand) is Phase.FAILED, "it is taken back")
     with hand.database.engine.connect() as connection:
-        assert (
-            find_switch(connection, "s1").reason
-            == "clients were held for 600 s, the maximum, while the switch was waiting for p"
-        )
+        reason = find_switch(connection, "s1").reason
+    assert reason == "clients were held for 600 s, the maximum, while the switch was waiting for p"
     answer = discover(hand.rest, client_id="p", role="producer", generation=1).json()
     assert (answer["cluster"], answer["generation"], answer["phase"]) == (hand.name("a"), 1, "active")
 
