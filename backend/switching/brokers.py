@@ -8,14 +8,14 @@ from backend.domain.base.errors import ClusterSilent, FieldError, NotFound
 from backend.domain.replication.replication_health import Place
 from backend.domain.switch.switch_facts import BrokerGone, OutcomeFact, Wish
 from backend.settings import Settings
-from backend.switching.reading import Ground
+from backend.switching.reading import PlanInput
 from backend.tracing.broker_loss import told, what_if_broker_dies
 
 MOST_BROKERS = 16
 """Limit of brokers that a plan assumes to be gone; their clusters are queried in parallel."""
 
 
-def ask_brokers(ground: Ground, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
+def ask_brokers(ground: PlanInput, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
     """Query the cluster of each of these brokers for leaders and in-sync replicas, and predict its failure.
 
     Raises ClusterSilent and NotFound, with the broker's place in the request: a what-if without an answer would
@@ -32,7 +32,7 @@ def ask_brokers(ground: Ground, settings: Settings, wish: Wish) -> tuple[BrokerG
         return tuple(threads.map(play, range(len(wanted))))
 
 
-def _play(ground: Ground, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
+def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
     streams = {
         row.technical_names[cluster]: row.stream for row in ground.streams if cluster in row.technical_names
     }

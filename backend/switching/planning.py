@@ -15,8 +15,8 @@ from backend.domain.switch.switch_plan import Plan
 from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 from backend.switching import reading
-from backend.switching.asking import ask
 from backend.switching.brokers import ask_brokers
+from backend.switching.cluster_answers import ask
 
 
 def way_back(switch: SwitchRow) -> Wish:

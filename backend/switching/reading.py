@@ -26,7 +26,7 @@ from backend.domain.switch.switch_facts import (
     Wish,
 )
 from backend.domain.switch.switch_plan import moves_of
-from backend.domain.switch.switch_what_if import gone_of
+from backend.domain.switch.switch_what_if import clusters_gone
 from backend.queries.base import events
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import read_distributors
@@ -48,7 +48,7 @@ MOST_OFFSETS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class PlanInput:
     """Database facts of a plan, and what is needed to query clusters for more."""
 
     facts: Facts
@@ -60,7 +60,7 @@ class Ground:
     """Number of partition buckets, and so of tasks per distributor."""
 
 
-def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
+def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> PlanInput:
     """Read the facts in one transaction.
 
     Raises NotFound (unknown cluster, tenant, instance, environment or what-if zone) and ValueInvalid (brokers
@@ -73,7 +73,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
     active = list_active(connection)
     moves = moves_of(active, wish)
     moved = {moving.place for moving in moves}
-    gone = gone_of(known, wish.without)
+    gone = clusters_gone(known, wish.without)
     others = {row.place for row in active if row.cluster in gone} - moved
     declared = list_streams(connection, tenant=None if others else wish.tenant) if moved or others else []
     streams = [row for row in declared if _place(row) in moved]
@@ -97,7 +97,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         at_risk=records_at_risk(connection),
         timing=Timing(ttl_ms=settings.discovery_ttl_ms, reconcile_ms=round(1000 * settings.reconcile_seconds)),
     )
-    return Ground(
+    return PlanInput(
         facts=facts,
         clusters=rows,
         streams=[row for row in streams if row.distributed],
@@ -121,7 +121,7 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
         if zone not in zones:
             detail = f"no cluster is in zone {zone[:60]!r}"
             raise NotFound(detail, (FieldError("/without/zones", detail),))
-    _check_brokers(wish, gone_of(clusters, wish.without))
+    _check_brokers(wish, clusters_gone(clusters, wish.without))
     place = (wish.tenant, wish.instance, wish.environment)
     for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
         if name is not None and not is_name(name):

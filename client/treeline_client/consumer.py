@@ -10,14 +10,14 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from treeline_client import configuration
+from treeline_client.client_state import CONSUMER
 from treeline_client.deadlines import Deadline
 from treeline_client.follower import Follower
 from treeline_client.groups import GroupMetadata
+from treeline_client.location import Location
 from treeline_client.metrics import Metrics
-from treeline_client.place import Place
 from treeline_client.progress import read_in
 from treeline_client.reader import Listener, Subscription
-from treeline_client.standing import CONSUMER
 from treeline_client.topics import at_offset, logical_metadata
 
 log = logging.getLogger("treeline_client")
@@ -43,8 +43,8 @@ class SwitchingConsumer:
         """
         read = configuration.read({**conf, **more})
         self._follower = Follower(read, CONSUMER)
-        self._place = Place(read, self._follower, self)
-        self._follower.start(self._place)
+        self._location = Location(read, self._follower, self)
+        self._follower.start(self._location)
 
     def subscribe(
         self,
@@ -60,36 +60,36 @@ class SwitchingConsumer:
         for topic in topics:
             if topic.startswith("^"):
                 raise ValueError(f"{topic}: patterns are not supported; subscribe to topics by name")
-        self._place.subscribe(Subscription(tuple(topics), on_assign, on_revoke, on_lost))
+        self._location.subscribe(Subscription(tuple(topics), on_assign, on_revoke, on_lost))
 
     def unsubscribe(self) -> None:
         """Leave the group."""
-        self._place.subscribe(None)
+        self._location.subscribe(None)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions; on a later cluster, the same from the group's progress there."""
-        self._place.assign(list(partitions))
+        self._location.assign(list(partitions))
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Read these partitions in addition."""
-        self._place.assign_more(list(partitions))
+        self._location.assign_more(list(partitions))
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Stop reading these partitions."""
-        self._place.assign_fewer(list(partitions))
+        self._location.assign_fewer(list(partitions))
 
     def unassign(self) -> None:
         """Stop reading all partitions."""
-        self._place.assign(None)
+        self._location.assign(None)
 
     def assignment(self) -> list[TopicPartition]:
         """Return the assigned partitions; none while the consumer is between clusters."""
-        reader = self._place.reader
+        reader = self._location.reader
         return reader.logical(reader.consumer.assignment()) if reader else []
 
     def poll(self, timeout: float | None = -1) -> Message | None:
         """Return the next message, or None after `timeout` seconds (None or negative: never)."""
-        reader = self._place.settled()
+        reader = self._location.settled()
         if reader is not None:  # the usual path, kept short
             message = reader.consumer.poll(0)
             if message is not None:
@@ -97,9 +97,9 @@ class SwitchingConsumer:
                 return reader.give(message)
         deadline = Deadline(timeout)
         while True:
-            reader = self._place.follow()
+            reader = self._location.follow()
             if reader is None:
-                self._place.wait(deadline.left(_SLICE_SECONDS))
+                self._location.wait(deadline.left(_SLICE_SECONDS))
             else:
                 message = reader.consumer.poll(deadline.left(_SLICE_SECONDS))
                 if message is not None:
@@ -114,11 +114,11 @@ class SwitchingConsumer:
         deadline = Deadline(timeout)
         found: list[Message] = []
         while len(found) < num_messages:
-            if found and self._place.settled() is None:
+            if found and self._location.settled() is None:
                 break  # return these first; the next call moves
-            reader = self._place.follow()
+            reader = self._location.follow()
             if reader is None:
-                self._place.wait(deadline.left(_SLICE_SECONDS))
+                self._location.wait(deadline.left(_SLICE_SECONDS))
             else:
                 got = reader.consumer.consume(num_messages - len(found), deadline.left(_SLICE_SECONDS))
                 found += [reader.give(message) for message in got]
@@ -133,8 +133,8 @@ class SwitchingConsumer:
         `flush()`, while the switch waits for this consumer to close. If the consumer did not stay open, drop the
         messages that it returned before: they are read again, here or by the group elsewhere.
         """
-        before = self._place.reader
-        return self._place.follow() is before is not None
+        before = self._location.reader
+        return self._location.follow() is before is not None
 
     def commit(
         self,
@@ -150,7 +150,7 @@ class SwitchingConsumer:
         """
         if message is not None and offsets is not None:
             raise ValueError("commit either message or offsets, not both")
-        reader = self._place.to_commit()
+        reader = self._location.to_commit()
         if message is not None:
             wanted = [self._after(message)]
         elif offsets is not None:
@@ -171,7 +171,7 @@ class SwitchingConsumer:
         """Store offsets for a later commit, for `enable.auto.offset.store = false`. Raises as `commit` does."""
         if (message is None) == (offsets is None):
             raise ValueError("store either message or offsets")
-        reader = self._place.to_commit()
+        reader = self._location.to_commit()
         wanted = [self._after(message)] if message is not None else offsets or []
         if message is None:
             self._check_offsets(wanted, generation)
@@ -181,50 +181,50 @@ class SwitchingConsumer:
     def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Return the group's commits on the active cluster."""
         deadline = Deadline(timeout)
-        reader = self._place.wait_open(deadline)
+        reader = self._location.wait_open(deadline)
         return reader.logical(reader.consumer.committed(reader.technical(partitions), deadline.left()))
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the next offset to read, for these partitions."""
-        reader = self._place.opened()
+        reader = self._location.opened()
         return reader.logical(reader.consumer.position(reader.technical(partitions)))
 
     def seek(self, partition: TopicPartition) -> None:
         """Continue reading at this offset of the present cluster."""
-        reader = self._place.opened()
+        reader = self._location.opened()
         reader.consumer.seek(reader.technical([partition])[0])
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Pause these partitions until `resume()`; kept across a move for partitions taken by `assign()`."""
-        reader = self._place.opened()
+        reader = self._location.opened()
         reader.consumer.pause(reader.technical(partitions))
-        self._place.paused(partitions, True)
+        self._location.paused(partitions, True)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Resume reading these partitions."""
-        reader = self._place.opened()
+        reader = self._location.opened()
         reader.consumer.resume(reader.technical(partitions))
-        self._place.paused(partitions, False)
+        self._location.paused(partitions, False)
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float = -1, cached: bool = False
     ) -> tuple[int, int]:
         """Return the first offset and the end of a partition on the active cluster."""
         deadline = Deadline(timeout)
-        reader = self._place.wait_open(deadline)
+        reader = self._location.wait_open(deadline)
         technical = reader.technical([partition])[0]
         return reader.consumer.get_watermark_offsets(technical, deadline.left(), cached)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
         """Return offsets by timestamps (in the partitions' offsets, milliseconds) on the active cluster."""
         deadline = Deadline(timeout)
-        reader = self._place.wait_open(deadline)
+        reader = self._location.wait_open(deadline)
         return reader.logical(reader.consumer.offsets_for_times(reader.technical(partitions), deadline.left()))
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """Return the active cluster's metadata for topics of this environment, under their logical names."""
         deadline = Deadline(timeout)
-        reader = self._place.wait_open(deadline)
+        reader = self._location.wait_open(deadline)
         technical = reader.technical_name(topic) if topic else None
         return logical_metadata(reader.consumer.list_topics(technical, deadline.left()), reader.logical_name)
 
@@ -233,31 +233,31 @@ class SwitchingConsumer:
 
         Raises StaleGeneration between clusters.
         """
-        reader = self._place.to_commit()
+        reader = self._location.to_commit()
         return GroupMetadata(reader.generation, reader.answer.cluster, reader.consumer.consumer_group_metadata())
 
     def memberid(self) -> str:
         """Return this member's id in the group; empty without a group."""
-        reader = self._place.reader
+        reader = self._location.reader
         return (reader.consumer.memberid() or "") if reader else ""
 
     def generation(self) -> int:
         """Return the generation that this consumer reads in, or read in last."""
-        return self._place.generation
+        return self._location.generation
 
     def cluster(self) -> str:
         """Return the name of the cluster that this consumer reads from, or read from last."""
-        return self._place.cluster
+        return self._location.cluster
 
     def metrics(self) -> Metrics:
         """Return the metrics of this consumer."""
-        phase = self._follower.standing.phase.value
+        phase = self._follower.state.phase.value
         figures = Metrics(generation=self.generation(), cluster=self.cluster(), phase=phase)
         return self._follower.counters.onto(figures)
 
     def close(self) -> None:
         """Leave the group with a last commit, and unregister from discovery."""
-        self._place.close()
+        self._location.close()
         self._follower.stop()
 
     def __enter__(self) -> SwitchingConsumer:
@@ -277,19 +277,19 @@ class SwitchingConsumer:
         after = at_offset(topic, partition, offset + 1, None, message.leader_epoch())
         if read is None:
             self._check_offsets([after], None)
-        elif not self._place.is_present(read[0]):
-            raise self._place.stale(f"read on {read[1]} in generation {read[0]}")
+        elif not self._location.is_present(read[0]):
+            raise self._location.stale(f"read on {read[1]} in generation {read[0]}")
         return after
 
     def _check_offsets(self, offsets: list[TopicPartition], generation: int | None) -> None:
         if generation is not None:
-            if not self._place.is_present(generation):
-                raise self._place.stale(f"read in generation {generation}")
+            if not self._location.is_present(generation):
+                raise self._location.stale(f"read in generation {generation}")
             return
-        reader = self._place.to_commit()
+        reader = self._location.to_commit()
         for partition in offsets:
             if not reader.progress.covers(partition):
-                raise self._place.stale(
+                raise self._location.stale(
                     f"offset {partition.offset} of {partition.topic} [{partition.partition}] was not read in this"
                     " generation"
                 )

@@ -67,7 +67,7 @@ class Discovery:
         except NotAnAnswer as error:
             raise DiscoveryUnavailable(f"the control plane's answer is invalid: {error}", True) from None
 
-    def goodbye(self, within_s: float) -> None:
+    def unregister(self, within_s: float) -> None:
         """Unregister this client, so that no switch waits for it; a failure is ignored."""
         self._cut = False
         path = f"{_PATH}/clients/{quote(self._client_id, safe='')}?{urlencode(self._configuration.names)}"

@@ -1,4 +1,4 @@
-"""Thread that follows discovery for one client: it polls, decides by `standing`, and gives the client orders."""
+"""Thread that follows discovery for one client: it polls, and gives the client orders by `client_state`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from treeline_client import standing as rules
+from treeline_client import client_state as rules
 from treeline_client.answers import Answer
+from treeline_client.client_state import ClientState, Move, Order, Phase, Resume, Stay
 from treeline_client.configuration import Configuration
 from treeline_client.discovery import Cache, Discovery
 from treeline_client.errors import DiscoveryRefused, DiscoveryUnavailable
 from treeline_client.metrics import Counters
-from treeline_client.standing import Move, Order, Phase, Resume, Standing, Stay
 
 log = logging.getLogger("treeline_client")
 
@@ -26,7 +26,7 @@ _PACE_S = 0.25
 _EARLY_S = 1.0
 """Interval between requests that are answered early without news, or that wait for the application."""
 _FIRST_BACKOFF_S = 0.1
-_GOODBYE_S = 2.0
+_UNREGISTER_S = 2.0
 _JOIN_S = 10.0
 
 
@@ -64,15 +64,15 @@ class Follower:
         self._thread: threading.Thread | None = None
         self._client: Follows
         answer, fresh = self._first(configuration.start_timeout_s)
-        self._standing = rules.begin(role, answer, fresh, time.monotonic())
+        self._state = rules.begin(role, answer, fresh, time.monotonic())
         self._failures = 0
         self._ask_at = 0.0
         self._is_on_its_way = False  # as last reported
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> ClientState:
         """Return the client's state; an immutable value, replaced by the thread."""
-        return self._standing
+        return self._state
 
     def start(self, client: Follows) -> None:
         """Start to follow for this client."""
@@ -93,7 +93,7 @@ class Follower:
             self._thread.join(_JOIN_S)
             if self._thread.is_alive():
                 return  # the connection belongs to the thread
-        self._discovery.goodbye(_GOODBYE_S)
+        self._discovery.unregister(_UNREGISTER_S)
 
     def _first(self, within_s: float) -> tuple[Answer, bool]:
         end = time.monotonic() + within_s
@@ -129,23 +129,23 @@ class Follower:
         self._wake.clear()
         busy = self._client.work()
         now = time.monotonic()
-        before = self._standing
+        before = self._state
         if before.phase in (Phase.SETTLING, Phase.WAITING) and self._client.is_settled():
-            self._standing = rules.settled(before, now)
-            if self._standing.phase is Phase.HELD:
+            self._state = rules.settled(before, now)
+            if self._state.phase is Phase.HELD:
                 self._ask_at = now  # report it at once: the switch waits for it
         if self._is_on_its_way and self._client.still_in() is None:
             self._is_on_its_way = False
             self._ask_at = now  # report this at once, too
-        self._decide(lambda standing: rules.elapsed(standing, now))
-        if now >= self._ask_at and rules.may_promise(self._standing, now):
+        self._decide(lambda state: rules.elapsed(state, now))
+        if now >= self._ask_at and rules.may_promise(self._state, now):
             self._ask(busy)
         elif not busy:
-            due = [at for at in (self._ask_at, rules.next_change(self._standing)) if at is not None and at > now]
+            due = [at for at in (self._ask_at, rules.next_change(self._state)) if at is not None and at > now]
             self._wake.wait(min(min(due, default=now) - now, 1.0) if due else _PACE_S)
 
     def _ask(self, busy: bool) -> None:
-        asked = self._standing
+        asked = self._state
         still_in = self._client.still_in()
         self._is_on_its_way = still_in is not None
         patient = not busy and still_in is None and asked.phase in (Phase.ACTIVE, Phase.HELD)
@@ -170,7 +170,7 @@ class Follower:
             log.warning(
                 "ignored an answer: %s; this client knows generation %d", _shown(answer), asked.answer.generation
             )
-        order = self._decide(lambda standing: rules.heard(standing, answer, now))
+        order = self._decide(lambda state: rules.heard(state, answer, now))
         # After an early answer without news (from a server that does not wait), pause before the next request.
         early = now - began < min(wait_ms / 2000, _PACE_S)
         if isinstance(order, Resume | Stay):
@@ -190,21 +190,21 @@ class Follower:
         self.counters.poll_failures += 1
         if not self._failures:
             log.warning("discovery: %s; continuing with the last answer", detail)
-        self._standing = rules.missed(self._standing, may_have_arrived, now)
-        longest = self._standing.answer.ttl_ms / 1000
+        self._state = rules.missed(self._state, may_have_arrived, now)
+        longest = self._state.answer.ttl_ms / 1000
         backoff = min(_FIRST_BACKOFF_S * 2 ** min(self._failures, 16), longest)
         self._failures += 1
         self._ask_at = now + backoff * random.uniform(0.5, 1.0)  # jitter, since many clients fail at the same time
 
-    def _decide(self, rule: Callable[[Standing], tuple[Standing, Order | None]]) -> Order | None:
-        before = self._standing
-        self._standing, order = rule(before)
+    def _decide(self, rule: Callable[[ClientState], tuple[ClientState, Order | None]]) -> Order | None:
+        before = self._state
+        self._state, order = rule(before)
         if order is not None:
             self._count(before, order)
             self._client.carry_out(order)
         return order
 
-    def _count(self, before: Standing, order: Order) -> None:
+    def _count(self, before: ClientState, order: Order) -> None:
         if isinstance(order, Move | Stay) and order.answer.destination == before.answer.destination:
             self.counters.aborts += 1
             log.info("a switch was aborted; continuing on %s", _shown(order.answer))

@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from treeline_client.answers import Answer, Destination
 from treeline_client.configuration import Configuration
-from treeline_client.given_back import GivenBack
 from treeline_client.names import Format
 from treeline_client.records import Record, Reports
+from treeline_client.returned_records import ReturnedRecords
 
 log = logging.getLogger("treeline_client")
 
@@ -35,7 +35,7 @@ class Handle:
         """True once the transactional id is initialised on the cluster."""
         self.given = 0
         """Number of records that were handed to it."""
-        self._given_back: GivenBack | None = None
+        self._returned: ReturnedRecords | None = None
         self._failed: Counter[tuple[str | None, int | None]] = Counter()
         self._statistics: str | None = None
         self._resend = configuration.resend_unknown
@@ -45,7 +45,7 @@ class Handle:
         settings = {**configuration.kafka, "bootstrap.servers": destination.bootstrap_servers}
         settings.setdefault("enable.idempotence", True)
         self.transactional = bool(settings.get("transactional.id"))
-        # When a cluster is given up, its statistics tell which records may have been sent (given_back).
+        # When a cluster is given up, its statistics tell which records may have been sent (returned_records).
         wanted = int(settings.get("statistics.interval.ms", 0)) > 0
         self._told = settings.get("stats_cb") if wanted else None
         if not wanted:
@@ -104,7 +104,7 @@ class Handle:
 
     def give_up(self) -> tuple[list[Record], int]:
         """Stop sending at once; return the records to send elsewhere, in order, and count of unknown outcomes."""
-        self._given_back = GivenBack()
+        self._returned = ReturnedRecords()
         self.producer.purge(True, True, True)
         end = time.monotonic() + _PURGE_SECONDS
         while len(self.producer) and time.monotonic() < end:
@@ -112,15 +112,15 @@ class Handle:
         self.producer.poll(0)  # serve and drop older statistics
         self._statistics = None
         end = time.monotonic() + _STATISTICS_SECONDS
-        while self._given_back.needs_statistics and self._statistics is None and time.monotonic() < end:
+        while self._returned.needs_statistics and self._statistics is None and time.monotonic() < end:
             self.producer.poll(0.05)
         cluster = self.destination.cluster
-        return self._given_back.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
+        return self._returned.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
 
     def failed(self, record: Record, error: KafkaError, message: Message) -> bool:
         """Handle a failed record; return whether its outcome is decided here, so that it is not reported now."""
-        if self._given_back is not None and not self.transactional:
-            return self._given_back.take(record, error.code(), message)
+        if self._returned is not None and not self.transactional:
+            return self._returned.take(record, error.code(), message)
         self._failed[message.topic(), message.partition()] += 1
         return False
 

@@ -10,13 +10,13 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from treeline_client import configuration
+from treeline_client.client_state import PRODUCER
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.metrics import Metrics
 from treeline_client.records import Callback, Record
 from treeline_client.sender import Sender
-from treeline_client.standing import PRODUCER
 from treeline_client.topics import logical_metadata
 from treeline_client.transactions import Transactions
 
@@ -139,19 +139,19 @@ class SwitchingProducer:
 
     def generation(self) -> int:
         """Return the generation that this producer sends in."""
-        return self._follower.standing.answer.generation
+        return self._follower.state.answer.generation
 
     def cluster(self) -> str:
         """Return the name of the cluster that this producer sends to."""
-        return self._follower.standing.answer.cluster
+        return self._follower.state.answer.cluster
 
     def metrics(self) -> Metrics:
         """Return the metrics of this producer."""
-        standing = self._follower.standing
+        state = self._follower.state
         figures = Metrics(
-            generation=standing.answer.generation,
-            cluster=standing.answer.cluster,
-            phase=standing.phase.value,
+            generation=state.answer.generation,
+            cluster=state.answer.cluster,
+            phase=state.phase.value,
             queued_records=self._sender.queued,
         )
         return self._follower.counters.onto(figures)

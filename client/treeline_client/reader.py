@@ -12,10 +12,10 @@ from typing import Any
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
-from treeline_client.beginnings import Beginnings
 from treeline_client.configuration import Configuration
 from treeline_client.names import Format, Topic
 from treeline_client.progress import Progress
+from treeline_client.start_offsets import StartOffsets
 from treeline_client.topics import answered, at_offset, renamed
 
 log = logging.getLogger("treeline_client")
@@ -61,7 +61,7 @@ class Reader:
         self._on_commit = kafka.get("on_commit")
         kafka["on_commit"] = self._answered
         self.consumer = Consumer(kafka)
-        self._beginnings = Beginnings(self.consumer, kafka.get("auto.offset.reset"))
+        self._start_offsets = StartOffsets(self.consumer, kafka.get("auto.offset.reset"))
 
     def stay(self, answer: Answer) -> None:
         """Enter a later generation of the same cluster."""
@@ -113,7 +113,7 @@ class Reader:
     def begin(self, technical: Sequence[TopicPartition]) -> None:
         """Record, with `enable.auto.commit`, where this consumer starts to read newly assigned partitions."""
         if self._auto_commit and not self._silent:
-            self._beginnings.assigned(technical)
+            self._start_offsets.assigned(technical)
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
         """Commit offsets, with the generation as metadata where the application gives none."""
@@ -156,7 +156,7 @@ class Reader:
         """
         acknowledged = self.commit_stored()
         if moving and self._auto_commit:
-            acknowledged = self._commit_beginnings() and acknowledged
+            acknowledged = self._commit_start_offsets() and acknowledged
         if moving and not acknowledged:
             return False
         self.consumer.close()
@@ -197,9 +197,9 @@ class Reader:
             return False
         return all(one.error is None for one in answered or ())
 
-    def _commit_beginnings(self) -> bool:
+    def _commit_start_offsets(self) -> bool:
         try:
-            technical = self._beginnings.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
+            technical = self._start_offsets.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
         except KafkaException as error:
             self._not_committed(error)
             return False

@@ -15,13 +15,13 @@ from threading import Condition, Lock
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from treeline_client.client_state import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.configuration import Configuration
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.handle import Handle
 from treeline_client.records import Record, Reports
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.transactions import Transactions
 
 log = logging.getLogger("treeline_client")
@@ -49,9 +49,9 @@ class Sender:
         self._most_seconds = int(timeout) / 1000 or float("inf")
         self._queue: deque[Record] = deque()
         self._queued_bytes = 0
-        standing = follower.standing
-        self.handle = Handle(configuration, standing.answer.destination, self.reports).at(standing.answer)
-        self.direct = standing.phase is Phase.ACTIVE
+        state = follower.state
+        self.handle = Handle(configuration, state.answer.destination, self.reports).at(state.answer)
+        self.direct = state.phase is Phase.ACTIVE
         """True while records go straight to librdkafka; written under the lock."""
         self.transactions = Transactions(self) if self.handle.transactional else None
         self._still = not self.direct
@@ -236,12 +236,12 @@ class Sender:
         if left and not late:
             return True
         if left:
-            self._take_back()
+            self._reclaim_unsent()
         self._task = None
         self._still = True
         return False
 
-    def _take_back(self) -> None:
+    def _reclaim_unsent(self) -> None:
         """Leave a cluster without waiting for it; records that were never sent go to the front of the queue."""
         records, unknown = self.handle.give_up()
         with self.lock:
@@ -261,7 +261,7 @@ class Sender:
         if self._given_up is not self.handle and self._moving.way is Way.EMERGENCY:
             if self.transactions is not None:
                 self.transactions.lost()
-            self._take_back()
+            self._reclaim_unsent()
         if self._next is None or not self._next.leads_to(answer.destination):
             if self._next is not None:
                 self._next.retire()

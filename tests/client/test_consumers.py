@@ -86,7 +86,7 @@ def test_a_subscription_goes_along_with_a_last_commit_and_logical_names(plane, c
         assert (consumer.generation(), consumer.cluster()) == (4, "cluster-2")
         assert consumer.metrics().switches == 1
     assert heard == [(what, filled) for what in ("assign", "revoke", "assign", "revoke") for _ in range(3)]
-    assert plane.reports == {}, "the client said goodbye"
+    assert plane.reports == {}, "the client said unregister"
     assert {p.offset for p in commits(clusters, "cluster-2", filled, group).values()} == {10}
 
 

@@ -36,7 +36,7 @@ def test_a_planned_move_loses_and_doubles_nothing_and_keeps_each_keys_order(plan
     check_exactly_once(clusters.values(), topic, range(flow.sent))
     for key, order in by_key(clusters["cluster-2"], topic).items():
         assert order[0] > max(by_key(clusters["cluster-1"], topic)[key])
-    assert plane.reports == {}, "the client said goodbye"
+    assert plane.reports == {}, "the client said unregister"
 
 
 def test_a_switch_that_is_aborted_sends_what_waited_where_it_was(plane, clusters, topic):

@@ -18,7 +18,7 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand, until
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
-from workers.switches.left import written_by_now, written_since, written_until
+from workers.switches.residual_writes import produced_by_now, produced_since, produced_until
 
 
 def missing(found):
@@ -223,16 +223,16 @@ def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
     hand.produce("a", 5, partition=1)
     drain = hand.drain("a")
     empty(hand, 0)
-    before = written_until(told_now(drain))
-    assert before == {hand.stream: [30, 5, 0]} and written_since(before, written_by_now(drain)) == 0
+    before = produced_until(told_now(drain))
+    assert before == {hand.stream: [30, 5, 0]} and produced_since(before, produced_by_now(drain)) == 0
     hand.produce("b", 7, partition=2)
     hand.copy(("b", 2))
-    assert written_since(before, written_by_now(told_now(drain))) == 0, "these were born elsewhere"
+    assert produced_since(before, produced_by_now(told_now(drain))) == 0, "these were born elsewhere"
     hand.produce("a", 3)
     hand.produce("a", 2, partition=1)
     empty(hand, 1)
-    assert written_since(before, written_by_now(told_now(drain))) == 3 + 2
-    assert written_since({}, {hand.stream: [4, 1]}) == 5, "a stream that came since"
+    assert produced_since(before, produced_by_now(told_now(drain))) == 3 + 2
+    assert produced_since({}, {hand.stream: [4, 1]}) == 5, "a stream that came since"
 
 
 def told_now(drain: Drain) -> Drain:

@@ -11,7 +11,7 @@ from backend.queries.switch.discovery_clients import ClientRow
 from backend.queries.switch.switches import SwitchRow
 from tests.eventually import eventually
 from tests.switches.by_hand import ByHand
-from workers.switches.left import Left
+from workers.switches.residual_writes import Residuals
 from workers.switches.scope import Scope
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ HELD = ClientRow(
 )
 
 
-def left(hand: ByHand) -> Left:
+def left(hand: ByHand) -> Residuals:
     """Return the remainder of a switch from `a` to `c` that has moved its clients."""
     row = SwitchRow(
         id="s1",
@@ -62,7 +62,7 @@ def left(hand: ByHand) -> Left:
         source_is_online=True,
         flags=0,
     )
-    return Left(hand.view(), row, scope)
+    return Residuals(hand.view(), row, scope)
 
 
 def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_between(hand: ByHand):
@@ -87,16 +87,16 @@ def test_a_group_has_read_up_to_where_the_log_ended_when_it_had_left(hand: ByHan
     hand.produce("a", 5)
     there = left(hand)
     there.note_at_work()
-    assert not there.some_work
+    assert not there.had_members
     consumer = hand.consumer("a", "reads", **{"auto.offset.reset": "earliest"})
     consumer.subscribe([hand.topic("a")])
     eventually(lambda: consumer.poll(0.2) or consumer.assignment(), "it has joined")
     there.note_at_work()
-    assert there.some_work
+    assert there.had_members
     hand.produce("a", 3)
     consumer.close()
     there.note_at_work()
-    assert not there.some_work
+    assert not there.had_members
     hand.produce("a", 20)
     group = "acme/retail/prod/" + hand.group("reads").rpartition("-")[2]
     closed = {STOOD: {group: {hand.stream: {"0": 5, "1": 0}}}}

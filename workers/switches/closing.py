@@ -2,7 +2,7 @@
 
 Before the move, `warm_up` finds the groups and reads the target's logs up to where they would resume
 (`offsets/target_logs.py`), so that between the last commit on the source and the first poll on the target only the
-ends of logs are read. `carry_over` then reads the final commits, finds the first record on the target that each
+ends of logs are read. `translate` then reads the final commits, finds the first record on the target that each
 group has not read, and sets the offset to it. It can be repeated: the same commits give the same offsets.
 
 After a drain the target has all that groups have read, so offsets are exact in every mode of the environment: the
@@ -64,7 +64,7 @@ class Members:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
+class TranslatedOffset:
     """Outcome for a group's offset of one partition."""
 
     follower: Follower
@@ -107,7 +107,7 @@ class GroupClosing:
         """Open all clients and read up to where groups would resume now; repeating it costs little."""
         topology = self._estate.topology()
         standing = self._standing(topology)
-        self._goings(topology, standing, 0)
+        self._resume_points(topology, standing, 0)
         self._active(topology, standing)
         self._target_clients(topology).offsets.open_for(len({self._key(topology, each)[0] for each in standing}))
 
@@ -124,14 +124,14 @@ class GroupClosing:
         """Return the current commits of the moved environments' groups on the source."""
         return self._standing(self._estate.topology())
 
-    def carry_over(
+    def translate(
         self,
         generation: int,
         flags: int,
         may_go_on: Callable[[], bool] = lambda: True,
         *,
         some_stay: bool = False,
-    ) -> list[Carried]:
+    ) -> list[TranslatedOffset]:
         """Set the offsets that follow from the final commits.
 
         `flags`: copy flags of records that come from the source to the target. Groups with members on the target
@@ -149,8 +149,8 @@ class GroupClosing:
         if self._chooser is not None:
             self._chooser.ask_all_again()
         busy = {each.technical_group for each in self._active(topology, standing)}
-        own = self._made_there(topology, standing)
-        progress, goings = self._goings(
+        own = self._progress_on_target(topology, standing)
+        progress, goings = self._resume_points(
             topology, {each: stands for each, stands in standing.items() if each not in own}, generation
         )
         settings: dict[str, dict[Place, Setting]] = {}
@@ -175,9 +175,9 @@ class GroupClosing:
             elif follower in goings:
                 answer = answers.get((group, place), Refused(reason=_NO_ANSWER))
                 refused = None if answer is None else MEMBERS if answer.has_members else answer.reason
-            found.append(_carried(follower, stands, goings.get(follower), refused))
+            found.append(_translated_offset(follower, stands, goings.get(follower), refused))
         staying = sorted(everywhere.keys() - standing.keys())
-        return found + [_carried(each, everywhere[each], None, SOME_STAY) for each in staying]
+        return found + [_translated_offset(each, everywhere[each], None, SOME_STAY) for each in staying]
 
     def _set(
         self, topology: Topology, settings: Mapping[str, Mapping[Place, Setting]], lock: HeldLock
@@ -261,7 +261,7 @@ class GroupClosing:
             wanted[group][place]: stands for (group, place), stands in found.items() if stands.offset is not None
         }
 
-    def _made_there(self, topology: Topology, standing: Mapping[Follower, Standing]) -> set[Follower]:
+    def _progress_on_target(self, topology: Topology, standing: Mapping[Follower, Standing]) -> set[Follower]:
         """Return the followers whose progress was made on the target, so that their offset there stays.
 
         Their offset on the source was set for that progress, or is not newer.
@@ -288,7 +288,7 @@ class GroupClosing:
 
         return {follower for key, follower in keys.items() if is_theirs(follower, ours[follower], there.get(key))}
 
-    def _goings(
+    def _resume_points(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
     ) -> tuple[Mapping[Follower, Progress], Mapping[Follower, Going]]:
         progress = self._progress.read(topology, standing, generation)
@@ -365,9 +365,11 @@ def _active_group(follower: Follower, group: str, members: tuple[GroupMember, ..
     )
 
 
-def _carried(follower: Follower, standing: Standing, going: Going | None, refused: str | None) -> Carried:
+def _translated_offset(
+    follower: Follower, standing: Standing, going: Going | None, refused: str | None
+) -> TranslatedOffset:
     done = going if refused is None else None
-    return Carried(
+    return TranslatedOffset(
         follower=follower,
         source_offset=standing.offset or 0,
         target_offset=done.chosen.offset if done else None,

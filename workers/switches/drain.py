@@ -310,7 +310,7 @@ class Drain:
             for base in found.get(log.partition, ()):
                 beyond = log.end is not None and base.offset > log.end
                 if not beyond and (log.furthest is None or base.offset > log.furthest.offset):
-                    log.moved_to(base)
+                    log.advance_to(base)
 
     def _read_covered(self, topology: Topology, target: str) -> None:
         """Read the target's vectors of the partitions that were incomplete at the last observation."""
@@ -353,7 +353,7 @@ class Drain:
             lacks = draining.lacking(log.wanted, covered, number)
             stuck = self._stuck(topology, log, target, lacks)
             if stuck:
-                self._look_through(topology, log, stuck)
+                self._search_source(topology, log, stuck)
                 lacks = draining.lacking(log.wanted, covered, number)
             missing, is_covered = draining.most_missing(lacks, covered, held), not lacks
         return PartitionDrain(
@@ -376,7 +376,7 @@ class Drain:
             if number != source or compacted or reached[1] < log.low
         }
 
-    def _look_through(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
+    def _search_source(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
         """Search the source's log for lacking records, and stop waiting for those that it does not have."""
         assert log.wanted is not None
         with self._estate.engine.connect() as connection:

@@ -21,7 +21,7 @@ _AWAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
+class HoldObservation:
     """One observation of the clients."""
 
     clients: int
@@ -83,7 +83,7 @@ class Hold:
         """Return for how many milliseconds clients have held, whichever process ran the switch."""
         return switch_progress.held_ms(connection, switch.id)
 
-    def look(self, switch: SwitchRow) -> Looked:
+    def look(self, switch: SwitchRow) -> HoldObservation:
         """Observe all clients of the switch in its present phase."""
         with self._engine.begin() as connection:
             if time.monotonic() - self._awaited_at > _AWAIT_SECONDS:
@@ -92,7 +92,7 @@ class Hold:
             clients = clients_of(connection, switch, self._settings)
         self._words = {row.client_id: row.still_since for row in clients}
         holding = replace(switch, state=Phase.HOLDING)
-        return Looked(
+        return HoldObservation(
             clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)
         )
 

@@ -14,7 +14,7 @@ NAMED = 20
 """Limit of partitions that are named."""
 
 
-def told_of(drained: Drained) -> dict[str, Any]:
+def drain_progress(drained: Drained) -> dict[str, Any]:
     """Return the report; `left` counts partitions once per target, `lacking` names the worst, the worst first."""
     open_ones = [one for one in drained.partitions if not one.is_covered]
     return {

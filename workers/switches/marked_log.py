@@ -58,7 +58,7 @@ class MarkedLog:
         moving = time.monotonic() - self.moved_at < _PATIENCE_SECONDS
         return moving and (self.end or 0) - max(begins, self.low) > FAR_RECORDS
 
-    def moved_to(self, base: Prefix) -> None:
+    def advance_to(self, base: Prefix) -> None:
         """Record a new furthest position of the tasks."""
         self.furthest, self.moved_at = base, time.monotonic()
 

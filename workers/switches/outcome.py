@@ -7,13 +7,13 @@ from typing import Any
 
 from backend.domain.base.known import total
 from backend.domain.offsets.offset_map import Follower
-from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, Carried
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, TranslatedOffset
 
 NAMED = 200
 """Limit of groups, or clients, that are named, since an event must stay small."""
 
 
-def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
+def translation_summary(carried: Sequence[TranslatedOffset]) -> dict[str, Any]:
     """Return how many groups and offsets were translated, the re-read bound, and the refused groups."""
     set_there = [one for one in carried if one.refused is None]
     again = sorted((one for one in set_there if one.re_read_bound != 0), key=_worst_first)
@@ -33,25 +33,25 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     }
 
 
-def _worst_first(one: Carried) -> tuple[bool, int, str, str, int]:
+def _worst_first(one: TranslatedOffset) -> tuple[bool, int, str, str, int]:
     """Sort unknown bounds first, then the largest."""
     follower, bound = one.follower, one.re_read_bound
     return bound is not None, -(bound or 0), follower.group, follower.stream_name, follower.partition
 
 
-def _read_again(one: Carried) -> dict[str, Any]:
+def _read_again(one: TranslatedOffset) -> dict[str, Any]:
     follower = one.follower
     partition = {"stream": follower.stream_name, "partition": follower.partition}
     return {"group": _group(one), **partition, "records": one.re_read_bound}
 
 
-def to_try_again(carried: Sequence[Carried]) -> list[str]:
+def retryable_groups(carried: Sequence[TranslatedOffset]) -> list[str]:
     """Return the groups whose offsets can be retried; groups with members are left to the operator."""
     left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS, SOME_STAY)}
     return sorted(left)[:NAMED]
 
 
-def _group(one: Carried) -> str:
+def _group(one: TranslatedOffset) -> str:
     return group_name(one.follower)
 
 

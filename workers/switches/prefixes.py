@@ -36,7 +36,7 @@ class AskedPrefixes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stands:
+class PrefixState:
     """Vector and timestamp before an offset."""
 
     seen: Vector
@@ -88,7 +88,7 @@ class PrefixReader:
         """`number`: number of the cluster; `headers`: names of the flags header and the origin header."""
         self._reader, self._number, self._headers = reader, number, headers
 
-    def read(self, logs: Sequence[AskedPrefixes], known: Directory) -> dict[tuple[Partition, int], Stands]:
+    def read(self, logs: Sequence[AskedPrefixes], known: Directory) -> dict[tuple[Partition, int], PrefixState]:
         """Return vectors by (partition, offset). `known` was read after the log ends. Raises KafkaCallFailed."""
         ranges: list[LogRange] = []
         walks: list[_Walk] = []
@@ -175,7 +175,7 @@ class _Walk:
         return self._found
 
 
-def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, Stands]]:
+def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, PrefixState]]:
     prefixes = Prefixes([*one.bases, *one.told])
     found = dict(itertools.chain.from_iterable(walk.found().items() for walk in walks))
     for offset in one.offsets:
@@ -185,4 +185,4 @@ def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, S
         if offset >= one.low:
             read, timestamp = found[offset]
             seen = merge([seen, read])
-        yield offset, Stands(seen=seen, whole=is_all or one.low == 0 or offset == 0, timestamp_ms=timestamp)
+        yield offset, PrefixState(seen=seen, whole=is_all or one.low == 0 or offset == 0, timestamp_ms=timestamp)

@@ -21,7 +21,7 @@ from workers.distribution import checkpoints
 from workers.switches import commit_rows, unit_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
 from workers.switches.estate_view import EstateView
-from workers.switches.prefixes import AskedPrefixes, PrefixReader, Stands, bases_of
+from workers.switches.prefixes import AskedPrefixes, PrefixReader, PrefixState, bases_of
 from workers.switches.topology import Partition, Place, Topology
 
 _TIMES_BEFORE, _TIMES_BEHIND = 1_000, 20_000
@@ -70,7 +70,7 @@ class ProgressReader:
             partition = (follower.stream_name, follower.partition)
             if partition in logs and stands.offset is not None:
                 asked[partition].add(logs[partition].at(stands.offset))
-        found: dict[tuple[Partition, int], Stands] = {}
+        found: dict[tuple[Partition, int], PrefixState] = {}
         if self._estate.settings.origin_header:
             found = self._vectors(topology, logs, asked, rows)
         progress: dict[Follower, Progress] = {}
@@ -120,7 +120,7 @@ class ProgressReader:
         logs: Mapping[Partition, _Log],
         asked: Mapping[Partition, set[int]],
         rows: CommitRows,
-    ) -> dict[tuple[Partition, int], Stands]:
+    ) -> dict[tuple[Partition, int], PrefixState]:
         born = {partition: log.births for partition, log in logs.items()}
         positions = unit_positions.read(topology, self._estate, self._cluster, born)
         with self._estate.engine.connect() as connection:
@@ -161,7 +161,7 @@ class ProgressReader:
         topology: Topology,
         log: _Log,
         offset: int,
-        known: Stands,
+        known: PrefixState,
         row: CommitRow | None,
         committed_at_ms: int,
         generation: int,

@@ -11,7 +11,7 @@ from typing import Any
 
 from backend.domain.offsets.committing import Standing
 from backend.domain.offsets.offset_map import Follower
-from workers.switches.closing import OWN_PROGRESS, Carried
+from workers.switches.closing import OWN_PROGRESS, TranslatedOffset
 from workers.switches.outcome import group_name
 from workers.switches.topology import Partition
 
@@ -21,7 +21,7 @@ _NOTED = 20_000
 """Limit of commits that are stored, since an event must stay small."""
 
 
-def stood(carried: Sequence[Carried]) -> Stood | None:
+def translated_commits(carried: Sequence[TranslatedOffset]) -> Stood | None:
     """Return the translated commits to be stored with the event; None if they are too many."""
     # A group whose progress is on the target already resumes there, too.
     done = [one for one in carried if one.refused in (None, OWN_PROGRESS)]

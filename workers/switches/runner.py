@@ -36,14 +36,14 @@ from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
 from workers.switches.failure_log import FailureLog
-from workers.switches.holding import Hold, Looked
-from workers.switches.lacking import told_of
-from workers.switches.left import Left, written_until
-from workers.switches.outcome import NAMED, came_to, to_try_again
-from workers.switches.read_on import stood
+from workers.switches.holding import Hold, HoldObservation
+from workers.switches.lacking import drain_progress
+from workers.switches.outcome import NAMED, retryable_groups, translation_summary
+from workers.switches.read_on import translated_commits
 from workers.switches.readiness import Readiness
+from workers.switches.residual_writes import Residuals, produced_until
 from workers.switches.scope import Scope
-from workers.switches.stranded import Stranded
+from workers.switches.unreplicated import UnreplicatedRecords
 from workers.switches.verifying import Verification
 
 log = structlog.get_logger("switches")
@@ -70,8 +70,8 @@ class SwitchRunner:
         self._drain: Drain | None = None
         self._closing: GroupClosing | None = None
         self._verification: Verification | None = None
-        self._left: Left | None = None
-        self._stranded: Stranded | None = None
+        self._left: Residuals | None = None
+        self._stranded: UnreplicatedRecords | None = None
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
         self._failures = FailureLog()
@@ -105,7 +105,7 @@ class SwitchRunner:
             if row.state not in (*HELD, Phase.PLANNED, Phase.VERIFYING):
                 return False
             if held_ms > self._settings.switch_hold_seconds * 1000:
-                self._give_up(row)
+                self._abort_expired_hold(row)
                 return True
             if row.state is Phase.HOLDING:
                 # Measurements of a hold that timed out do not apply to this one.
@@ -132,11 +132,11 @@ class SwitchRunner:
         """Do the work of the phase; return whether the switch has entered another one."""
         match row.state:
             case Phase.PLANNED:
-                return self._approach(row)
+                return self._prepare(row)
             case Phase.HOLDING:
-                return self._hold_on(row)
+                return self._await_hold(row)
             case Phase.DRAINING:
-                return self._drained(row)
+                return self._drain_step(row)
             case Phase.CLOSING:
                 return self._close(row)
             case Phase.RETARGETING:
@@ -148,7 +148,7 @@ class SwitchRunner:
 
     # --- the phases
 
-    def _approach(self, row: SwitchRow) -> bool:
+    def _prepare(self, row: SwitchRow) -> bool:
         """Open all clients, and wait until the target has nearly caught up, while clients continue."""
         drain, closing = self._clients(row)
         drain.mark()
@@ -156,7 +156,7 @@ class SwitchRunner:
         lacking = seen.missing_records
         if lacking > NEAR_RECORDS:
             self._readiness.begin_again()
-            self._tell(told_of(seen))
+            self._tell(drain_progress(seen))
             time.sleep(_FAR_SECONDS)
             return False
         if not self._readiness.batches_rest(lacking) or not self._readiness.is_warm(closing):
@@ -175,7 +175,7 @@ class SwitchRunner:
             row, Phase.HOLDING, {"missing_records": lacking, "beside_a_batch": self._readiness.beside_a_batch}
         )
 
-    def _hold_on(self, row: SwitchRow) -> bool:
+    def _await_hold(self, row: SwitchRow) -> bool:
         seen = self._look(row)
         if seen.waiting:
             _, closing = self._clients(row)
@@ -189,10 +189,10 @@ class SwitchRunner:
             return False
         return self._advance(row, Phase.DRAINING, {"clients": seen.clients, "forced": list(row.forced)})
 
-    def _drained(self, row: SwitchRow) -> bool:
+    def _drain_step(self, row: SwitchRow) -> bool:
         lost = self._hold.look(row).lost
         if lost:
-            return self._begin_again(row, lost)
+            return self._restart_hold(row, lost)
         drain, _ = self._clients(row)
         if not self._hold.is_marked:
             drain.mark()
@@ -200,35 +200,35 @@ class SwitchRunner:
             self._hold.note_mark(row)
         seen = drain.look()
         if not seen.is_drained:
-            self._tell(told_of(seen))
+            self._tell(drain_progress(seen))
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
+        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: produced_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
         _, closing = self._clients(row)
         self._hold.forget_closed()
         seen = self._look(row)
         if seen.lost or not self._hold.is_marked:
-            return self._begin_again(row, seen.lost)
+            return self._restart_hold(row, seen.lost)
         if seen.waiting:
             return False
         self._hold.note_closed()
         some_stay = any(moving.zone is not None for moving in row.moves)
         try:
-            carried = closing.carry_over(
+            carried = closing.translate(
                 row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
             )
         except OffsetsPending as pending:
             self._tell({"pending": pending.reason})
             return False
-        left = to_try_again(carried)
+        left = retryable_groups(carried)
         if left:
             self._tell({"groups_to_set": left})
             return False
         if self._look(row).waiting:
             return False  # a consumer has committed meanwhile: translate again
-        measured = {**came_to(carried), STOOD: stood(carried)}
+        measured = {**translation_summary(carried), STOOD: translated_commits(carried)}
         if row.retargets:
             return self._retarget(row, measured)
         return self._advance(row, Phase.MOVING, measured)
@@ -270,7 +270,7 @@ class SwitchRunner:
     def _move(self, row: SwitchRow) -> bool:
         seen = self._look(row)
         if seen.waiting or self._other_scope(row) or not self._hold.is_marked:
-            return self._begin_again(row, seen.lost)
+            return self._restart_hold(row, seen.lost)
 
         def build(connection: Connection) -> Move:
             # Under the append lock: no client whose hold has expired is moved, and both clusters are in the tree.
@@ -289,7 +289,7 @@ class SwitchRunner:
             context.dispatch_all(lambda connection: self._targets(connection, row))
             self._retargeted = True
         if self._verification is None:
-            self._left = Left(self._estate, row, self._read_scope(row))
+            self._left = Residuals(self._estate, row, self._read_scope(row))
             self._verification = Verification(self._engine, self._settings, row, self._left)
         report = self._verification.look()
         if report is None:
@@ -300,7 +300,7 @@ class SwitchRunner:
     def _wait_for_stranded(self, row: SwitchRow) -> bool:
         """Wait after an emergency until the old cluster is back and the others have its unreplicated records."""
         if self._stranded is None:
-            self._stranded = Stranded(self._estate, row, self._read_scope(row))
+            self._stranded = UnreplicatedRecords(self._estate, row, self._read_scope(row))
         arrived = self._stranded.arrived((row.report or {}).get("stranded", ()))
         if arrived is None:
             time.sleep(_STRANDED_SECONDS)
@@ -340,12 +340,12 @@ class SwitchRunner:
         self._clients(row)
         return True
 
-    def _look(self, row: SwitchRow) -> Looked:
+    def _look(self, row: SwitchRow) -> HoldObservation:
         seen = self._hold.look(row)
         self._tell({"clients": seen.clients})
         return seen
 
-    def _begin_again(self, row: SwitchRow, lost: Sequence[str]) -> bool:
+    def _restart_hold(self, row: SwitchRow, lost: Sequence[str]) -> bool:
         """Start the hold again, because these producers may have written since, or this process cannot tell."""
         return self._advance(row, Phase.HOLDING, {"ran_out": list(lost[:NAMED])})
 
@@ -367,13 +367,13 @@ class SwitchRunner:
             with self._engine.begin() as connection:
                 switch_progress.write(connection, self._id, told)
 
-    def _give_up(self, row: SwitchRow) -> None:
+    def _abort_expired_hold(self, row: SwitchRow) -> None:
         waiting = self._look(row).waiting
         what = (
             f"the switch was waiting for {', '.join(waiting[:10])}" if waiting else f"the switch was {row.state}"
         )
         seconds = self._settings.switch_hold_seconds
-        self._take_back(row, f"clients were held for {seconds:g} s, the maximum, while {what}")
+        self._abort(row, f"clients were held for {seconds:g} s, the maximum, while {what}")
 
     def _failed(self, row: SwitchRow | None, reason: str) -> None:
         self._failures.failed("a switch cannot continue at the moment", self._id, reason)
@@ -388,8 +388,8 @@ class SwitchRunner:
             self._hold.forget_mark()  # the marked log ends are lost with the clients
         self._failing_since = self._failing_since or time.monotonic()
         if row.state is Phase.PLANNED and time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
-            self._take_back(row, reason)
+            self._abort(row, reason)
 
-    def _take_back(self, row: SwitchRow, reason: str) -> None:
+    def _abort(self, row: SwitchRow, reason: str) -> None:
         abort = Abort(by=WORKER, reason=reason)
         context.dispatch_all(lambda connection: taking_back(connection, row.id, abort, self._metadata()))

@@ -10,17 +10,17 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain.switch import switch_report
 from backend.domain.switch.cluster_switch import EMERGENCY, MARKED, Phase
-from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
+from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD, PRODUCER, held_before
 from backend.domain.switch.switch_report import Found, PhaseTimes
 from backend.queries.distribution.leaf_routes import list_leaves
 from backend.queries.switch import discovery_clients
 from backend.queries.switch.active_clusters import by_client, list_active
 from backend.queries.switch.discovery_clients import ClientRow
-from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
+from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_hold_ms
 from backend.queries.switch.switches import SwitchRow, list_phases
 from backend.settings import Settings
-from workers.switches.left import Left, measured_last
 from workers.switches.outcome import NAMED
+from workers.switches.residual_writes import Residuals, measured_last
 
 _NOTE_SECONDS = 1.0
 _UNHEARD_SECONDS = 120.0
@@ -30,7 +30,7 @@ _UNHEARD_SECONDS = 120.0
 class Verification:
     """Verification of one switch; used by one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Left) -> None:
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Residuals) -> None:
         self._engine, self._settings, self._switch, self._left = engine, settings, switch, left
         self._began = time.monotonic()
         self._heard_at: float | None = None
@@ -50,7 +50,7 @@ class Verification:
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
         if self._heard_at is None and any(each.silent_ms < since_ms for each in clients):
             self._heard_at = time.monotonic()
-        if self._left.some_work or any(self._may_read_on(each, since_ms) for each in behind):
+        if self._left.had_members or any(self._may_read_on(each, since_ms) for each in behind):
             self._note_at_work()
         if not over:
             # If clients were moved on, discovery sends them to a cluster that may lack records of this one.
@@ -65,7 +65,7 @@ class Verification:
     def _may_read_on(self, late: ClientRow, since_ms: float) -> bool:
         """Return whether a late client is a consumer that may read on the source, since its hold has expired."""
         is_awake = late.phase == IS_ACTIVE and late.silent_ms < since_ms
-        return late.role != PRODUCER and (is_awake or late.silent_ms > sure_ms(self._settings))
+        return late.role != PRODUCER and (is_awake or late.silent_ms > sure_hold_ms(self._settings))
 
     def _note_at_work(self) -> None:
         if time.monotonic() - self._at_work_noted > _NOTE_SECONDS:
@@ -110,7 +110,7 @@ class Verification:
             for each in late
             if each.phase == IS_HELD
             and each.arrived_in != self._switch.generation
-            and not (marked and was_given_before(marked, each.given_at))
+            and not (marked and held_before(marked, each.given_at))
         ]
         if not held:
             return
@@ -125,7 +125,7 @@ class Verification:
         ]
         if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
-                discovery_clients.let_go_on(connection, mine, self._switch.generation)
+                discovery_clients.mark_arrived(connection, mine, self._switch.generation)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
         """Return the leaves that have not entered the routes that the switch gave them."""

@@ -33,7 +33,7 @@ from backend.queries.switch import discovery as queries
 from backend.queries.switch import discovery_clients as clients
 from backend.queries.switch.active_clusters import ActiveRow
 from backend.queries.switch.discovery import Sent, Snapshot
-from backend.queries.switch.discovery_clients import ClientRow, Report, Word
+from backend.queries.switch.discovery_clients import ClientRow, Report, StoredHold
 from backend.queries.switch.switch_clients import margin_ms
 from backend.queries.tenants.tenants import find_environment
 from backend.queries.zones.zone_router import zone_servers
@@ -101,14 +101,14 @@ class Discovery:
         with self._services.reading() as connection:
             return queries.read(connection, self._last)
 
-    def note(self, report: Report | None, received: float) -> tuple[int, Word | None]:
+    def note(self, report: Report | None, received: float) -> tuple[int, StoredHold | None]:
         """Store a client's report; return the position of the event log before it, and the client's hold.
 
         `received`: when the request arrived, by this process's monotonic clock.
 
         Raises DatabaseUnavailable if the database took so long that the client may have ended its hold.
         """
-        word: Word | None = None
+        word: StoredHold | None = None
         with self._services.engine.begin() as connection:
             if report is not None:
                 word = clients.write(connection, report, self._services.config.discovery_hold_ms)
@@ -119,10 +119,10 @@ class Discovery:
                 clients.forget_silent(connection)
             return events.head(connection).position, word
 
-    def end_word(self, report: Report, word: Word) -> None:
+    def end_hold(self, report: Report, word: StoredHold) -> None:
         """End a client's hold before it is told to continue; on DatabaseUnavailable the client is not told."""
         with self._services.engine.begin() as connection:
-            clients.end_word(connection, report, word)
+            clients.end_hold(connection, report, word)
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -186,17 +186,17 @@ async def discover(
         sent = snapshot.sent(place, zone)
         if sent is None:
             raise _unknown(place)
-        told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
+        told = rule.instructed_phase(role or rule.ANY, sent.switch.state if sent.switch else None)
         left = received + wait_ms / 1000 - time.monotonic()
         if left <= 0 or services.closing.is_set():
             break
-        if rule.is_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
+        if rule.has_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
             break
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
     if report is not None and word is not None and _ends_hold(told, sent.active, report):
         # End the hold before the client learns that it may continue: from then on nothing may rely on it.
-        await run_in_threadpool(shared.end_word, report, word)
+        await run_in_threadpool(shared.end_hold, report, word)
     base = str(services.config.url or request.base_url).rstrip("/")
     shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
     body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
@@ -219,7 +219,7 @@ def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
     return rule.ends_hold(told, active.generation, report.generation, report.phase)
 
 
-def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) -> bool:
+def _has_arrived(report: Report | None, word: StoredHold | None, active: ActiveRow) -> bool:
     """Return whether all records that a holding client has sent are on the cluster that it is sent to."""
     if report is None or word is None:
         return False

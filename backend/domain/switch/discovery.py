@@ -23,18 +23,18 @@ IS_ACTIVE, IS_HELD, IS_CLOSED = PHASES = ("active", "held", "closed")
 _ANSWERS = {ACTIVE: (IS_ACTIVE,), HOLD: (IS_HELD, IS_CLOSED)}
 
 
-def told(role: str, switch: Phase | None) -> str:
+def instructed_phase(role: str, switch: Phase | None) -> str:
     """Return the phase that a client of this role is told during a switch's phase; None: no switch moves it."""
     holds = CLOSED if role == CONSUMER else HELD
     return HOLD if switch in holds else ACTIVE
 
 
-def does(role: str, phase: str) -> bool:
+def complies(role: str, phase: str) -> bool:
     """Return whether a client that reports this phase complies with the instruction to hold."""
     return phase == IS_CLOSED or (phase == IS_HELD and role != CONSUMER)
 
 
-def is_news(generation: int, phase: str, *, known_generation: int | None, known_phase: str | None) -> bool:
+def has_news(generation: int, phase: str, *, known_generation: int | None, known_phase: str | None) -> bool:
     """Return whether an answer differs from what the client reports it knows."""
     return known_generation != generation or known_phase not in _ANSWERS[phase]
 
@@ -51,7 +51,7 @@ def distances(root: Node, targets: Targets) -> Mapping[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class LatestReport:
     """The latest report of a client, and its age."""
 
     role: str
@@ -75,7 +75,7 @@ def ends_hold(told: str, generation: int, known_generation: int, known_phase: st
 
 
 def missing(
-    expected: Mapping[str, Word],
+    expected: Mapping[str, LatestReport],
     *,
     hold_ms: int,
     closing: bool,
@@ -94,16 +94,16 @@ def missing(
         if client not in forced
         and (word.role != CONSUMER or closing)
         and not (
-            does(word.role, word.phase)
+            complies(word.role, word.phase)
             and word.is_of_now
             # A negative age: the clock was set back, so the true age is unknown.
             and 0 <= word.silent_ms <= hold_ms
-            and was_given_before(None if word.role == CONSUMER else marked_at, word.given_at)
+            and held_before(None if word.role == CONSUMER else marked_at, word.given_at)
         )
     )
 
 
-def was_given_before(position: int | None, given_at: int | None) -> bool:
+def held_before(position: int | None, given_at: int | None) -> bool:
     """Return whether a client confirmed the hold before the event at a position (None: at any time)."""
     return given_at is not None and (position is None or given_at < position)
 
@@ -116,4 +116,4 @@ def is_drained(
     They are if it has held, in the generation that was left, since before the drain was marked.
     """
     came_from_there = phase == IS_HELD and generation == left_generation
-    return came_from_there and marked_at is not None and was_given_before(marked_at, given_at)
+    return came_from_there and marked_at is not None and held_before(marked_at, given_at)

@@ -32,7 +32,7 @@ class Without:
     """(cluster, broker), at most one per cluster: each is assumed to fail while all others live."""
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether nothing is left out, so that the plan uses the facts as they are."""
         return not (self.clusters or self.zones or self.brokers)
 

@@ -58,7 +58,7 @@ class WhatIf:
     """Predicted outcome, for each broker assumed to be gone, for partitions of the streams that would move."""
 
 
-def gone_of(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
+def clusters_gone(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
     """Return the clusters that a what-if leaves out, by name or by zone."""
     return frozenset(
         name for name, row in clusters.items() if name in without.clusters or row.zone in without.zones
@@ -67,7 +67,7 @@ def gone_of(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[
 
 def leave_out(facts: Facts, without: Without) -> Facts:
     """Return a copy of the facts in which these clusters are offline and the distributors at them blocked."""
-    gone = gone_of(facts.clusters, without)
+    gone = clusters_gone(facts.clusters, without)
     if not gone:
         return facts
     return replace(
@@ -86,8 +86,8 @@ def leave_out(facts: Facts, without: Without) -> Facts:
 
 def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
     """Return the consequences of leaving clusters out of `given`; None if nothing is. `facts`: without them."""
-    gone = gone_of(given.clusters, without)
-    if without.is_nothing:
+    gone = clusters_gone(given.clusters, without)
+    if without.is_empty:
         return None
     return WhatIf(
         gone=tuple(sorted(gone)),

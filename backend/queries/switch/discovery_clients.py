@@ -114,7 +114,7 @@ class ClientRow(Report):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class StoredHold:
     """A client's confirmation of a hold, as stored."""
 
     given_at: int | None
@@ -123,7 +123,7 @@ class Word:
     """Start of the hold; it identifies the confirmation."""
 
 
-def write(connection: Connection, report: Report, hold_ms: int) -> Word:
+def write(connection: Connection, report: Report, hold_ms: int) -> StoredHold:
     """Replace the client's last report. A hold older than `hold_ms` may have ended, so it begins anew.
 
     Raises StateConflict if the environment has its maximum of clients: a client that no switch would know of is
@@ -153,10 +153,10 @@ def write(connection: Connection, report: Report, hold_ms: int) -> Word:
     given_at, arrived_in, still_since, came = connection.execute(statement).one()
     if came:
         _make_room(connection, report)
-    return Word(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
+    return StoredHold(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
 
 
-def end_word(connection: Connection, report: Report, word: Word) -> None:
+def end_hold(connection: Connection, report: Report, word: StoredHold) -> None:
     """End a client's hold, since the client is about to be told to continue; a hold confirmed anew stays."""
     t = discovery_clients.c
     mine = (
@@ -196,7 +196,7 @@ def _make_room(connection: Connection, report: Report) -> None:
         )
 
 
-def let_go_on(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
+def mark_arrived(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
     """Mark clients holding in an earlier generation as arrived: all their records are on this one's cluster."""
     t = discovery_clients.c
     # Only the same hold: one that was released and confirmed again also covers records sent in between.

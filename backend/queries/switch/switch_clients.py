@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain.switch import discovery
 from backend.domain.switch.cluster_switch import CLOSED, HELD, Moving
-from backend.domain.switch.discovery import Word
+from backend.domain.switch.discovery import LatestReport
 from backend.queries.switch import discovery_clients
 from backend.queries.switch.active_clusters import ActiveRow, by_client, list_active
 from backend.queries.switch.discovery_clients import ClientRow
@@ -24,16 +24,16 @@ _CLOCKS_MS = 2_000
 
 def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
     """Return the clients that the switch moves: seen recently, or awaited since it told them to hold."""
-    return _told_apart(connection, switch, settings)[0]
+    return _by_presence(connection, switch, settings)[0]
 
 
 def silent_clients(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
     """Return the other clients that it moves: seen within a day but not recently, and not in its generation."""
-    others = _told_apart(connection, switch, settings)[1]
+    others = _by_presence(connection, switch, settings)[1]
     return [row for row in others if row.works_in < switch.generation]
 
 
-def _told_apart(
+def _by_presence(
     connection: Connection, switch: SwitchRow, settings: Settings
 ) -> tuple[list[ClientRow], list[ClientRow]]:
     active = list_active(connection, places={moving.place for moving in switch.moves})
@@ -77,7 +77,7 @@ def heard_ms(settings: Settings) -> int:
     return SILENT_TTLS * settings.discovery_ttl_ms
 
 
-def sure_ms(settings: Settings) -> int:
+def sure_hold_ms(settings: Settings) -> int:
     """Return for how many milliseconds after its last report a client that confirmed the hold surely holds."""
     return settings.discovery_hold_ms - margin_ms(settings)
 
@@ -97,7 +97,7 @@ def missing(
     if switch.state not in HELD:
         return []
     words = {
-        row.client_id: Word(
+        row.client_id: LatestReport(
             role=row.role,
             phase=row.phase,
             silent_ms=row.silent_ms,
@@ -108,7 +108,7 @@ def missing(
     }
     return discovery.missing(
         words,
-        hold_ms=sure_ms(settings),
+        hold_ms=sure_hold_ms(settings),
         closing=switch.state in CLOSED,
         forced=switch.forced,
         marked_at=marked_at,

@@ -11,7 +11,7 @@ from backend.queries.switch.switches import SwitchRow
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class ActiveClusterView:
     """Active cluster of an environment: its row for all zones, and those of zones that have their own."""
 
     place: Place
@@ -29,10 +29,10 @@ class Whereabouts:
         return max(row.generation for row in self.rows)
 
 
-def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[Whereabouts]:
+def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[ActiveClusterView]:
     """Return the active clusters by environment, in their order."""
     by_place: dict[Place, list[ActiveRow]] = {}
     for row in rows:
         by_place.setdefault(row.place, []).append(row)
     under_way = {each.place: switch for switch in moving for each in switch.moves}
-    return [Whereabouts(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]
+    return [ActiveClusterView(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]

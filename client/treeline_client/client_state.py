@@ -82,7 +82,7 @@ Order = Settle | Resume | Leave | Move | Stay
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ClientState:
     """State of one client."""
 
     role: str
@@ -107,116 +107,118 @@ class Standing:
         return "held" if self.role == PRODUCER else "closed"
 
 
-def begin(role: str, answer: Answer, fresh: bool, now: float) -> Standing:
+def begin(role: str, answer: Answer, fresh: bool, now: float) -> ClientState:
     """Return a client's first state; one that starts during a hold has nothing in flight, so it is held.
 
     A cached answer (not fresh) is no hold: even if it says so, this client was not told to hold.
     """
     phase = Phase.HELD if fresh and answer.hold else Phase.ACTIVE
-    return Standing(role=role, answer=answer, phase=phase, heard_at=now, still_until=now + answer.hold_ms / 1000)
-
-
-def heard(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order | None]:
-    """Apply an answer; one with a lower generation comes from a cache or an old database and changes nothing."""
-    known = (standing.target or standing.answer).generation
-    if answer.generation < known:
-        return missed(standing, True, now), None
-    if standing.phase is Phase.WAITING:
-        return _heard_waiting(standing, answer, now)
-    if answer.generation > known:
-        return _heard_move(standing, answer, now)
-    standing = replace(
-        standing, answer=answer, heard_at=now, still_until=max(standing.still_until, now + answer.hold_ms / 1000)
+    return ClientState(
+        role=role, answer=answer, phase=phase, heard_at=now, still_until=now + answer.hold_ms / 1000
     )
-    if answer.hold and standing.phase is Phase.ACTIVE:
-        return replace(standing, phase=Phase.SETTLING), Settle(answer.next)
-    if not answer.hold and standing.phase in (Phase.SETTLING, Phase.HELD):
-        return replace(standing, phase=Phase.ACTIVE), Resume(ran_out=False)
-    return standing, None
 
 
-def _heard_move(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order]:
-    if _stays(standing, answer):
-        return _moved(standing, answer, Way.HELD, now)[0], Stay(answer)
-    if standing.phase is Phase.HELD and (answer.arrived or answer.emergency or standing.role == CONSUMER):
-        return _moved(standing, answer, Way.HELD, now)
+def heard(state: ClientState, answer: Answer, now: float) -> tuple[ClientState, Order | None]:
+    """Apply an answer; one with a lower generation comes from a cache or an old database and changes nothing."""
+    known = (state.target or state.answer).generation
+    if answer.generation < known:
+        return missed(state, True, now), None
+    if state.phase is Phase.WAITING:
+        return _heard_waiting(state, answer, now)
+    if answer.generation > known:
+        return _heard_move(state, answer, now)
+    state = replace(
+        state, answer=answer, heard_at=now, still_until=max(state.still_until, now + answer.hold_ms / 1000)
+    )
+    if answer.hold and state.phase is Phase.ACTIVE:
+        return replace(state, phase=Phase.SETTLING), Settle(answer.next)
+    if not answer.hold and state.phase in (Phase.SETTLING, Phase.HELD):
+        return replace(state, phase=Phase.ACTIVE), Resume(ran_out=False)
+    return state, None
+
+
+def _heard_move(state: ClientState, answer: Answer, now: float) -> tuple[ClientState, Order]:
+    if _stays(state, answer):
+        return _moved(state, answer, Way.HELD, now)[0], Stay(answer)
+    if state.phase is Phase.HELD and (answer.arrived or answer.emergency or state.role == CONSUMER):
+        return _moved(state, answer, Way.HELD, now)
     if answer.emergency:
-        return _moved(standing, answer, Way.EMERGENCY, now)
-    if standing.role == CONSUMER:
-        return _moved(standing, answer, Way.LATE, now)
+        return _moved(state, answer, Way.EMERGENCY, now)
+    if state.role == CONSUMER:
+        return _moved(state, answer, Way.LATE, now)
     # This includes a producer that holds, but only since after the drain was marked.
-    waiting = replace(standing, phase=Phase.WAITING, target=answer, heard_at=now)
-    return (settled(waiting, now) if standing.phase is Phase.HELD else waiting), Leave()
+    waiting = replace(state, phase=Phase.WAITING, target=answer, heard_at=now)
+    return (settled(waiting, now) if state.phase is Phase.HELD else waiting), Leave()
 
 
-def _stays(standing: Standing, answer: Answer) -> bool:
+def _stays(state: ClientState, answer: Answer) -> bool:
     """Return whether the client continues as if nothing had happened.
 
     A consumer that missed a generation does not, since its group may have been on another cluster.
     """
-    if answer.destination != standing.answer.destination:
+    if answer.destination != state.answer.destination:
         return False
-    if standing.role == PRODUCER:
+    if state.role == PRODUCER:
         return True
-    return standing.phase is not Phase.HELD and answer.generation == standing.answer.generation + 1
+    return state.phase is not Phase.HELD and answer.generation == state.answer.generation + 1
 
 
-def _heard_waiting(standing: Standing, answer: Answer, now: float) -> tuple[Standing, Order | None]:
-    standing = replace(standing, target=answer, heard_at=now)
+def _heard_waiting(state: ClientState, answer: Answer, now: float) -> tuple[ClientState, Order | None]:
+    state = replace(state, target=answer, heard_at=now)
     if answer.emergency:
-        return _moved(standing, answer, Way.EMERGENCY, now)
-    is_back = answer.destination == standing.answer.destination  # the cluster that has its records
-    if (answer.arrived or is_back) and standing.wait_until is not None:
-        return _moved(standing, answer, Way.LATE, now)
-    return standing, None
+        return _moved(state, answer, Way.EMERGENCY, now)
+    is_back = answer.destination == state.answer.destination  # the cluster that has its records
+    if (answer.arrived or is_back) and state.wait_until is not None:
+        return _moved(state, answer, Way.LATE, now)
+    return state, None
 
 
-def _moved(standing: Standing, answer: Answer, way: Way, now: float) -> tuple[Standing, Move]:
+def _moved(state: ClientState, answer: Answer, way: Way, now: float) -> tuple[ClientState, Move]:
     phase = Phase.SETTLING if answer.hold else Phase.ACTIVE
     until = now + answer.hold_ms / 1000
-    after = Standing(role=standing.role, answer=answer, phase=phase, heard_at=now, still_until=until)
+    after = ClientState(role=state.role, answer=answer, phase=phase, heard_at=now, still_until=until)
     return after, Move(answer, way, answer.hold)
 
 
-def missed(standing: Standing, may_have_arrived: bool, now: float) -> Standing:
+def missed(state: ClientState, may_have_arrived: bool, now: float) -> ClientState:
     """Apply a missing answer; if the control plane may have read the report, the hold counts from now."""
-    if standing.phase is Phase.HELD and may_have_arrived:
-        return replace(standing, still_until=max(standing.still_until, now + standing.answer.hold_ms / 1000))
-    return standing
+    if state.phase is Phase.HELD and may_have_arrived:
+        return replace(state, still_until=max(state.still_until, now + state.answer.hold_ms / 1000))
+    return state
 
 
-def settled(standing: Standing, now: float) -> Standing:
+def settled(state: ClientState, now: float) -> ClientState:
     """Apply that nothing is in flight any more."""
-    if standing.phase is Phase.SETTLING:
-        return replace(standing, phase=Phase.HELD)
-    if standing.phase is Phase.WAITING and standing.wait_until is None and standing.target is not None:
-        longest = max(standing.answer.longest_way_s, standing.target.longest_way_s)
-        if standing.target.destination == standing.answer.destination:
+    if state.phase is Phase.SETTLING:
+        return replace(state, phase=Phase.HELD)
+    if state.phase is Phase.WAITING and state.wait_until is None and state.target is not None:
+        longest = max(state.answer.longest_way_s, state.target.longest_way_s)
+        if state.target.destination == state.answer.destination:
             longest = 0.0  # its records are there already
-        return replace(standing, wait_until=now + longest)
-    return standing
+        return replace(state, wait_until=now + longest)
+    return state
 
 
-def elapsed(standing: Standing, now: float) -> tuple[Standing, Order | None]:
+def elapsed(state: ClientState, now: float) -> tuple[ClientState, Order | None]:
     """Apply the passing of time: a hold expires, or a wait ends."""
-    if standing.phase in (Phase.SETTLING, Phase.HELD) and now >= standing.still_until:
-        return replace(standing, phase=Phase.ACTIVE), Resume(ran_out=True)
-    if standing.target is not None and standing.wait_until is not None and now >= standing.wait_until:
-        return _moved(standing, standing.target, Way.LATE, now)
-    return standing, None
+    if state.phase in (Phase.SETTLING, Phase.HELD) and now >= state.still_until:
+        return replace(state, phase=Phase.ACTIVE), Resume(ran_out=True)
+    if state.target is not None and state.wait_until is not None and now >= state.wait_until:
+        return _moved(state, state.target, Way.LATE, now)
+    return state, None
 
 
-def may_promise(standing: Standing, now: float) -> bool:
+def may_promise(state: ClientState, now: float) -> bool:
     """Return whether the client may send another report.
 
     A control plane that receives reports but never answers would be promised a hold without end. So after
     `hold_ms` without an answer, a held client stays silent until its hold has expired.
     """
-    return standing.phase is not Phase.HELD or now < standing.heard_at + standing.answer.hold_ms / 1000
+    return state.phase is not Phase.HELD or now < state.heard_at + state.answer.hold_ms / 1000
 
 
-def next_change(standing: Standing) -> float | None:
+def next_change(state: ClientState) -> float | None:
     """Return when `elapsed` will change something, if nothing else happens."""
-    if standing.phase in (Phase.SETTLING, Phase.HELD):
-        return standing.still_until
-    return standing.wait_until if standing.phase is Phase.WAITING else None
+    if state.phase in (Phase.SETTLING, Phase.HELD):
+        return state.still_until
+    return state.wait_until if state.phase is Phase.WAITING else None

@@ -33,7 +33,7 @@ _Place = tuple[str | None, int | None]
 _Report = Callable[[Record, KafkaError, Message], None]
 
 
-class GivenBack:
+class ReturnedRecords:
     """Records of one cluster that is given up."""
 
     def __init__(self) -> None:

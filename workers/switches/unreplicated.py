@@ -17,7 +17,7 @@ from workers.switches.estate_view import EstateView
 from workers.switches.scope import Scope
 
 
-class Stranded:
+class UnreplicatedRecords:
     """Unreplicated records of one switch; used by one thread. Calls raise KafkaCallFailed and can be repeated."""
 
     def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:

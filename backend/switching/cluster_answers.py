@@ -15,7 +15,7 @@ from backend.domain.records.marks import MetadataInvalid, Position, decode_metad
 from backend.domain.records.origin import Vector
 from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
 from backend.domain.switch.switch_lag import lacking
-from backend.domain.switch.switch_what_if import gone_of
+from backend.domain.switch.switch_what_if import clusters_gone
 from backend.kafka.admin.topics import TopicAdmin
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed
@@ -23,7 +23,7 @@ from backend.kafka.groups.group_members import GroupAdmin
 from backend.kafka.groups.group_offsets import GroupOffsets
 from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
-from backend.switching.reading import Ground
+from backend.switching.reading import PlanInput
 
 MOST_AT_ONCE = 16
 MOST_GROUPS = 1000
@@ -46,9 +46,9 @@ class _Answer:
     covered: dict[PartitionOf, list[Vector]] = field(default_factory=dict)
 
 
-def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
+def ask(ground: PlanInput, settings: Settings, wish: Wish) -> Asked:
     """Query the source, the target, and the targets of the source's distributors for positions and groups."""
-    gone = gone_of(ground.facts.clusters, wish.without)
+    gone = clusters_gone(ground.facts.clusters, wish.without)
     silent = dict.fromkeys(sorted(gone & {wish.source, wish.target}), "supposed to be gone")
     hops = {target for (cluster, _), target in ground.facts.targets.items() if cluster == wish.source}
     wanted = sorted(
@@ -56,7 +56,7 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
     )
     if not wanted or not ground.facts.streams:
         return Asked(silent=silent)
-    look = _Look(ground, settings, wish)
+    look = _ClusterQueries(ground, settings, wish)
     with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE)) as threads:
         answers = dict(zip(wanted, threads.map(look.at, wanted), strict=True))
     silent |= {name: found for name, found in answers.items() if isinstance(found, str)}
@@ -76,10 +76,10 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
     )
 
 
-class _Look:
+class _ClusterQueries:
     """One round of requests to several clusters."""
 
-    def __init__(self, ground: Ground, settings: Settings, wish: Wish) -> None:
+    def __init__(self, ground: PlanInput, settings: Settings, wish: Wish) -> None:
         self._ground, self._wish = ground, wish
         self._buckets, self._seconds = ground.buckets, settings.probe_timeout_seconds
         self._environments = sorted({stream.place for stream in ground.facts.streams})

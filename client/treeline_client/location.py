@@ -16,12 +16,12 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
+from treeline_client.client_state import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.configuration import Configuration
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed, StaleGeneration
 from treeline_client.follower import Follower
 from treeline_client.reader import Reader, Subscription
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 
 _SLICE_SECONDS = 0.1
 
@@ -40,7 +40,7 @@ class Wanted:
     """Generations in which an open reader stays open, and enters the new one."""
 
 
-class Place:
+class Location:
     """Location of one consumer. `carry_out`, `work` and `is_settled` are called by the follower's thread."""
 
     def __init__(self, configuration: Configuration, follower: Follower, owner: Any) -> None:
@@ -50,10 +50,10 @@ class Place:
         self._follower = follower
         self._owner = owner
         self._changed = Condition()
-        standing = follower.standing
-        self._wanted = Wanted(standing.answer, standing.phase is Phase.ACTIVE, True, time.time())
+        state = follower.state
+        self._wanted = Wanted(state.answer, state.phase is Phase.ACTIVE, True, time.time())
         self._here: Wanted | None = None  # the wanted location where the open reader is
-        self._at = standing.answer
+        self._at = state.answer
         self._subscription: Subscription | None = None
         self._assigned: list[TopicPartition] | None = None
         self._paused: set[tuple[str, int]] = set()

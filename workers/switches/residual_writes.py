@@ -20,8 +20,8 @@ from workers.switches.estate_view import EstateView
 from workers.switches.outcome import group_name
 from workers.switches.read_on import since
 from workers.switches.scope import Scope
-from workers.switches.stranded import Stranded
 from workers.switches.topology import Partition
+from workers.switches.unreplicated import UnreplicatedRecords
 
 log = structlog.get_logger("switches")
 
@@ -29,7 +29,7 @@ _TOLD_SECONDS = 5.0
 _AGAIN_SECONDS = 0.1
 
 
-def written_until(drain: Drain) -> dict[str, list[int]]:
+def produced_until(drain: Drain) -> dict[str, list[int]]:
     """Return, by stream and partition, the offset behind the last record produced on the source before the mark.
 
     Where no such record is left, it is the log end.
@@ -37,7 +37,7 @@ def written_until(drain: Drain) -> dict[str, list[int]]:
     return _by_partition(drain, {place: end for place, (_, end) in drain.ends().items()})
 
 
-def written_by_now(drain: Drain) -> dict[str, list[int]]:
+def produced_by_now(drain: Drain) -> dict[str, list[int]]:
     """Return the same for a later mark, with 0 where no record produced there is left.
 
     Such a log may hold copies that arrived since; only of an empty log the content is unknown.
@@ -57,7 +57,7 @@ def _by_partition(drain: Drain, unborn: Mapping[Partition, int]) -> dict[str, li
     return found
 
 
-def written_since(before: Mapping[str, Sequence[int]], now: Mapping[str, Sequence[int]]) -> int:
+def produced_since(before: Mapping[str, Sequence[int]], now: Mapping[str, Sequence[int]]) -> int:
     """Return an upper bound of the records produced between two marks; new partitions count from 0."""
     pairs = (zip_longest(row, before.get(stream, ()), fillvalue=0) for stream, row in now.items())
     return sum(max(0, until - since) for row in pairs for until, since in row)
@@ -68,7 +68,7 @@ def measured_last(phases: Sequence[PhaseTimes], name: Phase) -> Mapping[str, Any
     return next((phase.measured for phase in reversed(phases) if phase.name == name), {})
 
 
-class Left:
+class Residuals:
     """Observations of one switch; used by one thread."""
 
     def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
@@ -99,7 +99,7 @@ class Left:
         return [group_name(one) for one in self._closing().members().on_source]
 
     @property
-    def some_work(self) -> bool:
+    def had_members(self) -> bool:
         """Return whether groups had members there at the last observation, so that they may have read since."""
         return bool(self._working)
 
@@ -161,7 +161,7 @@ class Left:
             until = time.monotonic() + _TOLD_SECONDS
             while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
                 time.sleep(_AGAIN_SECONDS)
-            return written_since(told[WRITTEN], written_by_now(drain)) if drain.is_told else None
+            return produced_since(told[WRITTEN], produced_by_now(drain)) if drain.is_told else None
         except KafkaCallFailed as error:
             self._not_asked(error)
             return None
@@ -195,4 +195,4 @@ class Left:
         """Return the unreplicated records of an emergency switch: those that no other leaf has."""
         if self._switch.mode != EMERGENCY:
             return ()
-        return Stranded(self._estate, self._switch, self._scope).now()
+        return UnreplicatedRecords(self._estate, self._switch, self._scope).now()

@@ -19,7 +19,7 @@ _SECONDS = 2.0
 _LATEST = ("latest", "largest", "end")  # librdkafka has three names for it, and no other default
 
 
-class Beginnings:
+class StartOffsets:
     """Start offsets of one consumer on one cluster, under technical names."""
 
     def __init__(self, consumer: Consumer, reset: Any) -> None:
