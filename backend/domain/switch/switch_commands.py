@@ -139,25 +139,26 @@ def decide(state: Switch | None, command: SwitchCommand) -> list[SwitchEvent]:
 
 def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
     if state is not None:
-        raise AlreadyExists(f"there is a switch {command.switch} already")
+        raise AlreadyExists(f"switch {command.switch} exists already")
     for value, allowed, name in ((command.mode, MODES, "mode"), (command.drain, DRAINS, "drain")):
         if value not in allowed:
             raise ValueInvalid(
-                f"{name} is {' or '.join(allowed)}, not {value[:60]!r}",
+                f"{name} must be {' or '.join(allowed)}, not {value[:60]!r}",
                 (FieldError(f"/{name}", f"must be {' or '.join(allowed)}"),),
             )
     if command.source == command.target:
         raise ValueInvalid(
-            f"clients are to leave {command.source} and go to it", (FieldError("/to", "must be another cluster"),)
+            f"source and target are both {command.source}; choose another target",
+            (FieldError("/to", "must be another cluster"),),
         )
     if not command.moves:
         raise StateConflict(
-            f"no environment of those named is active on {command.source}: there is nobody to move"
+            f"no selected environment is active on {command.source}, so there are no clients to move"
         )
     for moving in command.moves:
         if moving.tenant in command.busy:
             raise StateConflict(
-                f"switch {command.busy[moving.tenant]} is moving {moving.tenant}; wait for it, or abort it"
+                f"switch {command.busy[moving.tenant]} is moving {moving.tenant}; wait until it ends, or abort it"
             )
     started = SwitchStarted(
         switch=command.switch,
@@ -226,7 +227,7 @@ def _move(state: Switch, command: Move) -> list[SwitchEvent]:
         raise _not_now(state, "move clients")
     missing = sorted(set(command.missing) - state.forced)
     if missing:
-        raise StateConflict(f"the word of {', '.join(missing[:5])} to hold does not count any more")
+        raise StateConflict(f"the hold of {', '.join(missing[:5])} has expired")
     return [_moved(state.started, command.measured)]
 
 
@@ -236,7 +237,7 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
     if state.phase not in BEFORE_MOVE:
         raise StateConflict(
             f"the clients were moved already (generation {state.started.generation}); "
-            f"POST /switches/{state.started.switch}/reverse leads back"
+            f"move them back with POST /switches/{state.started.switch}/reverse"
         )
     started, phase = state.started, str(state.phase)
     generation = started.generation if state.carried else None
@@ -265,7 +266,7 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
 
 def _arrived(state: Switch, command: RecordArrived) -> list[SwitchEvent]:
     if state.started.mode != EMERGENCY or state.phase is not Phase.COMPLETED:
-        raise _not_now(state, "have stranded records")
+        raise _not_now(state, "have unreplicated records")
     if state.stranded_arrived:
         return []
     return [
