@@ -209,7 +209,7 @@ def until(drain: Drain) -> Drained:
     """Observe the drain until it is complete."""
 
     def look() -> Drained | None:
-        found = drain.look()
+        found = drain.observe()
         return found if found.is_drained else None
 
     return eventually(look, "drained")

@@ -33,25 +33,25 @@ def test_it_is_drained_only_when_the_target_has_the_records_of_that_moment(hand:
     drain.warm_up()
     hand.produce("a", 5)
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}
+    assert missing(drain.observe()) == {(0, "b"): 35, (1, "b"): 20}
     hand.produce("a", 7)
-    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}, "what came later is no part of it"
+    assert missing(drain.observe()) == {(0, "b"): 35, (1, "b"): 20}, "what came later is no part of it"
     hand.copy(("a", 2))
     found = until(drain)
     assert (found.is_drained, found.covered, found.total, found.missing_records) == (True, 2, 2, 0)
     hand.produce("a", 3, 1)
-    assert drain.look().is_drained
+    assert drain.observe().is_drained
     drain.mark()
-    assert missing(drain.look()) == {(1, "b"): 3}
+    assert missing(drain.observe()) == {(1, "b"): 3}
 
 
 def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
     hand.produce("a", 10)
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 10, (0, "c"): 10}
+    assert missing(drain.observe()) == {(0, "b"): 10, (0, "c"): 10}
     hand.copy(("a", 2))
-    eventually(lambda: missing(drain.look()) == {(0, "c"): 10}, "the first hop is done")
+    eventually(lambda: missing(drain.observe()) == {(0, "c"): 10}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
 
@@ -64,7 +64,7 @@ def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.mark()
     told = "what was born on the target is there"
-    eventually(lambda: missing(drain.look()) == {(0, "b"): 10}, told)
+    eventually(lambda: missing(drain.observe()) == {(0, "b"): 10}, told)
     hand.copy(("c", 1))
     until(drain)
 
@@ -84,7 +84,7 @@ def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
 
 def lost(drain):
     """Return (partition, first offset, end, records) that exist nowhere else, from another drain object."""
-    assert not drain.look().is_drained
+    assert not drain.observe().is_drained
     return {(one.partition, one.first, one.end, one.records) for one in drain.undrained()}
 
 
@@ -103,11 +103,11 @@ def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand:
     drain = hand.drain("a", "b")
     drain.mark()
     hand.produce("a", 3)
-    one, _ = drain.look().partitions
+    one, _ = drain.observe().partitions
     assert not one.is_covered and one.waits_for is not None and "transactions" in one.waits_for
     if commits:
         open_transaction.commit_transaction(DEADLINE_SECONDS)
-        eventually(lambda: missing(drain.look()) == {(0, "b"): 5}, "its records are missing")
+        eventually(lambda: missing(drain.observe()) == {(0, "b"): 5}, "its records are missing")
         hand.copy(("a", 2))
     else:
         open_transaction.abort_transaction(DEADLINE_SECONDS)
@@ -117,7 +117,7 @@ def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand:
 def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    assert drain.look().is_drained
+    assert drain.observe().is_drained
     hand.transaction("a", 5).abort_transaction(DEADLINE_SECONDS)
     drain.mark()
     until(drain)
@@ -131,7 +131,7 @@ def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
     hand.add_partition()
     hand.produce("a", 4, 2)
     eventually(lambda: marked(drain), "the new partition's leader answers")
-    found = drain.look()
+    found = drain.observe()
     assert (found.total, missing(found)) == (3, {(2, "b"): 4})
     hand.copy(("a", 2))
     until(drain)
@@ -143,7 +143,7 @@ def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
     hand.make_anew("b")
     drain = hand.drain("a", "b")
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 6}
+    assert missing(drain.observe()) == {(0, "b"): 6}
     hand.copy(("a", 2))
     until(drain)
 
@@ -161,17 +161,17 @@ def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
     hand.make_anew("b")
     drain = hand.drain("a", "b")
     drain.mark()
-    assert not drain.look().is_drained
+    assert not drain.observe().is_drained
     hand.copy(("a", 2))
     until(drain)
     drain.mark()
-    assert drain.look().is_drained, "it is looked for once"
+    assert drain.observe().is_drained, "it is looked for once"
 
 
 def test_what_would_be_lost_if_the_source_died_now(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    drain.look()
+    drain.observe()
     assert drain.undrained() == []
     hand.produce("a", 6)
     hand.copy(("a", 2))
@@ -196,7 +196,7 @@ def test_a_source_that_is_gone_leaves_what_others_know(hand: ByHand):
 def test_streams_that_are_not_distributed_are_no_part_of_it(hand: ByHand):
     drain = hand.drain("a", "b", streams=[hand.stream, f"acme/retail/prod/n{secrets.token_hex(4)}"])
     drain.mark()
-    assert drain.look().total == 2
+    assert drain.observe().total == 2
 
 
 def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
@@ -206,9 +206,9 @@ def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
     hand.produce("a", 10)
     hand.transaction("a", 2).commit_transaction(DEADLINE_SECONDS)
     drain.mark()
-    assert not drain.look().is_drained
+    assert not drain.observe().is_drained
     hand.copy(("a", 2))
-    eventually(lambda: {target for _, target in missing(drain.look())} == {"c"}, "the first hop is done")
+    eventually(lambda: {target for _, target in missing(drain.observe())} == {"c"}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
 
@@ -238,7 +238,7 @@ def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
 def told_now(drain: Drain) -> Drain:
     """Return the drain after it has learned all that can be known now."""
     drain.mark()
-    eventually(lambda: (drain.look(), drain.is_told)[1], "it is told")
+    eventually(lambda: (drain.observe(), drain.is_told)[1], "it is told")
     return drain
 
 

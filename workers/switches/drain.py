@@ -124,7 +124,7 @@ class Drain:
         with contextlib.suppress(KafkaCallFailed):
             self.mark()
             self._warm_reader()
-        self.look()
+        self.observe()
 
     def _warm_reader(self) -> None:
         """Read one record or marker of each log, since the first read of a log is the most expensive."""
@@ -169,7 +169,7 @@ class Drain:
             log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
             log.is_decided, log.wanted = log.decided >= log.end, None
 
-    def look(self) -> Drained:
+    def observe(self) -> Drained:
         """Observe which records the targets have by now."""
         topology = self._estate.topology()
         if self._hops is not None:
@@ -392,7 +392,7 @@ class Drain:
 
     def _by_hops(self, topology: Topology) -> Iterable[PartitionDrain]:
         assert self._hops is not None
-        for (stream, partition), target, missing in self._hops.look(topology):
+        for (stream, partition), target, missing in self._hops.observe(topology):
             yield PartitionDrain(
                 stream=stream,
                 partition=partition,

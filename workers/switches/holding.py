@@ -83,7 +83,7 @@ class Hold:
         """Return for how many milliseconds clients have held, whichever process ran the switch."""
         return switch_progress.held_ms(connection, switch.id)
 
-    def look(self, switch: SwitchRow) -> HoldObservation:
+    def observe(self, switch: SwitchRow) -> HoldObservation:
         """Observe all clients of the switch in its present phase."""
         with self._engine.begin() as connection:
             if time.monotonic() - self._awaited_at > _AWAIT_SECONDS:

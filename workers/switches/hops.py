@@ -53,7 +53,7 @@ class Hops:
                 hops = routes.way(topology.routes.get(leaf, ()), leaf, target)
                 self._chains += [_Chain(place, target, hops, end) for place, end in ends.items() if hops]
 
-    def look(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
+    def observe(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
         """Yield (partition, target, upper bound of missing records)."""
         self._read_positions(topology)
         passed = [chain for chain in self._chains if self._has_passed(topology, chain)]

@@ -159,7 +159,7 @@ class Residuals:
             drain.warm_up()
             drain.mark()
             until = time.monotonic() + _TOLD_SECONDS
-            while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
+            while not drain.observe().is_drained and not drain.is_told and time.monotonic() < until:
                 time.sleep(_AGAIN_SECONDS)
             return produced_since(told[WRITTEN], produced_by_now(drain)) if drain.is_told else None
         except KafkaCallFailed as error:
@@ -182,7 +182,7 @@ class Residuals:
                 # Clients that hold by now have nothing in flight: their records lie before the log ends.
                 self._drain.mark()
                 self._marked_for = words
-            return self._drain.look().is_drained
+            return self._drain.observe().is_drained
         except KafkaCallFailed as error:
             self._not_asked(error)
             return False

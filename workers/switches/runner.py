@@ -54,7 +54,7 @@ _CALM_SECONDS = 0.2
 _FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
-_TELL_SECONDS = 0.25
+_REPORT_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
 _PATIENCE_SECONDS = 120.0
 """Time limit for preparations that keep failing; no client holds meanwhile."""
@@ -76,7 +76,7 @@ class SwitchRunner:
         self._failing_since: float | None = None
         self._failures = FailureLog()
         self._readiness = Readiness(engine, switch)
-        self._asked_at = self._told_at = 0.0
+        self._asked_at = self._reported_at = 0.0
         self._walked = self._retargeted = False
 
     def run(self) -> None:
@@ -152,11 +152,11 @@ class SwitchRunner:
         """Open all clients, and wait until the target has nearly caught up, while clients continue."""
         drain, closing = self._clients(row)
         drain.mark()
-        seen = drain.look()
+        seen = drain.observe()
         lacking = seen.missing_records
         if lacking > NEAR_RECORDS:
             self._readiness.begin_again()
-            self._tell(drain_progress(seen))
+            self._report(drain_progress(seen))
             time.sleep(_FAR_SECONDS)
             return False
         if not self._readiness.batches_rest(lacking) or not self._readiness.is_warm(closing):
@@ -176,7 +176,7 @@ class SwitchRunner:
         )
 
     def _await_hold(self, row: SwitchRow) -> bool:
-        seen = self._look(row)
+        seen = self._observe(row)
         if seen.waiting:
             _, closing = self._clients(row)
             if not self._walked:
@@ -190,7 +190,7 @@ class SwitchRunner:
         return self._advance(row, Phase.DRAINING, {"clients": seen.clients, "forced": list(row.forced)})
 
     def _drain_step(self, row: SwitchRow) -> bool:
-        lost = self._hold.look(row).lost
+        lost = self._hold.observe(row).lost
         if lost:
             return self._restart_hold(row, lost)
         drain, _ = self._clients(row)
@@ -198,9 +198,9 @@ class SwitchRunner:
             drain.mark()
             # Only now: a mark that failed half-way with the database has measured nothing of this hold.
             self._hold.note_mark(row)
-        seen = drain.look()
+        seen = drain.observe()
         if not seen.is_drained:
-            self._tell(drain_progress(seen))
+            self._report(drain_progress(seen))
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
         return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: produced_until(drain)})
@@ -208,7 +208,7 @@ class SwitchRunner:
     def _close(self, row: SwitchRow) -> bool:
         _, closing = self._clients(row)
         self._hold.forget_closed()
-        seen = self._look(row)
+        seen = self._observe(row)
         if seen.lost or not self._hold.is_marked:
             return self._restart_hold(row, seen.lost)
         if seen.waiting:
@@ -220,13 +220,13 @@ class SwitchRunner:
                 row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
             )
         except OffsetsPending as pending:
-            self._tell({"pending": pending.reason})
+            self._report({"pending": pending.reason})
             return False
         left = retryable_groups(carried)
         if left:
-            self._tell({"groups_to_set": left})
+            self._report({"groups_to_set": left})
             return False
-        if self._look(row).waiting:
+        if self._observe(row).waiting:
             return False  # a consumer has committed meanwhile: translate again
         measured = {**translation_summary(carried), STOOD: translated_commits(carried)}
         if row.retargets:
@@ -268,7 +268,7 @@ class SwitchRunner:
         ]
 
     def _move(self, row: SwitchRow) -> bool:
-        seen = self._look(row)
+        seen = self._observe(row)
         if seen.waiting or self._other_scope(row) or not self._hold.is_marked:
             return self._restart_hold(row, seen.lost)
 
@@ -291,11 +291,11 @@ class SwitchRunner:
         if self._verification is None:
             self._left = Residuals(self._estate, row, self._read_scope(row))
             self._verification = Verification(self._engine, self._settings, row, self._left)
-        report = self._verification.look()
+        report = self._verification.observe()
         if report is None:
-            self._tell(self._verification.told)
+            self._report(self._verification.progress)
             return False
-        return self._dispatch(row, Complete(measured=self._verification.told, report=report))
+        return self._dispatch(row, Complete(measured=self._verification.progress, report=report))
 
     def _wait_for_stranded(self, row: SwitchRow) -> bool:
         """Wait after an emergency until the old cluster is back and the others have its unreplicated records."""
@@ -340,9 +340,9 @@ class SwitchRunner:
         self._clients(row)
         return True
 
-    def _look(self, row: SwitchRow) -> HoldObservation:
-        seen = self._hold.look(row)
-        self._tell({"clients": seen.clients})
+    def _observe(self, row: SwitchRow) -> HoldObservation:
+        seen = self._hold.observe(row)
+        self._report({"clients": seen.clients})
         return seen
 
     def _restart_hold(self, row: SwitchRow, lost: Sequence[str]) -> bool:
@@ -361,14 +361,14 @@ class SwitchRunner:
     def _metadata(self) -> Metadata:
         return Metadata(actor=ACTOR, request_id=self._id)
 
-    def _tell(self, told: dict[str, Any]) -> None:
-        if time.monotonic() - self._told_at > _TELL_SECONDS:
-            self._told_at = time.monotonic()
+    def _report(self, told: dict[str, Any]) -> None:
+        if time.monotonic() - self._reported_at > _REPORT_SECONDS:
+            self._reported_at = time.monotonic()
             with self._engine.begin() as connection:
                 switch_progress.write(connection, self._id, told)
 
     def _abort_expired_hold(self, row: SwitchRow) -> None:
-        waiting = self._look(row).waiting
+        waiting = self._observe(row).waiting
         what = (
             f"the switch was waiting for {', '.join(waiting[:10])}" if waiting else f"the switch was {row.state}"
         )
@@ -380,9 +380,9 @@ class SwitchRunner:
         time.sleep(_AGAIN_SECONDS)
         if row is None:
             return
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self._readiness.begin_again()  # this report replaces the one that keeps batches from starting
-        self._tell({"failing": reason})
+        self._report({"failing": reason})
         self._close_clients()
         if row.state is Phase.DRAINING:
             self._hold.forget_mark()  # the marked log ends are lost with the clients

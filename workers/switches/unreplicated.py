@@ -40,7 +40,7 @@ class UnreplicatedRecords:
         if not self._marked:
             self._drain.mark()
             self._marked = True
-        if not self._drain.look().is_drained:
+        if not self._drain.observe().is_drained:
             return None
         born, ends, lows = self._drain.born(), self._drain.ends(), self._drain.lows()
         found, lost = [], []

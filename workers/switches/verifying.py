@@ -35,10 +35,10 @@ class Verification:
         self._began = time.monotonic()
         self._heard_at: float | None = None
         self._at_work_noted = 0.0
-        self.told: dict[str, Any] = {}
+        self.progress: dict[str, Any] = {}
         """Progress of the verification."""
 
-    def look(self) -> dict[str, Any] | None:
+    def observe(self) -> dict[str, Any] | None:
         """Return the report, once all clients have arrived or the wait is over; else None."""
         # Take the time before the query, since what follows it takes a while.
         since_ms = 1000 * (time.monotonic() - self._began)
@@ -56,7 +56,7 @@ class Verification:
             # If clients were moved on, discovery sends them to a cluster that may lack records of this one.
             self._let_late_go_on(behind, phases)
         late = [each.client_id for each in behind]
-        self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
+        self.progress = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         if (late or closed) and not self._waited_long() and not over:
             return None
         found = self._found(clients, late, phases)

@@ -108,21 +108,21 @@ class Discovery:
 
         Raises DatabaseUnavailable if the database took so long that the client may have ended its hold.
         """
-        word: StoredHold | None = None
+        hold: StoredHold | None = None
         with self._services.engine.begin() as connection:
             if report is not None:
-                word = clients.write(connection, report, self._services.config.discovery_hold_ms)
+                hold = clients.write(connection, report, self._services.config.discovery_hold_ms)
                 if 1000 * (time.monotonic() - received) > margin_ms(self._services.config):
                     raise DatabaseUnavailable("the database took too long to store the client's report; retry")
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)
-            return events.head(connection).position, word
+            return events.head(connection).position, hold
 
-    def end_hold(self, report: Report, word: StoredHold) -> None:
+    def end_hold(self, report: Report, hold: StoredHold) -> None:
         """End a client's hold before it is told to continue; on DatabaseUnavailable the client is not told."""
         with self._services.engine.begin() as connection:
-            clients.end_hold(connection, report, word)
+            clients.end_hold(connection, report, hold)
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -180,7 +180,7 @@ async def discover(
     if report is not None and await request.is_disconnected():
         # Read late by a stalled process: the client has given up waiting and may have ended its hold.
         return Response(status_code=408)
-    position, word = await run_in_threadpool(shared.note, report, received)
+    position, hold = await run_in_threadpool(shared.note, report, received)
     snapshot = await shared.at_least(position)
     while True:
         sent = snapshot.sent(place, zone)
@@ -194,12 +194,12 @@ async def discover(
             break
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
-    if report is not None and word is not None and _ends_hold(told, sent.active, report):
+    if report is not None and hold is not None and _ends_hold(told, sent.active, report):
         # End the hold before the client learns that it may continue: from then on nothing may rely on it.
-        await run_in_threadpool(shared.end_hold, report, word)
+        await run_in_threadpool(shared.end_hold, report, hold)
     base = str(services.config.url or request.base_url).rstrip("/")
     shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
-    body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
+    body = {**shown, "arrived": _has_arrived(report, hold, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 
 
@@ -219,14 +219,14 @@ def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
     return rule.ends_hold(told, active.generation, report.generation, report.phase)
 
 
-def _has_arrived(report: Report | None, word: StoredHold | None, active: ActiveRow) -> bool:
+def _has_arrived(report: Report | None, hold: StoredHold | None, active: ActiveRow) -> bool:
     """Return whether all records that a holding client has sent are on the cluster that it is sent to."""
-    if report is None or word is None:
+    if report is None or hold is None:
         return False
-    return word.arrived_in == active.generation or rule.is_drained(
+    return hold.arrived_in == active.generation or rule.is_drained(
         phase=report.phase,
         generation=report.generation,
-        given_at=word.given_at,
+        given_at=hold.given_at,
         left_generation=active.left_generation,
         marked_at=active.marked_at,
     )

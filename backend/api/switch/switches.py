@@ -201,7 +201,7 @@ def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
         "drain": row.drain,
         "environments": [asdict(moving) for moving in row.moves],
         "retargets": [asdict(each) for each in row.retargets],
-        "phases": [phase.told() for phase in phases],
+        "phases": [phase.as_answer() for phase in phases],
         "plan_digest": row.plan_digest,
         "reverses": row.reverses,
         "forced": list(row.forced),

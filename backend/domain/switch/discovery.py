@@ -90,15 +90,15 @@ def missing(
     """
     return sorted(
         client
-        for client, word in expected.items()
+        for client, report in expected.items()
         if client not in forced
-        and (word.role != CONSUMER or closing)
+        and (report.role != CONSUMER or closing)
         and not (
-            complies(word.role, word.phase)
-            and word.is_of_now
+            complies(report.role, report.phase)
+            and report.is_of_now
             # A negative age: the clock was set back, so the true age is unknown.
-            and 0 <= word.silent_ms <= hold_ms
-            and held_before(None if word.role == CONSUMER else marked_at, word.given_at)
+            and 0 <= report.silent_ms <= hold_ms
+            and held_before(None if report.role == CONSUMER else marked_at, report.given_at)
         )
     )
 

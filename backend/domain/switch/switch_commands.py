@@ -174,7 +174,7 @@ def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
     )
     if command.mode != EMERGENCY:
         return [started]
-    # Nobody can tell later what was known now.
+    # Record it now: it cannot be determined later.
     return [started, _moved(started, {AT_RISK: command.records_at_risk})]
 
 

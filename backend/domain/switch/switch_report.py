@@ -28,7 +28,7 @@ class PhaseTimes:
     ended_at: str | None
     measured: Mapping[str, Any]
 
-    def told(self) -> dict[str, Any]:
+    def as_answer(self) -> dict[str, Any]:
         """Return the phase as answers show it."""
         return {**asdict(self), "measured": {k: v for k, v in self.measured.items() if k not in NOTES}}
 
@@ -78,7 +78,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "drained_partitions": draining.get("partitions"),
         "groups": closing.get("groups"),
         "offsets": closing.get("offsets"),
-        # What was read on there since comes again, too.
+        # Late reads on the source are re-read as well.
         "re_read_bound": total((closing.get("re_read_bound"), read_on)),
         "read_again": closing.get("read_again", []),
         "refused_groups": closing.get("refused", []),

@@ -156,7 +156,7 @@ def write(connection: Connection, report: Report, hold_ms: int) -> StoredHold:
     return StoredHold(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
 
 
-def end_hold(connection: Connection, report: Report, word: StoredHold) -> None:
+def end_hold(connection: Connection, report: Report, hold: StoredHold) -> None:
     """End a client's hold, since the client is about to be told to continue; a hold confirmed anew stays."""
     t = discovery_clients.c
     mine = (
@@ -165,7 +165,7 @@ def end_hold(connection: Connection, report: Report, word: StoredHold) -> None:
         t.environment == report.environment,
         t.client_id == report.client_id,
         t.phase == report.phase,
-        t.still_since == word.still_since,
+        t.still_since == hold.still_since,
     )
     ended = {"still_since": None, "given_at": None, "arrived_in": None}
     connection.execute(sa.update(discovery_clients).where(*mine).values(ended))

@@ -50,9 +50,11 @@ def _leads_back(connection: Connection, row: SwitchRow) -> bool:
 def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
     told = switch_progress.read(connection, row.id) or {}
     if not row.is_moving:
-        return Live(now=datetime.now(UTC), told=told)
+        return Live(now=datetime.now(UTC), progress=told)
     clients = clients_of(connection, row, services.config)
-    return Live(now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), told=told)
+    return Live(
+        now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), progress=told
+    )
 
 
 @router.get(SWITCH)

@@ -109,7 +109,7 @@ class Live:
     clients: Sequence[ClientRow] = ()
     """Clients that the switch moves; filled before the move."""
     missing: Collection[str] = ()
-    told: Mapping[str, Any] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
     """Progress as reported by the runner."""
 
 
@@ -210,7 +210,7 @@ class SwitchView:
     @property
     def missing_records(self) -> int | None:
         """Return the number of records that the target lacks, as last reported."""
-        return None if self.live is None else number(self.live.told, "missing_records")
+        return None if self.live is None else number(self.live.progress, "missing_records")
 
     @cached_property
     def lacking(self) -> Lacking:
@@ -220,7 +220,7 @@ class SwitchView:
         """
         if self.live is None or self.row.state not in (Phase.PLANNED, Phase.DRAINING):
             return Lacking()
-        return lacking_of(self.live.told)
+        return lacking_of(self.live.progress)
 
     @property
     def waits_for_all(self) -> bool:
@@ -230,7 +230,7 @@ class SwitchView:
     @property
     def failing(self) -> str | None:
         """Return why the switch cannot continue at the moment; None if it can."""
-        found = None if self.live is None else self.live.told.get("failing")
+        found = None if self.live is None else self.live.progress.get("failing")
         return found if isinstance(found, str) else None
 
     @cached_property
@@ -258,12 +258,12 @@ class SwitchView:
     @property
     def late(self) -> list[str]:
         """Return the moved clients that were not seen on the target yet."""
-        return names(self.live.told, "late") if self.live and self.row.state is Phase.VERIFYING else []
+        return names(self.live.progress, "late") if self.live and self.row.state is Phase.VERIFYING else []
 
     @property
     def waits_for(self) -> str:
         """Return what the switch waits for now, as a sentence."""
-        told = self.live.told if self.live else {}
+        told = self.live.progress if self.live else {}
         match self.row.state:
             case Phase.PLANNED:
                 if isinstance(told.get("waits_for"), str):
