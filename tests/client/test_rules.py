@@ -207,7 +207,7 @@ def test_a_format_reads_no_other_environments_names():
 
 @pytest.mark.parametrize("text", ["orders", "{topic}{topic}", "{colour}-{topic}", "{group}"])
 def test_what_is_no_format_is_refused(text):
-    with pytest.raises(ValueError, match="no format"):
+    with pytest.raises(ValueError, match="is not a format"):
         Format(text, "topic", GIVEN)
 
 

@@ -42,4 +42,4 @@ def test_a_switch_that_fails_for_the_same_reason_again_and_again_logs_it_once(
             database.engine, Settings(database_url=database.url), "s1", lambda _: next(is_mine, False)
         ).run()
     (line,) = logged
-    assert (line["event"], line["times"]) == ("a switch cannot go on at the moment", 1)
+    assert (line["event"], line["times"]) == ("a switch cannot continue at the moment", 1)

@@ -11,8 +11,7 @@ Records that retention or compaction removed from the source's log are not waite
 stay uncovered, the log is searched for them once. Without origins there are no vectors; then positions are
 followed from hop to hop (`hops.py`).
 
-The same figures tell which records are lost if the source fails now: `undrained`, with all other leaves as
-targets.
+The same figures tell which records are lost if the source fails now (`undrained`, all other leaves as targets).
 """
 
 from __future__ import annotations
@@ -115,10 +114,7 @@ class Drain:
         self._hops = None if settings.origin_header else Hops(estate, source, self._targets)
 
     def warm_up(self) -> None:
-        """Open all clients, and make a first mark and observation of the clusters that answer.
-
-        Repeating it before the mark costs little.
-        """
+        """Open all clients, and make a first mark and observation; repeating it before the mark costs little."""
         self._keep_logs(self._estate.topology())
         # If a cluster is down, still use what the others report; `mark` itself will raise.
         with contextlib.suppress(KafkaCallFailed):

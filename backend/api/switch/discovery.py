@@ -58,6 +58,10 @@ StillIn = Annotated[
     Query(ge=0, le=_MOST, description="Earlier generation in which the client still works during its move."),
 ]
 Phase = Annotated[Literal["active", "held", "closed"], Query(description="Current phase of the client.")]
+WaitMs = Annotated[
+    int,
+    Query(ge=0, le=LONGEST_WAIT_MS, description="Milliseconds to wait for an answer with news for the client."),
+]
 
 
 class Discovery:
@@ -139,19 +143,13 @@ async def discover(
     generation: Generation = None,
     still_in: StillIn = None,
     phase: Phase = "active",
-    wait_ms: Annotated[
-        int,
-        Query(
-            ge=0, le=LONGEST_WAIT_MS, description="Milliseconds to wait for an answer with news for the client."
-        ),
-    ] = 0,
+    wait_ms: WaitMs = 0,
     user_agent: Annotated[str | None, Header(include_in_schema=False)] = None,
     if_none_match: Annotated[str | None, Header(description="ETag of the client's last answer.")] = None,
 ) -> Response:
     """Return where clients of an environment are sent.
 
-    With `wait_ms`, the answer comes when the generation or phase differs from those sent. With `client_id`, the
-    client is recorded as seen, with what it reports.
+    With `wait_ms`, wait until the generation or phase differs from those sent. `client_id` records the report.
     """
     # A caller with read access only is not recorded: a switch waits for recorded clients and trusts their reports.
     action = Action.READ_TENANT if client_id is None else Action.DECLARE_STREAMS
