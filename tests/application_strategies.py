@@ -1,4 +1,4 @@
-"""Whatever may be asked of one application and recorded of it, for Hypothesis."""
+"""Hypothesis strategies for all commands and events of one application."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ commands: st.SearchStrategy[ApplicationCommand] = st.one_of(
 
 
 def live(given: list[ApplicationCommand], look: Callable[[Any, Any, list[Any]], None]) -> tuple[Any, list[Event]]:
-    """Carry the commands out, those that are allowed; `look` sees before, after and the events of each."""
+    """Run the allowed commands; `look` sees the state before and after, and the events, of each."""
     state, history = application.INITIAL, []
     for command in given:
         try:

@@ -1,1 +1,1 @@
-"""What a switch of clusters finds out before it begins: facts, read and asked for, and the plan made of them."""
+"""Facts for a switch plan, read from the database and from clusters, and the plan made from them."""

@@ -1,4 +1,4 @@
-"""What the replication lab says of brokers that are supposed to be gone, for streams that a switch would move."""
+"""Predictions of the replication lab for brokers assumed to be gone, for streams that a switch would move."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from backend.domain.base.errors import ClusterSilent, FieldError, NotFound
 from backend.domain.replication.replication_health import Place
 from backend.domain.switch.switch_facts import BrokerGone, OutcomeFact, Wish
 from backend.settings import Settings
-from backend.switching.reading import Ground
+from backend.switching.reading import PlanInput
 from backend.tracing.broker_loss import told, what_if_broker_dies
 
 MOST_BROKERS = 16
-"""That a plan supposes to be gone: their clusters are asked side by side."""
+"""Limit of brokers that a plan assumes to be gone; their clusters are queried in parallel."""
 
 
-def ask_brokers(ground: Ground, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
-    """Asks the cluster of each of these brokers for its leaders and replicas in sync.
+def ask_brokers(ground: PlanInput, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
+    """Query the cluster of each of these brokers for leaders and in-sync replicas, and predict its failure.
 
-    Raises ClusterSilent and NotFound, with the place of the broker in the request: a what-if that says nothing of
-    it would look like one in which nothing is lost.
+    Raises ClusterSilent and NotFound, with the broker's place in the request: a what-if without an answer would
+    look like one in which nothing is lost.
     """
     wanted = wish.without.brokers
     if not wanted:
@@ -32,7 +32,7 @@ def ask_brokers(ground: Ground, settings: Settings, wish: Wish) -> tuple[BrokerG
         return tuple(threads.map(play, range(len(wanted))))
 
 
-def _play(ground: Ground, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
+def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
     streams = {
         row.technical_names[cluster]: row.stream for row in ground.streams if cluster in row.technical_names
     }
@@ -47,8 +47,8 @@ def _play(ground: Ground, settings: Settings, cluster: str, broker: int, *, poin
         raise NotFound(unknown.detail, (FieldError(f"{pointer}/broker", unknown.detail),)) from unknown
     except ClusterSilent as silent:
         detail = (
-            f"what would be lost with broker {broker} of {cluster} cannot be told: {silent.detail}. Ask again "
-            f"when {cluster} answers, or plan without this broker in `without`"
+            f"the loss of broker {broker} of {cluster} cannot be predicted: {silent.detail}. Retry when {cluster} "
+            f"answers, or remove this broker from `without`"
         )
         raise ClusterSilent(detail, (FieldError(pointer, detail),)) from silent
     answer = told(loss, named)

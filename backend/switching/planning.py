@@ -1,4 +1,4 @@
-"""Makes the plan of a switch from what the database and the clusters say now."""
+"""Makes the plan of a switch from the present state of the database and the clusters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from backend.domain.switch.switch_plan import Plan
 from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 from backend.switching import reading
-from backend.switching.asking import ask
 from backend.switching.brokers import ask_brokers
+from backend.switching.cluster_answers import ask
 
 
 def way_back(switch: SwitchRow) -> Wish:
-    """What takes a switch back: those whom it moved, and the targets that it changed."""
+    """Return the request that reverses a switch: the clients that it moved and the targets that it changed."""
     return Wish(
         source=switch.target,
         target=switch.source,
@@ -37,12 +37,14 @@ def make(
     *,
     asks: bool = True,
 ) -> Plan:
-    """The plan; takes as long as the slowest cluster, some seconds at most. `snapshot`: opens a connection that
-    sees one moment of the database; it is given back before clusters are asked. `asks` False: they are not; then
-    no time is lost, and what decides about an emergency, its digest too, is the same.
+    """Make the plan; it takes as long as the slowest cluster, a few seconds at most.
 
-    Raises NotFound (cluster, tenant, instance, environment, zone or broker that nobody has), ValueInvalid (brokers
-    that are supposed to be gone with others of their cluster), ClusterSilent (a cluster that one of those is of).
+    `snapshot` opens a connection that sees one moment of the database; it is closed before clusters are queried.
+    With `asks` False, clusters are not queried: no time is lost, and what decides an emergency switch, its digest
+    included, is the same.
+
+    Raises NotFound (unknown cluster, tenant, instance, environment, zone or broker), ValueInvalid (brokers assumed
+    to be gone together with others of their cluster), ClusterSilent (such a broker's cluster does not answer).
     """
     with snapshot() as connection:
         ground = reading.read(connection, settings, wish, now)

@@ -1,4 +1,4 @@
-"""What the database says for the plan of a switch, read in one moment."""
+"""Reads the database facts for a switch plan at one moment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from backend.domain.switch.switch_facts import (
     Wish,
 )
 from backend.domain.switch.switch_plan import moves_of
-from backend.domain.switch.switch_what_if import gone_of
+from backend.domain.switch.switch_what_if import clusters_gone
 from backend.queries.base import events
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.distributors import read_distributors
@@ -44,25 +44,28 @@ from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
 
 MOST_OFFSETS = 100_000
-"""Commits that a plan looks at; an estate with more is told of the first ones."""
+"""Limit of commits that a plan reads; a larger estate gets the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
-    """The facts, and what is needed to ask clusters for more."""
+class PlanInput:
+    """Database facts of a plan, and what is needed to query clusters for more."""
 
     facts: Facts
     clusters: Mapping[str, ClusterRow]
     streams: Sequence[StreamRow]
-    """Of moved environments, that are distributed."""
+    """Distributed streams of moved environments."""
     leaves: Mapping[str, LeafInbound]
     buckets: int
-    """Units that each distributor is cut into."""
+    """Number of partition buckets, and so of tasks per distributor."""
 
 
-def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> Ground:
-    """Raises NotFound (cluster, tenant, instance, environment, zone that is supposed to be gone) and ValueInvalid
-    (brokers that are supposed to be gone with others of their cluster)."""
+def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> PlanInput:
+    """Read the facts in one transaction.
+
+    Raises NotFound (unknown cluster, tenant, instance, environment or what-if zone) and ValueInvalid (brokers
+    assumed to be gone together with others of their cluster).
+    """
     rows = {row.name: row for row in list_clusters(connection)}
     known = {row.name: _cluster(row) for row in rows.values()}
     _check_names(connection, wish, known)
@@ -70,7 +73,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
     active = list_active(connection)
     moves = moves_of(active, wish)
     moved = {moving.place for moving in moves}
-    gone = gone_of(known, wish.without)
+    gone = clusters_gone(known, wish.without)
     others = {row.place for row in active if row.cluster in gone} - moved
     declared = list_streams(connection, tenant=None if others else wish.tenant) if moved or others else []
     streams = [row for row in declared if _place(row) in moved]
@@ -94,7 +97,7 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         at_risk=records_at_risk(connection),
         timing=Timing(ttl_ms=settings.discovery_ttl_ms, reconcile_ms=round(1000 * settings.reconcile_seconds)),
     )
-    return Ground(
+    return PlanInput(
         facts=facts,
         clusters=rows,
         streams=[row for row in streams if row.distributed],
@@ -118,7 +121,7 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
         if zone not in zones:
             detail = f"no cluster is in zone {zone[:60]!r}"
             raise NotFound(detail, (FieldError("/without/zones", detail),))
-    _check_brokers(wish, gone_of(clusters, wish.without))
+    _check_brokers(wish, clusters_gone(clusters, wish.without))
     place = (wish.tenant, wish.instance, wish.environment)
     for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
         if name is not None and not is_name(name):
@@ -134,15 +137,18 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
 
 
 def _check_brokers(wish: Wish, gone: frozenset[str]) -> None:
-    """The lab plays one death at a time, of a cluster that is there."""
+    """Check that each what-if broker is alone in its cluster: the lab plays one failure at a time.
+
+    Raises ValueInvalid.
+    """
     seen: dict[str, int] = {}
     for at, (cluster, broker) in enumerate(wish.without.brokers):
         if cluster in gone:
-            detail = f"{cluster} is supposed to be gone with all of its brokers; leave broker {broker} out"
+            detail = f"{cluster} is assumed to be gone with all its brokers; remove broker {broker} from `without`"
         elif cluster in seen:
             detail = (
-                f"broker {seen[cluster]} of {cluster} is supposed to be gone already: of each cluster one broker "
-                f"at a time; make another plan for broker {broker}"
+                f"broker {seen[cluster]} of {cluster} is assumed to be gone already, and a plan allows one broker "
+                f"per cluster; make another plan for broker {broker}"
             )
         else:
             seen[cluster] = broker
@@ -194,7 +200,7 @@ def _applications(connection: Connection, wish: Wish, moved: Collection[Place]) 
 
 
 def _clients(connection: Connection, active: Sequence[ActiveRow], moves: Sequence[Moving]) -> Iterator[ClientFact]:
-    """Those that the switch moves, by the row that they go by."""
+    """Yield the clients that the switch moves."""
     for client in moved_clients(connection, active, moves):
         yield ClientFact(
             client_id=client.client_id,

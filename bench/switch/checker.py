@@ -1,26 +1,26 @@
-"""What became of every record, from the histories of the clients and the logs of all clusters.
+"""Checks the fate of every record, from the histories of the clients and the logs of all clusters.
 
 Operations: a producer gives a record to its client (acknowledged, failed, or reported as unknown); a group reads a
 record; a client is on a cluster in a generation. Records have unique ids; each producer numbers its records, and
-gives those of one key one after the other.
+sends those of one key one after the other.
 
 Anomalies looked for:
 - lost: acknowledged, and not on some cluster.
 - doubled: more than once on a cluster.
-- phantom: on a cluster, given by nobody; or reported as failed, and there (not if reported as unknown).
-- disordered: of one key, before an earlier one, in the log of a cluster that was active (elsewhere order across a
-  switch is not promised: counted, no anomaly).
+- phantom: on a cluster, but never sent; or reported as failed, and there (not if reported as unknown).
+- disordered: before an earlier record of its key, in the log of a cluster that was active (elsewhere, order across
+  a switch is not guaranteed: counted, no anomaly).
 - unread: acknowledged, and never read by a group.
 - read again: read by a group more than once.
-- read out of order: of one key, by a group, before an earlier one that it had not read.
-- two clusters in one generation: clients that stood on different clusters in the same generation.
+- read out of order: read by a group before an earlier record of its key that it had not read.
+- two clusters in one generation: clients that were on different clusters in the same generation.
 - written elsewhere: the records of a key were not written to the active clusters, one after the other. The logs
   alone tell that: where a record was written it has no copy flags.
 
-Plain consumers are moved by hand: they leave nothing unread, and may read again what the plan said (`read_again`).
+Plain consumers are moved by hand: they leave nothing unread, and may re-read what the plan stated (`read_again`).
 
-After an emergency, order and single reading are not promised: what was stranded comes late, and groups go on where
-the last offsets that arrived had them. Then these are counted only.
+After an emergency, order and single reading are not guaranteed: unreplicated records arrive late, and groups
+resume at the last translated offsets. Then these anomalies are only counted.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from typing import Any
 
 @dataclass
 class Histories:
-    """What clients have written down."""
+    """Histories that clients have recorded."""
 
     acknowledged: dict[str, str] = field(default_factory=dict)
     """Id -> key."""
     failed: dict[str, str] = field(default_factory=dict)
     """Id -> error."""
     unknown: set[str] = field(default_factory=set)
-    """Of the failed: nobody knows whether the cluster that was left has them."""
+    """Ids of failed records that may nevertheless be on the old cluster."""
     waits: list[tuple[float, float]] = field(default_factory=list)
-    """(when a record was given, when it was acknowledged), by the wall clock of this machine."""
+    """(time when a record was sent, time when it was acknowledged), by the wall clock of this machine."""
     given: int = 0
     stood: dict[int, set[str]] = field(default_factory=dict)
-    """Generation -> clusters where clients stood in it."""
+    """Generation -> clusters that clients were on in it."""
     arrivals: dict[int, list[float]] = field(default_factory=dict)
-    """Generation -> when each client came to be in it."""
+    """Generation -> times when clients entered it."""
     read: dict[str, list[str]] = field(default_factory=dict)
     """Group -> ids in the order in which it read them."""
     stock: dict[str, list[str]] = field(default_factory=dict)
-    """The same of plain consumers."""
+    """Group of plain consumers -> ids in the order in which it read them."""
 
 
 def histories(folder: Path) -> Histories:
-    """Everything in a folder."""
+    """Read all histories in a folder."""
     found = Histories()
     for file in sorted(folder.glob("*.jsonl")):
         ids: list[str] = []
@@ -86,7 +86,7 @@ def histories(folder: Path) -> Histories:
 def anomalies(
     seen: Histories, logs: Mapping[str, Sequence[Sequence[str]]], active: Iterable[str], *, emergency: bool = False
 ) -> tuple[list[str], dict[str, int]]:
-    """(every anomaly, what else was counted). `logs`: cluster -> ids of each partition in log order."""
+    """Return (all anomalies, other counts). `logs`: cluster -> ids of each partition in log order."""
     found: list[str] = []
     active = set(active)
     counted = {"disordered_elsewhere": 0, "disordered_late": 0, "read_again": 0, "read_out_of_order": 0}
@@ -120,7 +120,7 @@ def anomalies(
 
 
 def read_again(seen: Histories, switch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of each plain group: how many records it read again, and what its switch's plan and report stated."""
+    """Return for each plain group how many records it re-read, and the bounds of its switch's plan and report."""
     found = []
     for name, ids in sorted(seen.stock.items()):
         stated = [
@@ -143,8 +143,10 @@ def read_again(seen: Histories, switch: Mapping[str, Any]) -> list[dict[str, Any
 
 
 def written_elsewhere(born: Mapping[str, str], way: Sequence[str]) -> list[str]:
-    """Anomalies of where records were written. `born`: id -> cluster; `way`: the active clusters, one after the
-    other."""
+    """Return the records that were written to a cluster while it was not active.
+
+    `born`: id -> cluster; `way`: the active clusters, one after the other.
+    """
     by_key: dict[str, list[tuple[int, str]]] = {}
     for one, cluster in born.items():
         key, sequence = key_of(one)
@@ -164,7 +166,7 @@ def written_elsewhere(born: Mapping[str, str], way: Sequence[str]) -> list[str]:
 
 
 def _out_of_order(ids: Sequence[str]) -> list[tuple[str, str]]:
-    """(later, earlier) where a record stands before an earlier one of its key."""
+    """Return (later, earlier) where a record is before an earlier one of its key."""
     found = []
     highest: dict[str, int] = {}
     for one in ids:
@@ -177,6 +179,6 @@ def _out_of_order(ids: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def key_of(one: str) -> tuple[str, int]:
-    """(key, number within the producer) of an id: keys take turns."""
+    """Return (key, number within the producer) of an id; keys take turns."""
     producer, _, number = one.partition(":")
     return f"{producer}-{int(number) % 25}", int(number)

@@ -1,13 +1,13 @@
-"""The applications of the bench: producers and consumers of `treeline_client`, which write down what they see.
+"""Applications of the bench: producers and consumers of `treeline_client`, which record what they observe.
 
     python clients.py producers URL TOKEN STREAM FOLDER
     python clients.py consumers URL TOKEN STREAM FOLDER FIRST COUNT
     python clients.py stock BOTH_SERVERS BOTH_TOPICS STREAM FOLDER FIRST COUNT
 
-`stock` are plain consumers of Kafka, which know nothing of discovery: they read on where they are until the file
-FOLDER/moved is there, and then on the other cluster.
+`stock` are plain Kafka consumers, which do not use discovery: they read on their cluster until the file
+FOLDER/moved exists, and then on the other cluster.
 
-They run until the file FOLDER/stop is there (producers) or FOLDER/end (consumers); histories are JSON lines.
+They run until the file FOLDER/stop (producers) or FOLDER/end (consumers) exists; histories are JSON lines.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def produce(conf: dict[str, Any], stream: str, folder: Path, number: int) -> None:
-    """Numbered records at a fixed rate; of each when it was given, when acknowledged, by whom, and where it is."""
+    """Send numbered records at a fixed rate; record when each was sent and acknowledged, and where it is."""
     with (folder / f"producer-{number}.jsonl").open("w") as history:
         producer = SwitchingProducer({**conf, "client.id": f"producer-{number}", "linger.ms": 5})
         told = _Told(history)
@@ -90,7 +90,7 @@ class _Told:
         self._history.write(json.dumps(row) + "\n")
 
     def about(self, producer: SwitchingProducer, number: int, sequence: int, key: str) -> Any:
-        """A delivery callback."""
+        """Return a delivery callback that records the outcome."""
         given = time.time()
 
         def told(error: Any, message: Any) -> None:
@@ -107,19 +107,19 @@ class _Told:
         return told
 
     def where(self, client: SwitchingProducer | SwitchingConsumer) -> None:
-        """Where the client is, as often as that changes."""
+        """Record the client's cluster whenever it changes."""
         now = (client.generation(), client.cluster())
         if now != self._stood:
             self._stood = now
             self._write(generation=now[0], cluster=now[1], at=time.time())
 
     def end(self, sent: int) -> None:
-        """How many were given."""
+        """Record how many records were sent."""
         self._write(sent=sent)
 
 
 def consume(conf: dict[str, Any], stream: str, folder: Path, number: int) -> None:
-    """All records of one group: which, in which order, and in which generation."""
+    """Read all records of one group; record their order and generation."""
     with (folder / f"group-{number}.jsonl").open("w") as history:
         consumer = SwitchingConsumer(
             {
@@ -170,7 +170,7 @@ def read_on(places: list[tuple[str, str]], stream: str, folder: Path, number: in
                 ]
                 if ids:
                     history.write(json.dumps({"read": ids}) + "\n")
-        # Not before: of a cluster that is gone, this waits.
+        # Not earlier: this blocks if the cluster is down.
         for consumer in consumers:
             consumer.close()
 

@@ -1,4 +1,4 @@
-"""What the clusters have of a stream, read from zero."""
+"""Reads a stream's logs on all clusters from the beginning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUEST_SECONDS = 10.0
 
 
 def settle(status: dict[str, Any], stream: str) -> None:
-    """Until no log grows any more, and groups have had the time to read."""
+    """Wait until no log grows any more and groups have had time to read."""
     deadline, before = time.monotonic() + SETTLE_SECONDS, None
     while time.monotonic() < deadline:
         now = [_lengths(row["bootstrap_servers"], stream) for row in status["clusters"].values()]
@@ -28,16 +28,16 @@ def settle(status: dict[str, Any], stream: str) -> None:
 
 @dataclass
 class Logs:
-    """What all clusters have of a stream."""
+    """Logs of a stream on all clusters."""
 
     ids: dict[str, list[list[str]]] = field(default_factory=dict)
     """Cluster -> ids of each partition in log order."""
     born: dict[str, str] = field(default_factory=dict)
-    """Id -> the cluster that it was written to: there it has no copy flags."""
+    """Id -> the cluster that it was written to, where it has no copy flags."""
 
 
 def all_of(status: dict[str, Any], stream: str) -> Logs:
-    """Every log, from its beginning to its end."""
+    """Read every log, from its beginning to its end."""
     found = Logs()
     for name, row in status["clusters"].items():
         _read(found, name, row["bootstrap_servers"], stream)
@@ -45,7 +45,7 @@ def all_of(status: dict[str, Any], stream: str) -> Logs:
 
 
 def topic_of(servers: str, stream: str) -> str:
-    """What a cluster calls the stream: the default estate has two formats."""
+    """Return the stream's technical name on a cluster; the default estate has two formats."""
     for topic in (f"acme-retail-prod-{stream}", f"acme-prod-{stream}"):
         if partitions(client_config(servers, {}), topic, _REQUEST_SECONDS):
             return topic

@@ -1,4 +1,4 @@
-"""What a part of the bench came to, judged against its limits."""
+"""Report of a part of the bench, judged against its limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(
     switches: list[dict[str, Any]],
     again: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """The report as it is kept."""
+    """Return the report as it is stored."""
     missed = [f"{row['id']}: {row['state']} {row['reason']}" for row in switches if row["state"] != "completed"]
     missed += [
         f"{row['group']} read {row['read_again']} records again, {row['stated']} were stated"
@@ -62,14 +62,14 @@ def make(
 
 
 def _longest_wait(seen: Histories, row: dict[str, Any]) -> float | None:
-    """Of the records given while a switch ran: the longest time until one was acknowledged; None if none was."""
+    """Return the longest time to an acknowledgement of records sent during a switch; None if there is none."""
     began = datetime.fromisoformat(row["phases"][0]["started_at"]).timestamp() - 1
     ended = datetime.fromisoformat(row["phases"][-1]["ended_at"]).timestamp() + 1
     return max((told - given for given, told in seen.waits if began < given < ended), default=None)
 
 
 def show(told: dict[str, Any], groups: int) -> None:
-    """A Markdown table."""
+    """Print the report as a Markdown table."""
     rows = [("records given; acknowledged; failed; outcome unknown", _numbers(told), "")]
     if told["part"] == "planned":
         held = [row["report"]["producers_held_ms"] for row in told["switches"] if row["report"]]

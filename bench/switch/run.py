@@ -1,12 +1,12 @@
-"""Cluster switches under load: what is lost, doubled, disordered, and for how long producers wait.
+"""Cluster switches under load: lost, duplicated and disordered records, and how long producers hold.
 
     python bench/switch/run.py [--parts planned emergency] [--switches 10] [--groups 20] [--out FOLDER]
 
 Boots the default estate (five clusters) in a temporary home; 1,000 records/s by four producers, and 20 groups of
-`treeline_client`. Planned: switches forth and back, each followed to its end. Emergency: the active cluster's
-broker is stopped, the switch commanded, and the broker let go on a while later, so that what only it has comes
-late. Then the checker (`checker.py`) compares all histories with the logs of all clusters. The run fails if an
-anomaly is found or a limit is missed. The peer is the reference's rule: a fixed wait of 60 s times the distance.
+`treeline_client`. Planned: switches back and forth, each followed to its end. Emergency: the active cluster's
+broker is stopped, the switch started, and the broker resumed a while later, so that its unreplicated records
+arrive late. Then the checker (`checker.py`) compares all histories with the logs of all clusters. The run fails
+if it finds an anomaly or a limit is missed. The peer is the reference's rule: a fixed wait of 60 s times the distance.
 """
 
 from __future__ import annotations
@@ -46,9 +46,13 @@ def main() -> None:
     asked.add_argument("--parts", nargs="+", choices=list(STREAMS), default=list(STREAMS))
     asked.add_argument("--switches", type=int, default=10)
     asked.add_argument("--groups", type=int, default=20)
-    asked.add_argument("--stock", type=int, default=0, help="Groups of plain consumers, which hear of no switch.")
-    asked.add_argument("--begin-seconds", type=float, help="Load before the first switch; of a booted estate.")
-    asked.add_argument("--out", type=Path, help="Keep histories and reports in this folder.")
+    asked.add_argument(
+        "--stock", type=int, default=0, help="Groups of plain consumers, which do not use discovery."
+    )
+    asked.add_argument(
+        "--begin-seconds", type=float, help="Seconds of load before the first switch on a running estate."
+    )
+    asked.add_argument("--out", type=Path, help="Folder for histories and reports.")
     options = asked.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="treeline-switch-") as temporary,
@@ -61,7 +65,7 @@ def main() -> None:
 
 
 def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
-    """One part with its load, its switches, its checks; whether all is well."""
+    """Run one part with its load, switches and checks; return whether all is well."""
     folder, status, stream = out / part, one.status(), STREAMS[part]
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -103,7 +107,7 @@ def run(one: Estate, part: str, out: Path, options: argparse.Namespace) -> bool:
 def begin(
     status: dict[str, Any], active: str, stream: str, folder: Path, options: argparse.Namespace
 ) -> list[subprocess.Popen[bytes]]:
-    """The applications' processes, the producers' first. `active`: the cluster that they find."""
+    """Start the applications' processes, the producers' first. `active`: the active cluster at the start."""
     program = [sys.executable, str(Path(__file__).parent / "clients.py")]
     place = [status["control_plane"], status["admin_token"], stream, str(folder)]
     each = options.groups // CONSUMER_PROCESSES
@@ -118,7 +122,7 @@ def begin(
 
 
 def wait_for_load(folder: Path) -> None:
-    """Until every producer has written: a switch before that would hold nobody."""
+    """Wait until every producer has written; a switch before that would hold no producer."""
     deadline = time.monotonic() + 60
     files = [folder / f"producer-{number}.jsonl" for number in range(PRODUCERS)]
     while not all(file.exists() and file.stat().st_size for file in files):
@@ -134,7 +138,7 @@ def _from_to(client: httpx2.Client) -> dict[str, str]:
 
 
 def planned(client: httpx2.Client, folder: Path) -> dict[str, Any]:
-    """A planned switch to the other cluster, followed to its end, and a pause."""
+    """Run a planned switch to the other cluster to its end, then pause."""
     body = _from_to(client)
     plan = client.post("/switches/plan", json=body).json()
     if plan.get("blockers"):
@@ -148,7 +152,7 @@ def planned(client: httpx2.Client, folder: Path) -> dict[str, Any]:
 
 
 def followed(client: httpx2.Client, switch: str) -> dict[str, Any]:
-    """A switch that has ended."""
+    """Return a switch after it has ended."""
     while True:
         row: dict[str, Any] = client.get(f"/switches/{switch}").json()
         if row["state"] in ("completed", "aborted", "failed"):
@@ -158,7 +162,7 @@ def followed(client: httpx2.Client, switch: str) -> dict[str, Any]:
 
 
 def emergency(one: Estate, client: httpx2.Client, folder: Path) -> dict[str, Any]:
-    """The active cluster's broker stops, the switch is commanded, and the broker comes back."""
+    """Stop the active cluster's broker, start an emergency switch, and resume the broker."""
     body = {**_from_to(client), "mode": "emergency"}
     plan = client.post("/switches/plan", json=body).json()
     broker = next(row for row in one.status()["processes"] if row["name"] == f"kafka:{body['from']}:1")

@@ -12,7 +12,7 @@ log = logging.getLogger("example")
 
 
 async def main(topic: str, group: str) -> None:
-    """Read, with automatic commits."""
+    """Read with automatic commits."""
     async with AsyncSwitchingConsumer(here(group_id=group, auto_offset_reset="earliest")) as consumer:
         await consumer.subscribe([topic])
         while True:

@@ -1,4 +1,4 @@
-"""Sends a hundred records and waits for all: `python aio_producer.py orders`."""
+"""Sends a hundred records and waits until all are delivered: `python aio_producer.py orders`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger("example")
 
 
 async def main(topic: str) -> None:
-    """Send, and log where the records are."""
+    """Send records, and log their offsets."""
     async with AsyncSwitchingProducer(here()) as producer:
         futures = [await producer.produce(topic, str(number), key=str(number % 10)) for number in range(100)]
         for message in await asyncio.gather(*futures):

@@ -26,9 +26,9 @@ def main(topic: str, group: str) -> None:
                 if not messages:
                     continue
                 try:
-                    consumer.commit(asynchronous=False)  # all that was given
+                    consumer.commit(asynchronous=False)  # everything returned so far
                 except StaleGeneration as stale:
-                    log.info("%s", stale)  # clients were moved meanwhile; the group goes on by itself
+                    log.info("%s", stale)  # clients were moved meanwhile; the group resumes by itself
         except KeyboardInterrupt:
             log.info("%s", consumer.metrics())
 

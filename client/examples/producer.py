@@ -14,7 +14,7 @@ log = logging.getLogger("example")
 
 
 def delivered(error: KafkaError | None, message: Message) -> None:
-    """Called from `poll()` for each record, with its logical topic."""
+    """Log a failed delivery; called from `poll()` for each record, with its logical topic."""
     if isinstance(error, OutcomeUnknown):
         log.warning("%r may have been delivered: %s", message.value(), error)
     elif error is not None:
@@ -28,7 +28,7 @@ def main(topic: str) -> None:
             for number in itertools.count():
                 try:
                     producer.produce(topic, str(number), key=str(number % 10), on_delivery=delivered)
-                except BufferError:  # a move that takes long: wait for room
+                except BufferError:  # a long move: wait for space in the queue
                     producer.poll(0.1)
                 producer.poll(0)
                 time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""What all examples are told by their environment: TREELINE_URL, TREELINE_TOKEN, and whose streams."""
+"""Settings of all examples, from the environment: TREELINE_URL, TREELINE_TOKEN, and names of tenant and others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def here(**more: str | bool) -> dict[str, str | bool]:
-    """A client's configuration; further keys of librdkafka with underscores for dots."""
+    """Return a client's configuration; `more` has keys of librdkafka with underscores for dots."""
     return {
         "treeline.url": os.environ.get("TREELINE_URL", "http://127.0.0.1:8000"),
         "treeline.token": os.environ["TREELINE_TOKEN"],
@@ -19,7 +19,7 @@ def here(**more: str | bool) -> dict[str, str | bool]:
 
 
 def words(usage: str | None, count: int) -> list[str]:
-    """What the command line gives, which is to be so much."""
+    """Return the command line's arguments; show the usage if their number is wrong."""
     if len(sys.argv) != count + 1:
         sys.exit(usage)
     return sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Reads one stream, writes another, exactly once: `python transform.py orders invoices billing`."""
+"""Transforms one stream into another exactly once: `python transform.py orders invoices billing`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(source: str, target: str, group: str) -> None:
 def transform(
     consumer: SwitchingConsumer, producer: SwitchingProducer, messages: list[Message], target: str
 ) -> None:
-    """One transaction. If a switch comes in between, what was read is read again where clients are then."""
+    """Transform messages in one transaction; after a switch in between, they are read again on the new cluster."""
     read_in = consumer.generation()
     if not begin(consumer, producer):
         return
@@ -48,9 +48,9 @@ def transform(
 
 
 def begin(consumer: SwitchingConsumer, producer: SwitchingProducer) -> bool:
-    """Begin a transaction. While the producer is held, the consumer must be able to close: a switch waits for it.
+    """Begin a transaction; return False if the consumer was moved meanwhile and its messages are read again.
 
-    False if it did: what it gave will be given again.
+    While the producer is held, the consumer must be able to close, because the switch waits for it.
     """
     while True:
         try:
@@ -64,13 +64,13 @@ def begin(consumer: SwitchingConsumer, producer: SwitchingProducer) -> bool:
 
 
 def positions(messages: list[Message]) -> list[TopicPartition]:
-    """The offset after the last message of each partition."""
+    """Return the offset after the last message of each partition."""
     after = {(str(m.topic()), m.partition() or 0): (m.offset() or 0) + 1 for m in messages}
     return [TopicPartition(topic, partition, offset) for (topic, partition), offset in after.items()]
 
 
 def go_back(consumer: SwitchingConsumer, messages: list[Message], read_in: int) -> None:
-    """Read these again, if the consumer is still where it read them; elsewhere the group goes on by itself."""
+    """Seek back to these messages, unless the consumer was moved: then the group resumes by itself."""
     if consumer.generation() != read_in:
         return
     first: dict[tuple[str, int], int] = {}

@@ -1,7 +1,7 @@
-"""The same clients for asyncio: their methods are coroutines, and nothing of them blocks the event loop.
+"""Clients for asyncio: their methods are coroutines and never block the event loop.
 
-Blocking calls run in threads of the client's own. Cancelling a call leaves the client whole: a message that a
-cancelled `poll()` had already taken is given by the next one, and a transaction's call is let finish first.
+Blocking calls run in threads of the client's own. Cancelling a call leaves the client consistent: a message that a
+cancelled `poll()` had already fetched is returned by the next one, and a transaction call finishes first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Call = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
 class _Opened(ABC, Generic[C]):
-    """A client that is opened at its first use, since that asks the control plane, and its threads."""
+    """A client with its threads, opened at its first use because opening queries the control plane."""
 
     def __init__(self, make: Callable[[], C], threads: int) -> None:
         self._make = make
@@ -43,7 +43,7 @@ class _Opened(ABC, Generic[C]):
         self._loop: asyncio.AbstractEventLoop
 
     async def client(self) -> C:
-        """The open client. Raises what its constructor raises."""
+        """Return the open client. Raises what its constructor raises."""
         if self._client is None:
             async with self._opening:
                 if self._client is None:
@@ -54,26 +54,26 @@ class _Opened(ABC, Generic[C]):
 
     @property
     def opened(self) -> C:
-        """The open client. Raises RuntimeError before its first use."""
+        """Return the open client. Raises RuntimeError before its first use."""
         if self._client is None:
-            raise RuntimeError("the client is not open yet: use it with `async with`")
+            raise RuntimeError("the client is not open yet; use it with `async with`")
         return self._client
 
     def generation(self) -> int:
-        """As the synchronous client's; known once it is open."""
+        """Return the generation, as the synchronous client does; available once the client is open."""
         return self.opened.generation()
 
     def cluster(self) -> str:
-        """As the synchronous client's; known once it is open."""
+        """Return the cluster's name, as the synchronous client does; available once the client is open."""
         return self.opened.cluster()
 
     def metrics(self) -> Metrics:
-        """As the synchronous client's; known once it is open."""
+        """Return the metrics, as the synchronous client does; available once the client is open."""
         return self.opened.metrics()
 
     @abstractmethod
     async def close(self) -> bool | None:
-        """End the client, if it was opened."""
+        """Close the client, if it was opened."""
 
     async def __aenter__(self) -> Self:
         await self.client()
@@ -85,13 +85,13 @@ class _Opened(ABC, Generic[C]):
         await self.close()
 
     def _began(self) -> None:
-        """Called once, when the client is open."""
+        """Start what the open client needs; called once."""
 
     def _submit(self, call: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def _whole(self, call: Callable[[], T]) -> T:
-        """A call that must not be left half done: a cancellation waits for its end."""
+        """Run a call that must not be left half done: a cancellation waits for its end."""
         running = self._submit(call)
         try:
             return await asyncio.shield(running)
@@ -104,7 +104,7 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
     """`SwitchingProducer` for asyncio. Opened by `async with`, or by its first call."""
 
     def __init__(self, conf: Mapping[str, Any], /, **more: Any) -> None:
-        """As `SwitchingProducer`, whose errors are raised when it is opened."""
+        """Take the arguments of `SwitchingProducer`, whose errors are raised when it is opened."""
         super().__init__(lambda: SwitchingProducer(conf, **more), threads=4)
         self._serving = True
 
@@ -117,8 +117,11 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
         timestamp: int = 0,
         headers: Any = None,
     ) -> asyncio.Future[Message]:
-        """Send a record; waits while the queue is full. The future has the delivered message, or raises
-        KafkaException with what the report says. Cancelling the future does not take the record back."""
+        """Send a record; wait while the queue is full.
+
+        The future returns the delivered message, or raises KafkaException with the error of the delivery report.
+        Cancelling the future does not recall the record.
+        """
         client = await self.client()
         delivered: asyncio.Future[Message] = self._loop.create_future()
 
@@ -127,14 +130,14 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
 
         while True:
             try:
-                # Returns at once: it hands over or queues.
+                # Returns at once: the record is handed over or queued.
                 client.produce(topic, value, key, partition, None, report, timestamp, headers)
                 return delivered
             except BufferError:
                 await asyncio.sleep(_FULL_SECONDS)
 
     async def flush(self, timeout: float = -1) -> int:
-        """Wait until every record is delivered; how many are left after `timeout` seconds."""
+        """Wait until all records are delivered; return how many are left after `timeout` seconds."""
         client = await self.client()
         deadline = Deadline(timeout)
         while True:
@@ -143,22 +146,22 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
                 return left
 
     async def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
-        """Drop what is not delivered yet."""
+        """Drop all records that are not delivered yet."""
         client = await self.client()
         await self._submit(lambda: client.purge(in_queue, in_flight, blocking))
 
     async def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """The active cluster's metadata of this environment's topics."""
+        """Return the active cluster's metadata for the topics of this environment."""
         client = await self.client()
         return await self._submit(lambda: client.list_topics(topic, timeout))
 
     async def init_transactions(self, timeout: float = -1) -> None:
-        """Once, before the first transaction."""
+        """Prepare the producer for transactions, once before the first one."""
         client = await self.client()
         await self._whole(lambda: client.init_transactions(timeout))
 
     async def begin_transaction(self, timeout: float = -1) -> None:
-        """Begin a transaction, once clients are not being moved. Cancelled, none is open."""
+        """Begin a transaction as soon as clients are not being moved. After a cancellation, none is open."""
         client = await self.client()
         deadline = Deadline(timeout)
         while True:
@@ -176,12 +179,12 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
                 raise
 
     async def commit_transaction(self, timeout: float = -1) -> None:
-        """Commit. Raises TransactionAbortedBySwitch if a switch aborted it."""
+        """Commit the transaction. Raises TransactionAbortedBySwitch if a switch aborted it."""
         client = await self.client()
         await self._whole(lambda: client.commit_transaction(timeout))
 
     async def abort_transaction(self, timeout: float = -1) -> None:
-        """Abort; nothing is left to do if a switch did."""
+        """Abort the transaction; do nothing if a switch has aborted it."""
         client = await self.client()
         await self._whole(lambda: client.abort_transaction(timeout))
 
@@ -193,7 +196,7 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
         await self._whole(lambda: client.send_offsets_to_transaction(positions, group_metadata, timeout))
 
     async def close(self, timeout: float = -1) -> bool:
-        """Deliver what is left, for up to `timeout` seconds; whether nothing was left."""
+        """Deliver remaining records for up to `timeout` seconds; return whether none is left."""
         if self._client is None:
             return True
         client = self._client
@@ -207,7 +210,7 @@ class AsyncSwitchingProducer(_Opened[SwitchingProducer]):
         threading.Thread(target=self._serve, name="treeline-aio-reports", daemon=True).start()
 
     def _serve(self) -> None:
-        """Serve delivery reports, in a thread of its own."""
+        """Serve delivery reports in a thread of their own."""
         while self._serving:
             try:
                 self.opened.poll(_SLICE_SECONDS)
@@ -235,7 +238,7 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
     """
 
     def __init__(self, conf: Mapping[str, Any], /, **more: Any) -> None:
-        """As `SwitchingConsumer`, whose errors are raised when it is opened."""
+        """Take the arguments of `SwitchingConsumer`, whose errors are raised when it is opened."""
         super().__init__(lambda: SwitchingConsumer(conf, **more), threads=1)
         self._fetching: asyncio.Future[list[Message]] | None = None
         self._kept: deque[Message] = deque()
@@ -248,17 +251,17 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         on_revoke: AsyncListener | None = None,
         on_lost: AsyncListener | None = None,
     ) -> None:
-        """Join the group for these topics, here and on every further cluster."""
+        """Join the group for these topics, on this and every later cluster."""
         wrapped = [self._wrapped(listener) for listener in (on_assign, on_revoke, on_lost)]
         await self._call("subscribe", topics, *wrapped)
 
     async def poll(self, timeout: float | None = -1) -> Message | None:
-        """The next message, or None after `timeout` seconds."""
+        """Return the next message, or None after `timeout` seconds."""
         found = await self._fetch(1, -1 if timeout is None else timeout)
         return found[0] if found else None
 
     async def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """Up to so many messages, waiting up to `timeout` seconds for them."""
+        """Return up to so many messages, waiting up to `timeout` seconds for them."""
         deadline = Deadline(timeout)
         found: list[Message] = []
         while len(found) < num_messages:
@@ -273,13 +276,13 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         return found
 
     async def close(self) -> None:
-        """Leave the group with a last commit, and say goodbye."""
+        """Leave the group with a last commit, and unregister from discovery."""
         if self._client is not None:
             await self._whole(self._client.close)
             self._executor.shutdown(wait=False)
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """The other methods of `SwitchingConsumer`, with its arguments, as coroutines."""
+        """Return another method of `SwitchingConsumer` as a coroutine function with the same arguments."""
         if name not in _CONSUMERS:
             raise AttributeError(name)
 
@@ -296,13 +299,13 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         inner = self._inner
         if inner is None:
             return super()._submit(call)
-        # A listener is running, and the thread with it: it takes calls in between.
+        # A rebalance listener occupies the thread, so the thread takes calls in between.
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         inner.put((call, future))
         return future
 
     async def _fetch(self, most: int, timeout: float) -> list[Message]:
-        """Messages, at least one unless the time is over. What a cancelled call took is kept for the next."""
+        """Fetch at least one message unless the time is over; keep a cancelled call's messages for the next."""
         client = await self.client()
         deadline = Deadline(timeout)
         while not self._kept:
@@ -331,7 +334,7 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         return run
 
     def _serve_while(self, listener: Coroutine[Any, Any, None]) -> None:
-        """Run a listener in the event loop, and its calls of this consumer here, where librdkafka expects them."""
+        """Run a listener in the event loop; run its calls of this consumer here, where librdkafka expects them."""
         inner: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         before, self._inner = self._inner, inner
         running = asyncio.run_coroutine_threadsafe(listener, self._loop)
@@ -339,7 +342,7 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
         while (item := inner.get()) is not None:
             self._run(*item)
         self._inner = before
-        while not inner.empty():  # calls of other tasks, which came at the very end
+        while not inner.empty():  # calls of other tasks that arrived at the very end
             if (item := inner.get()) is not None:
                 self._run(*item)
         running.result()
@@ -347,7 +350,7 @@ class AsyncSwitchingConsumer(_Opened[SwitchingConsumer]):
     def _run(self, call: Callable[[], Any], future: asyncio.Future[Any]) -> None:
         try:
             result = call()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is its caller's
+        except Exception as error:  # noqa: BLE001 - every error belongs to the caller
             self._loop.call_soon_threadsafe(_answer, future, None, error)
         else:
             self._loop.call_soon_threadsafe(_answer, future, result, None)
@@ -374,4 +377,4 @@ _CONSUMERS = frozenset({
     "incremental_assign", "incremental_unassign", "list_topics", "memberid", "offsets_for_times", "pause",
     "position", "resume", "seek", "store_offsets", "unassign", "unsubscribe",
 })  # fmt: skip
-"""Methods that are the synchronous ones in a thread, and nothing more."""
+"""Methods that run the synchronous method in a thread, without further logic."""

@@ -1,4 +1,4 @@
-"""What discovery answers: which cluster is active, in which generation, and how to wait."""
+"""Answers of discovery: the active cluster, its generation, and how clients wait during a switch."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BYTES = 1 << 20
-"""An answer beyond this is none of Treeline's."""
+"""Limit above which an answer is not Treeline's."""
 _LONGEST_MS = 24 * 3600 * 1000
 
 
 class NotAnAnswer(ValueError):
-    """What came is no answer of discovery: not JSON, a field missing, or of the wrong kind."""
+    """A response that is no answer of discovery: it is not JSON, or a field is missing or of the wrong type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """A cluster and what names are called there."""
+    """A cluster, with its formats of technical names."""
 
     cluster: str
-    # That the cluster is reached by other addresses, as when a node of the client's zone ends, is no move.
+    # Other addresses of the same cluster, as when a zone router's node ends, are not a move.
     bootstrap_servers: str = field(compare=False)
     topic_format: str
     group_format: str
@@ -28,38 +28,38 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One answer of `GET /discovery`. Times are in milliseconds."""
+    """An answer of `GET /discovery`. Times are in milliseconds."""
 
     destination: Destination
     generation: int
-    """Rises with each move, and never falls."""
+    """Number that rises with each move and never falls."""
     hold: bool
-    """Producers are to pause, consumers to close, until the generation rises or this ends."""
+    """True if producers must pause and consumers close, until the generation rises or the hold ends."""
     ttl_ms: int
     hold_ms: int
-    """For how long a promise to keep still counts."""
+    """Duration for which a report that the client holds counts."""
     distributor_timeout_ms: int
     distributor_distance: int
     emergency: bool
-    """How the last move was made: the cluster that was left is gone, and nobody waits for it."""
+    """True if the last move was an emergency: the old cluster is down, and clients do not wait for it."""
     arrived: bool
-    """All that late producers sent to the cluster that was left has come to this one."""
+    """True if all records that late producers sent to the old cluster have arrived on this one."""
     next: Destination | None
-    """Where a running switch will go."""
+    """Target of a running switch."""
 
     @property
     def cluster(self) -> str:
-        """Name of the active cluster."""
+        """Return the name of the active cluster."""
         return self.destination.cluster
 
     @property
     def longest_way_s(self) -> float:
-        """Seconds that the slowest record may take from the cluster that was left to any other."""
+        """Return for how many seconds the slowest record may travel from the old cluster to any other."""
         return self.distributor_timeout_ms * self.distributor_distance / 1000
 
 
 def parse(body: bytes) -> Answer:
-    """Read an answer's JSON; unknown fields are left alone. Raises NotAnAnswer."""
+    """Parse an answer's JSON, ignoring unknown fields. Raises NotAnAnswer."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What an application configures: librdkafka's keys, passed on to whatever cluster is active, and ours."""
+"""Configuration of a client: librdkafka's keys, passed on to each active cluster, and Treeline's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treeline_client.errors import ConfigurationRefused
 from treeline_client.groups import group_name_problem
 
 _SAYS_ZONE = re.compile(r"(?<![A-Za-z0-9])zone=\S")
-"""As the nodes of a zone router look for it in a client.id."""
+"""Pattern by which the nodes of a zone router find the zone in a client.id."""
 _REQUIRED = ("treeline.url", "treeline.token", "treeline.tenant", "treeline.instance", "treeline.environment")
 
 
@@ -46,12 +46,12 @@ _OPTIONAL: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "treeline.request.timeout.ms": (5_000, _milliseconds),
     "treeline.unknown.outcome": ("report", _outcome),
 }
-"""Keys that may be left out: their default and how a value is read."""
+"""Optional keys: their default, and the function that reads a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """One client's configuration, checked."""
+    """The checked configuration of one client."""
 
     url: str
     token: str = field(repr=False)
@@ -60,42 +60,42 @@ class Configuration:
     environment: str
     zone: str
     cache_directory: Path | None
-    """Where the last answer of discovery is kept; None: nowhere."""
+    """Directory for the last answer of discovery; None: it is not cached."""
     ca_location: str
-    """File of certificates to trust for an https URL; empty: the system's."""
+    """Path of the CA certificates for an https URL; empty: the system's."""
     start_timeout_s: float
-    """How long a start may wait for the control plane if there is no cached answer."""
+    """Seconds that a start waits for the control plane if there is no cached answer."""
     request_timeout_s: float
-    """How long an answer may take, beyond what a long poll waits."""
+    """Seconds that an answer may take, in addition to the wait of a long poll."""
     resend_unknown: bool
-    """Send records whose outcome is unknown again after an emergency, instead of reporting them."""
+    """Send records with unknown outcome again after an emergency, instead of reporting them."""
     kafka: dict[str, Any] = field(repr=False)
-    """librdkafka's own keys, as given."""
+    """Keys of librdkafka, as given."""
 
     @property
     def names(self) -> dict[str, str]:
-        """What formats are filled in with."""
+        """Return the names that formats are filled in with."""
         return {"tenant": self.tenant, "instance": self.instance, "environment": self.environment}
 
 
 def read(given: Mapping[str, Any]) -> Configuration:
-    """Check what an application gives. Raises ConfigurationRefused naming the first key that is wrong."""
+    """Check an application's configuration. Raises ConfigurationRefused naming the first wrong key."""
     ours = {key: value for key, value in given.items() if key.startswith("treeline.")}
     kafka = {key: value for key, value in given.items() if not key.startswith("treeline.")}
-    # Clusters and discovery are to know the client by the same name: librdkafka's own default is "rdkafka".
+    # Use the same name with clusters and discovery: librdkafka's own default is "rdkafka".
     kafka.setdefault("client.id", "treeline")
     if ours.get("treeline.zone") and not _SAYS_ZONE.search(str(kafka["client.id"])):
-        # By it the nodes of a zone router know whose brokers' addresses they are to tell.
+        # Zone router nodes read the zone from it to choose the broker addresses they return.
         kafka["client.id"] = f"{kafka['client.id']}-zone={ours['treeline.zone']}"
     for key in ("bootstrap.servers", "metadata.broker.list"):
         if key in kafka:
-            raise ConfigurationRefused(f"{key} is not for this client: discovery says which cluster is active")
+            raise ConfigurationRefused(f"remove {key}: discovery provides the address of the active cluster")
     problem = group_name_problem(str(kafka["group.id"])) if "group.id" in kafka else None
     if problem:
-        raise ConfigurationRefused(f"group.id cannot name a group: {problem}")
+        raise ConfigurationRefused(f"group.id is not a valid group name: {problem}")
     for key in ours:
         if key not in _REQUIRED and key not in _OPTIONAL:
-            raise ConfigurationRefused(f"{key} is no key of this client")
+            raise ConfigurationRefused(f"{key} is not a key of this client; see the README for its keys")
     for key in _REQUIRED:
         if not isinstance(ours.get(key), str) or not ours[key]:
             raise ConfigurationRefused(f"{key} is missing")
@@ -127,13 +127,13 @@ def _url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_reads:
         raise ConfigurationRefused("treeline.url must be http://host:port or https://host:port")
     if parts.username or parts.query or parts.fragment:
-        raise ConfigurationRefused("treeline.url has no user, query or fragment; the token has its own key")
+        raise ConfigurationRefused("treeline.url must not have a user, query or fragment; use treeline.token")
     return text.rstrip("/")
 
 
 def _token(text: str) -> None:
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise ConfigurationRefused("treeline.token has characters that no token has")
+        raise ConfigurationRefused("treeline.token contains characters that are not allowed in a token")
 
 
 def _directory(given: Any) -> Path | None:

@@ -1,4 +1,4 @@
-"""How long a call may still take, in the way of librdkafka's binding: a negative time-out has no end."""
+"""Deadlines of calls, with librdkafka's convention: a negative timeout has no end."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import time
 
 
 class Deadline:
-    """The end of one call."""
+    """End of one call."""
 
     def __init__(self, timeout: float | None) -> None:
-        """`timeout` in seconds; None or negative: never."""
+        """Set the end: `timeout` seconds from now; None or negative means never."""
         endless = timeout is None or timeout < 0
         self._end = math.inf if endless or timeout is None else time.monotonic() + timeout
 
     def left(self, most: float = -1) -> float:
-        """Seconds left, at most so many if that is not negative; -1 for a call without an end."""
+        """Return the seconds left, at most `most` if that is not negative; -1 for a call without an end."""
         left = max(self._end - time.monotonic(), 0.0)
         if most >= 0:
             return min(left, most)
         return -1 if left == math.inf else left
 
     def over(self) -> bool:
-        """Whether no time is left."""
+        """Return whether the time is over."""
         return time.monotonic() >= self._end

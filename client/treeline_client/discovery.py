@@ -1,4 +1,4 @@
-"""Asking the control plane over HTTP, on one connection that is kept, and the file that keeps its last answer."""
+"""Discovery over HTTP, on one kept connection, and the file that caches its last answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GONE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetEr
 
 
 class Discovery:
-    """Discovery for one client. One thread at a time may ask; any may interrupt."""
+    """Discovery for one client. One thread at a time may send requests; any thread may interrupt them."""
 
     def __init__(self, configuration: Configuration, client_id: str, role: str) -> None:
         self._configuration = configuration
@@ -38,13 +38,13 @@ class Discovery:
     def ask(
         self, generation: int | None, phase: str, wait_ms: int, still_in: int | None = None
     ) -> tuple[Answer, bytes]:
-        """Ask, reporting the client's own generation and phase; the answer, and its bytes as they came.
+        """Request an answer, reporting the client's generation and phase; return it and its raw bytes.
 
-        `still_in`: an earlier generation on whose cluster it reads or writes still, if it is on its way.
+        `still_in`: an earlier generation on whose cluster the client still reads or writes during its move.
 
-        Waits up to `wait_ms` in the control plane until something differs from what is reported. Raises
+        The control plane holds the request for up to `wait_ms` until something differs from the report. Raises
         DiscoveryRefused if the control plane refuses, DiscoveryUnavailable for everything else: no connection, no
-        answer in time, an answer that is none.
+        answer in time, an invalid answer.
         """
         names = self._configuration
         query = {**names.names, "client_id": self._client_id, "role": self._role, "phase": phase}
@@ -65,10 +65,10 @@ class Discovery:
         try:
             return parse(body), body
         except NotAnAnswer as error:
-            raise DiscoveryUnavailable(f"the control plane's answer can't be used: {error}", True) from None
+            raise DiscoveryUnavailable(f"the control plane's answer is invalid: {error}", True) from None
 
-    def goodbye(self, within_s: float) -> None:
-        """Say that this client is not to be waited for any more; whoever can't be told finds out by itself."""
+    def unregister(self, within_s: float) -> None:
+        """Unregister this client, so that no switch waits for it; a failure is ignored."""
         self._cut = False
         path = f"{_PATH}/clients/{quote(self._client_id, safe='')}?{urlencode(self._configuration.names)}"
         with contextlib.suppress(DiscoveryUnavailable):
@@ -76,7 +76,7 @@ class Discovery:
         self._drop()
 
     def interrupt(self) -> None:
-        """End the request that is under way, from another thread; it and all later ones fail."""
+        """Interrupt the running request from another thread; it and all later ones fail."""
         self._cut = True
         self._shut()
 
@@ -85,15 +85,15 @@ class Discovery:
         try:
             return self._send(method, path, within_s)
         except DiscoveryUnavailable as error:
-            # A server may close a connection that lay idle; the request was then not looked at, or has no effect
-            # that a second one does not have.
+            # A server may close an idle connection. The request was then not read, or a second one has no further
+            # effect.
             if kept and isinstance(error.__cause__, _GONE_IDLE) and not self._cut:
                 return self._send(method, path, within_s)
             raise
 
     def _send(self, method: str, path: str, within_s: float) -> tuple[int, bytes]:
         connection = self._connected(min(within_s, _CONNECT_SECONDS))
-        # One end for the whole of it: a server that sends a byte now and then would hold up a socket's time-out.
+        # One timer for the whole request: a server that sends a byte now and then would evade a socket timeout.
         end = threading.Timer(within_s, self._shut)
         end.daemon = True
         end.start()
@@ -104,7 +104,7 @@ class Discovery:
             body = response.read(MOST_BYTES + 1)
         except (OSError, http.client.HTTPException) as error:
             self._drop()
-            # The text of the failure only: it holds nothing of the request, which carries the token.
+            # Show the failure's text only: the request carries the token.
             raise DiscoveryUnavailable(f"no answer: {type(error).__name__}: {error}", True) from error
         finally:
             end.cancel()
@@ -128,7 +128,7 @@ class Discovery:
             except OSError as error:
                 made.close()
                 raise DiscoveryUnavailable(f"no connection: {type(error).__name__}: {error}", False) from error
-            made.sock.settimeout(None)  # the timer ends it
+            made.sock.settimeout(None)  # the timer ends requests
             self._connection = made
         if self._cut:
             self._drop()
@@ -152,23 +152,23 @@ def _detail(body: bytes) -> str:
         found = json.loads(body)
         return str(found["detail"])[:1000]
     except (ValueError, RecursionError, TypeError, KeyError):
-        return "without a reason"
+        return "no reason given"
 
 
 class Cache:
-    """The last answer in a file, so that a client starts while the control plane is away. Never the token."""
+    """Cache of the last answer in a file, for starts without a control plane. It never holds the token."""
 
     def __init__(self, configuration: Configuration) -> None:
         names = [configuration.url, *configuration.names.values(), configuration.zone]
         self._path: Path | None = None
         if configuration.cache_directory is not None:
-            # A digest, since names of clients' own may hold what a file's name can't.
+            # Use a digest, since names may contain characters that file names cannot.
             digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:32]
             self._path = configuration.cache_directory / f"discovery-{digest}.json"
         self._kept: bytes | None = None
 
     def read(self) -> Answer | None:
-        """What was kept; None if nothing, or nothing that can be used."""
+        """Return the cached answer; None if there is none, or none that is valid."""
         if self._path is None:
             return None
         try:
@@ -178,9 +178,9 @@ class Cache:
             return None
 
     def keep(self, answer: Answer, body: bytes) -> None:
-        """Keep an answer, whole or not at all, readable for its owner only. Nothing depends on its success.
+        """Cache an answer, atomically and readable by its owner only; a failure is ignored.
 
-        A higher generation that another process kept stays.
+        A higher generation that another process has cached stays.
         """
         if self._path is None or body == self._kept:
             return
@@ -190,7 +190,7 @@ class Cache:
         self._kept = body
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=".discovery-")  # made with mode 0600
+            descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=".discovery-")  # creates mode 0600
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(body)

@@ -1,4 +1,4 @@
-"""Everything that this package raises or reports of its own; one class for each failure, with typed facts."""
+"""Errors that this package raises or reports; one class for each failure, with typed facts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 
 class ConfigurationRefused(ValueError):
-    """A key is missing, unknown, or not for this client; the message names it and never shows a secret."""
+    """A key is missing, unknown, or not allowed; the message names it and never shows a secret."""
 
 
 class DiscoveryRefused(Exception):
-    """The control plane refused this client at its start: unknown names, or a token without the right.
+    """The control plane refused this client at its start: unknown names, or a token without the permission.
 
-    `status` is HTTP's, `detail` what the control plane says about it.
+    `status` is the HTTP status, `detail` the control plane's explanation.
     """
 
     def __init__(self, status: int, detail: str) -> None:
@@ -22,10 +22,10 @@ class DiscoveryRefused(Exception):
 
 
 class DiscoveryUnavailable(Exception):
-    """No control plane could be asked.
+    """No control plane answered; at a client's start, there was no cached answer either.
 
-    `may_have_arrived` says whether the request may have reached it all the same: a refused connection did not,
-    a time-out or a reset may have. At a client's start: there was no cached answer to go on with either.
+    `may_have_arrived` is True if the request may have reached it nevertheless: after a timeout or a reset, but not
+    after a refused connection.
     """
 
     def __init__(self, detail: str, may_have_arrived: bool) -> None:
@@ -39,8 +39,10 @@ class ClientClosed(RuntimeError):
 
 
 class StaleGeneration(KafkaException):
-    """Offsets of an earlier generation were to be committed: not done, and not needed, since Treeline carries the
-    group's progress over. Its KafkaError has the code ILLEGAL_GENERATION, and asks for an abort in a transaction.
+    """Offsets of an earlier generation were refused and not committed.
+
+    The commit is not needed, since Treeline translates the group's progress. The KafkaError has the code
+    ILLEGAL_GENERATION, and in a transaction it requires an abort.
     """
 
     def __init__(self, detail: str) -> None:
@@ -48,10 +50,10 @@ class StaleGeneration(KafkaException):
 
 
 class TransactionAbortedBySwitch(KafkaException):
-    """The transaction was open when the clients were moved and is aborted: nothing of it can be read anywhere.
+    """The transaction was open when clients were moved, and was aborted; none of its records can be read anywhere.
 
-    Call `abort_transaction()`, then begin again and send the same records. `outcome_unknown` is true where an
-    emergency came while the commit was under way: then it may have been committed on the cluster that is gone.
+    Call `abort_transaction()`, then begin again and send the same records. `outcome_unknown` is True if an
+    emergency interrupted the commit: the transaction may have been committed on the cluster that is down.
     """
 
     def __init__(self, detail: str, outcome_unknown: bool = False) -> None:
@@ -60,16 +62,16 @@ class TransactionAbortedBySwitch(KafkaException):
 
 
 class OutcomeUnknown(KafkaError):
-    """A delivery report's error: the record was on its way when its cluster was given up in an emergency.
+    """Error of a delivery report: the record was in flight when its cluster was given up in an emergency.
 
-    It may stand in that cluster's log, and will then arrive everywhere when the cluster returns. Its code is
+    It may be in that cluster's log, and then arrives everywhere when the cluster returns. Its code is
     _PURGE_INFLIGHT. `treeline.unknown.outcome = resend` sends such records again instead of reporting them.
     """
 
     def __init__(self, cluster: str) -> None:
         super().__init__(
             KafkaError._PURGE_INFLIGHT,
-            f"the record may exist on {cluster}, which was given up while the record was on its way, and may"
-            " arrive when that cluster returns",
+            f"the record may exist on {cluster}, which was given up while the record was in flight, and may arrive"
+            " when that cluster returns",
         )
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""The thread that follows discovery for one client: asks, decides by `standing`, has the client carry it out."""
+"""Thread that follows discovery for one client: it polls, and gives the client orders by `client_state`."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from treeline_client import standing as rules
+from treeline_client import client_state as rules
 from treeline_client.answers import Answer
+from treeline_client.client_state import ClientState, Move, Order, Phase, Resume, Stay
 from treeline_client.configuration import Configuration
 from treeline_client.discovery import Cache, Discovery
 from treeline_client.errors import DiscoveryRefused, DiscoveryUnavailable
 from treeline_client.metrics import Counters
-from treeline_client.standing import Move, Order, Phase, Resume, Standing, Stay
 
 log = logging.getLogger("treeline_client")
 
 _LONGEST_WAIT_MS = 10_000
 _PACE_S = 0.25
-"""Between two requests while the client settles, moves or waits: it has more to do than to wait for an answer."""
+"""Interval between requests while the client settles, moves or waits, since it has work besides long polls."""
 _EARLY_S = 1.0
-"""Between two requests that are answered at once though nothing changed, or that wait for the application."""
+"""Interval between requests that are answered early without news, or that wait for the application."""
 _FIRST_BACKOFF_S = 0.1
-_GOODBYE_S = 2.0
+_UNREGISTER_S = 2.0
 _JOIN_S = 10.0
 
 
 class Follows(Protocol):
-    """What the thread asks of a client. All of it is called from that thread only."""
+    """A client that follows discovery. Its methods are called from the follower's thread only."""
 
     def carry_out(self, order: Order) -> None:
-        """Begin what is ordered; must not wait long."""
+        """Begin an order; must not wait long."""
 
     def work(self) -> bool:
-        """Go on with what was ordered, for at most a tenth of a second; whether there is more to do."""
+        """Continue the order for at most a tenth of a second; return whether there is more to do."""
 
     def is_settled(self) -> bool:
-        """Nothing is in flight, and nothing will be before the next order."""
+        """Return whether nothing is in flight, nor will be before the next order."""
 
     def still_in(self) -> int | None:
-        """An earlier generation on whose cluster it reads or writes still, while it is on its way; else None."""
+        """Return the earlier generation on whose cluster the client still reads or writes; else None."""
 
 
 class Follower:
-    """Follows discovery for one client, from its first answer to its goodbye."""
+    """Follows discovery for one client, from its first answer until it unregisters."""
 
     def __init__(self, configuration: Configuration, role: str) -> None:
-        """Gets the first answer: asked for, or else the cached one.
+        """Get the first answer from the control plane, or else from the cache.
 
-        Raises DiscoveryRefused, or DiscoveryUnavailable if nobody answers and nothing was kept.
+        Raises DiscoveryRefused, or DiscoveryUnavailable if there is no answer and none is cached.
         """
         base = str(configuration.kafka["client.id"])
         self.client_id = f"{base}-{secrets.token_hex(4)}"
@@ -64,36 +64,36 @@ class Follower:
         self._thread: threading.Thread | None = None
         self._client: Follows
         answer, fresh = self._first(configuration.start_timeout_s)
-        self._standing = rules.begin(role, answer, fresh, time.monotonic())
+        self._state = rules.begin(role, answer, fresh, time.monotonic())
         self._failures = 0
         self._ask_at = 0.0
-        self._is_on_its_way = False  # as the control plane was told last
+        self._is_on_its_way = False  # as last reported
 
     @property
-    def standing(self) -> Standing:
-        """Where the client stands; an immutable value, replaced by the thread."""
-        return self._standing
+    def state(self) -> ClientState:
+        """Return the client's state; an immutable value, replaced by the thread."""
+        return self._state
 
     def start(self, client: Follows) -> None:
-        """Begin to follow, for this client."""
+        """Start to follow for this client."""
         self._client = client
         self._thread = threading.Thread(target=self._run, name=f"treeline {self.client_id}", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
-        """Something changed in the client: look at once."""
+        """Wake the thread, because something changed in the client."""
         self._wake.set()
 
     def stop(self) -> None:
-        """End the thread and say goodbye to the control plane."""
+        """Stop the thread and unregister from discovery."""
         self._stop.set()
         self._wake.set()
         self._discovery.interrupt()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_JOIN_S)
             if self._thread.is_alive():
-                return  # the connection is the thread's
-        self._discovery.goodbye(_GOODBYE_S)
+                return  # the connection belongs to the thread
+        self._discovery.unregister(_UNREGISTER_S)
 
     def _first(self, within_s: float) -> tuple[Answer, bool]:
         end = time.monotonic() + within_s
@@ -121,7 +121,7 @@ class Follower:
             try:
                 self._turn()
             except Exception:
-                # Whatever went wrong must not leave a client that nobody moves: it is tried again.
+                # Retry whatever failed: a client that does not follow could not be moved.
                 log.exception("following discovery failed; trying again")
                 self._stop.wait(1.0)
 
@@ -129,23 +129,23 @@ class Follower:
         self._wake.clear()
         busy = self._client.work()
         now = time.monotonic()
-        before = self._standing
+        before = self._state
         if before.phase in (Phase.SETTLING, Phase.WAITING) and self._client.is_settled():
-            self._standing = rules.settled(before, now)
-            if self._standing.phase is Phase.HELD:
-                self._ask_at = now  # the switch waits for this
+            self._state = rules.settled(before, now)
+            if self._state.phase is Phase.HELD:
+                self._ask_at = now  # report it at once: the switch waits for it
         if self._is_on_its_way and self._client.still_in() is None:
             self._is_on_its_way = False
-            self._ask_at = now  # and for this
-        self._decide(lambda standing: rules.elapsed(standing, now))
-        if now >= self._ask_at and rules.may_promise(self._standing, now):
+            self._ask_at = now  # report this at once, too
+        self._decide(lambda state: rules.elapsed(state, now))
+        if now >= self._ask_at and rules.may_promise(self._state, now):
             self._ask(busy)
         elif not busy:
-            due = [at for at in (self._ask_at, rules.next_change(self._standing)) if at is not None and at > now]
+            due = [at for at in (self._ask_at, rules.next_change(self._state)) if at is not None and at > now]
             self._wake.wait(min(min(due, default=now) - now, 1.0) if due else _PACE_S)
 
     def _ask(self, busy: bool) -> None:
-        asked = self._standing
+        asked = self._state
         still_in = self._client.still_in()
         self._is_on_its_way = still_in is not None
         patient = not busy and still_in is None and asked.phase in (Phase.ACTIVE, Phase.HELD)
@@ -162,21 +162,23 @@ class Follower:
             return
         now = time.monotonic()
         if self._failures:
-            log.info("discovery answers again")
+            log.info("discovery is available again")
         self._failures = 0
         if answer.generation >= (asked.target or asked.answer).generation:
             self._cache.keep(answer, body)
         else:
-            log.warning("ignored: %s; this client knows generation %d", _shown(answer), asked.answer.generation)
-        order = self._decide(lambda standing: rules.heard(standing, answer, now))
-        # An answer that says nothing new before its time (one that does not wait) must not be asked for at once.
+            log.warning(
+                "ignored an answer: %s; this client knows generation %d", _shown(answer), asked.answer.generation
+            )
+        order = self._decide(lambda state: rules.heard(state, answer, now))
+        # After an early answer without news (from a server that does not wait), pause before the next request.
         early = now - began < min(wait_ms / 2000, _PACE_S)
         if isinstance(order, Resume | Stay):
-            self._ask_at = now  # the word that it holds still counts: it is taken back at once
+            self._ask_at = now  # the reported hold still counts, so report its end at once
         elif still_in is not None and order is None and not busy:
-            self._ask_at = now + _EARLY_S  # it is told at once when the application has got there
+            self._ask_at = now + _EARLY_S  # it reports at once when the application has got there
         elif order is not None or not patient:
-            # First things first: what was ordered is carried out, and told as soon as it is done.
+            # Carry out the order first, and report as soon as that is done.
             self._ask_at = now + _PACE_S
         else:
             self._ask_at = now + (_EARLY_S if early else 0.0)
@@ -187,25 +189,25 @@ class Follower:
         now = time.monotonic()
         self.counters.poll_failures += 1
         if not self._failures:
-            log.warning("discovery: %s; going on with what is known", detail)
-        self._standing = rules.missed(self._standing, may_have_arrived, now)
-        longest = self._standing.answer.ttl_ms / 1000
+            log.warning("discovery: %s; continuing with the last answer", detail)
+        self._state = rules.missed(self._state, may_have_arrived, now)
+        longest = self._state.answer.ttl_ms / 1000
         backoff = min(_FIRST_BACKOFF_S * 2 ** min(self._failures, 16), longest)
         self._failures += 1
-        self._ask_at = now + backoff * random.uniform(0.5, 1.0)  # jitter: many clients lose one control plane
+        self._ask_at = now + backoff * random.uniform(0.5, 1.0)  # jitter, since many clients fail at the same time
 
-    def _decide(self, rule: Callable[[Standing], tuple[Standing, Order | None]]) -> Order | None:
-        before = self._standing
-        self._standing, order = rule(before)
+    def _decide(self, rule: Callable[[ClientState], tuple[ClientState, Order | None]]) -> Order | None:
+        before = self._state
+        self._state, order = rule(before)
         if order is not None:
             self._count(before, order)
             self._client.carry_out(order)
         return order
 
-    def _count(self, before: Standing, order: Order) -> None:
+    def _count(self, before: ClientState, order: Order) -> None:
         if isinstance(order, Move | Stay) and order.answer.destination == before.answer.destination:
             self.counters.aborts += 1
-            log.info("a switch was taken back: going on, on %s", _shown(order.answer))
+            log.info("a switch was aborted; continuing on %s", _shown(order.answer))
         elif isinstance(order, Move):
             self.counters.switches += 1
             log.info("moved from %s to %s (%s)", _shown(before.answer), _shown(order.answer), order.way.value)
@@ -213,11 +215,11 @@ class Follower:
             self.counters.aborts += not order.ran_out
             self.counters.promises_run_out += order.ran_out
             if order.ran_out:
-                log.warning("no control plane was heard during the hold: going on, on %s", _shown(before.answer))
+                log.warning("discovery did not answer during the hold; continuing on %s", _shown(before.answer))
             else:
-                log.info("the hold ended without a move: going on, on %s", _shown(before.answer))
+                log.info("the hold ended without a move; continuing on %s", _shown(before.answer))
         else:
-            log.info("keeping still on %s (%s)", _shown(before.answer), type(order).__name__.lower())
+            log.info("holding on %s (%s)", _shown(before.answer), type(order).__name__.lower())
 
 
 def _shown(answer: Answer) -> str:

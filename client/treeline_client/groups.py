@@ -1,4 +1,4 @@
-"""Consumer groups: which names they may have, and their metadata as a transactional producer wants it."""
+"""Consumer groups: valid names, and group metadata for a transactional producer."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ LONGEST_GROUP = 249
 
 
 def group_name_problem(name: str) -> str | None:
-    """Return why Treeline would not carry the offsets of a group of this name to other clusters; None if it does.
+    """Return why Treeline would not translate the offsets of a group of this name; None if it would.
 
-    The same rule as the control plane's: a consumer of a group that is not followed would begin anew after a
-    switch.
+    The control plane has the same rule: after a switch, a consumer of a group that is not followed would start
+    over.
     """
     if not name:
         return "it is empty"
     at = next((at for at, character in enumerate(name) if not character.isprintable()), None)
     if at is not None:
-        return f"it has the character U+{ord(name[at]):04X} at place {at + 1}"
+        return f"it has the character U+{ord(name[at]):04X} at position {at + 1}"
     if name != name.strip(" "):
         return f"it {'begins' if name[0] == ' ' else 'ends'} with a blank (U+0020)"
     if len(name) > LONGEST_GROUP:
@@ -28,13 +28,13 @@ def group_name_problem(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class GroupMetadata:
-    """What `SwitchingConsumer.consumer_group_metadata()` gives and `send_offsets_to_transaction()` takes.
+    """Group metadata from `SwitchingConsumer.consumer_group_metadata()` for `send_offsets_to_transaction()`.
 
-    The generation keeps offsets of one cluster from being committed on another, where a producer has moved on and
-    its consumer not yet.
+    The generation prevents offsets of one cluster from being committed on another, when a producer has moved and
+    its consumer has not yet.
     """
 
     generation: int
     cluster: str
     metadata: Any
-    """librdkafka's own."""
+    """librdkafka's own metadata."""

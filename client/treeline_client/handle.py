@@ -1,4 +1,4 @@
-"""librdkafka's producer on one cluster, and what becomes of its records when that cluster is left."""
+"""A producer of librdkafka on one cluster, and the fate of its records when that cluster is left."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from treeline_client.answers import Answer, Destination
 from treeline_client.configuration import Configuration
-from treeline_client.given_back import GivenBack
 from treeline_client.names import Format
 from treeline_client.records import Record, Reports
+from treeline_client.returned_records import ReturnedRecords
 
 log = logging.getLogger("treeline_client")
 
@@ -24,28 +24,28 @@ _STATISTICS_EVERY_MS = 1000
 
 
 class Handle:
-    """A producer on one cluster."""
+    """Producer on one cluster."""
 
     def __init__(self, configuration: Configuration, destination: Destination, reports: Reports) -> None:
-        """Raises KafkaException if librdkafka refuses the configuration."""
+        """Create the producer. Raises KafkaException if librdkafka refuses the configuration."""
         self.destination = destination
-        self.generation = -1  # until it is moved to
+        self.generation = -1  # until a move gives it one
         self.reports = reports
         self.initialised = False
-        """Its transactional id is the cluster's."""
+        """True once the transactional id is initialised on the cluster."""
         self.given = 0
-        """Records that were handed to it."""
-        self._given_back: GivenBack | None = None
+        """Number of records that were handed to it."""
+        self._returned: ReturnedRecords | None = None
         self._failed: Counter[tuple[str | None, int | None]] = Counter()
         self._statistics: str | None = None
         self._resend = configuration.resend_unknown
         self._format = Format(destination.topic_format, "topic", configuration.names)
         self.names: dict[str, str] = {}
-        """Technical names of topics that were used, by their logical ones."""
+        """Technical names of used topics, by logical name."""
         settings = {**configuration.kafka, "bootstrap.servers": destination.bootstrap_servers}
         settings.setdefault("enable.idempotence", True)
         self.transactional = bool(settings.get("transactional.id"))
-        # Given up, a cluster's statistics say what may have been sent to it (given_back).
+        # When a cluster is given up, its statistics tell which records may have been sent (returned_records).
         wanted = int(settings.get("statistics.interval.ms", 0)) > 0
         self._told = settings.get("stats_cb") if wanted else None
         if not wanted:
@@ -57,18 +57,18 @@ class Handle:
 
     @property
     def topics(self) -> list[str]:
-        """Logical names of all that was sent to."""
+        """Return the logical names of all topics that records were sent to."""
         return list(self.names)
 
     def technical(self, topic: str) -> str:
-        """What this cluster calls a topic."""
+        """Return a topic's technical name on this cluster."""
         name = self.names.get(topic)
         if name is None:
             name = self.names[topic] = self._format.technical(topic)
         return name
 
     def logical(self, technical: str) -> str | None:
-        """What the application calls a topic; None if it is not of this environment."""
+        """Return a topic's logical name; None if the topic is not of this environment."""
         return self._format.logical(technical)
 
     def send(self, record: Record) -> None:
@@ -81,9 +81,9 @@ class Handle:
         )  # fmt: skip
 
     def warm(self, topics: list[str], transactional: bool) -> None:
-        """Connect and learn where the topics are, in a thread of its own, so that a move costs nothing."""
+        """Connect and load the topics' metadata in a thread of its own, so that a move needs no time for it."""
 
-        producer = self.producer  # it may be let go of meanwhile, if the switch is aborted
+        producer = self.producer  # it may be released meanwhile, if the switch is aborted
 
         def run() -> None:
             try:
@@ -99,28 +99,28 @@ class Handle:
         self._warming.start()
 
     def ready(self) -> bool:
-        """Whether nothing is being prepared any more."""
+        """Return whether the warm-up has ended."""
         return self._warming is None or not self._warming.is_alive()
 
     def give_up(self) -> tuple[list[Record], int]:
-        """Stop sending here, at once: what to send elsewhere, in order, and how many outcomes are unknown."""
-        self._given_back = GivenBack()
+        """Stop sending at once; return the records to send elsewhere, in order, and count of unknown outcomes."""
+        self._returned = ReturnedRecords()
         self.producer.purge(True, True, True)
         end = time.monotonic() + _PURGE_SECONDS
         while len(self.producer) and time.monotonic() < end:
             self.producer.poll(0.05)
-        self.producer.poll(0)  # statistics of before are served and forgotten
+        self.producer.poll(0)  # serve and drop older statistics
         self._statistics = None
         end = time.monotonic() + _STATISTICS_SECONDS
-        while self._given_back.needs_statistics and self._statistics is None and time.monotonic() < end:
+        while self._returned.needs_statistics and self._statistics is None and time.monotonic() < end:
             self.producer.poll(0.05)
         cluster = self.destination.cluster
-        return self._given_back.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
+        return self._returned.sort(self._statistics, self._failed, cluster, self._resend, self.reports.keep)
 
     def failed(self, record: Record, error: KafkaError, message: Message) -> bool:
-        """A record failed; whether what becomes of it is decided here, so that it is not reported now."""
-        if self._given_back is not None and not self.transactional:
-            return self._given_back.take(record, error.code(), message)
+        """Handle a failed record; return whether its outcome is decided here, so that it is not reported now."""
+        if self._returned is not None and not self.transactional:
+            return self._returned.take(record, error.code(), message)
         self._failed[message.topic(), message.partition()] += 1
         return False
 
@@ -130,20 +130,20 @@ class Handle:
             self._told(text)
 
     def at(self, answer: Answer) -> Handle:
-        """The same handle, now in this answer's generation."""
+        """Return this handle after setting its generation to the answer's."""
         self.generation = answer.generation
         return self
 
     def leads_to(self, destination: Destination) -> bool:
-        """To that cluster, and by the addresses that are told now: those told before may lead nowhere."""
+        """Return whether it uses that cluster and its current addresses; older addresses may be unreachable."""
         return self.destination == destination and (
             self.destination.bootstrap_servers == destination.bootstrap_servers
         )
 
     def retire(self) -> None:
-        """Let go of it, in a thread of its own: librdkafka may wait for a cluster that is gone.
+        """Release the producer in a thread of its own, since librdkafka may wait for an unreachable cluster.
 
-        Not closed: a thread of the application may be in its `poll()`, and then lets go of it last.
+        It is not closed: a thread of the application may be in its `poll()`, and then releases it last.
         """
         held = [self.producer, self.produce]
         del self.producer, self.produce

@@ -1,4 +1,4 @@
-"""What a client counts about itself."""
+"""Metrics that a client keeps about itself."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """A client's figures at one time; counters only rise while it lives."""
+    """Metrics of a client at one time; counters only rise while the client lives."""
 
     generation: int
     cluster: str
     phase: str
-    """active, settling, held or waiting."""
+    """One of active, settling, held, waiting."""
     switches: int = 0
-    """Moves to another generation."""
+    """Number of moves to another generation."""
     aborts: int = 0
-    """Holds that ended without a move."""
+    """Number of holds that ended without a move."""
     promises_run_out: int = 0
-    """Holds that ended since the control plane was not heard any more."""
+    """Number of holds that ended because the control plane did not answer any more."""
     last_unavailable_ms: float = 0.0
-    """The longest that a send waited, or a consumer was closed, in the last hold or move."""
+    """Longest time that a send waited, or a consumer was closed, in the last hold or move."""
     polls: int = 0
     poll_failures: int = 0
     queued_records: int = 0
-    """Records kept back at this time, until the move is done."""
+    """Number of records that wait for the end of the move."""
     unknown_outcomes: int = 0
-    """Records that were on their way to a cluster given up in an emergency."""
+    """Number of records that were in flight to a cluster given up in an emergency."""
     stale_commits_refused: int = 0
 
 
@@ -44,5 +44,5 @@ class Counters:
         self.stale_commits_refused = 0
 
     def onto(self, metrics: Metrics) -> Metrics:
-        """The figures with all counters in them."""
+        """Return the metrics with all counters filled in."""
         return replace(metrics, **vars(self))

@@ -1,7 +1,7 @@
-"""Logical names and what they are called on one cluster, by the formats that discovery gives.
+"""Logical names and their technical names on one cluster, by the formats that discovery gives.
 
-A format is a text with `{tenant}`, `{instance}`, `{environment}` and, once, the name's own place: `{topic}` or
-`{group}`. Nothing else in it is touched.
+A format is a text with `{tenant}`, `{instance}`, `{environment}` and, once, the name's own placeholder: `{topic}`
+or `{group}`. The rest of the text is left unchanged.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 class Format:
-    """One format with the tenant, instance and environment filled in: what stands before and after the name."""
+    """A format with tenant, instance and environment filled in: the text before and after the name."""
 
     def __init__(self, text: str, place: str, given: Mapping[str, str]) -> None:
-        """Raises ValueError for a format without the place, with it twice, or with an unknown one."""
+        """Raises ValueError for a format without the placeholder, with two of them, or with an unknown one."""
         found = _PLACE.findall(text)
         unknown = set(found) - {*given, place}
         if found.count(place) != 1 or unknown:
-            raise ValueError(f"{text!r} is no format of a {place}")
+            raise ValueError(f"{text!r} is not a format of a {place}")
         before, after = text.split(f"{{{place}}}")
         self._before = _filled(before, given)
         self._after = _filled(after, given)
 
     def technical(self, name: str) -> str:
-        """What the cluster calls it."""
+        """Return the technical name on the cluster."""
         return f"{self._before}{name}{self._after}"
 
     def logical(self, technical: str) -> str | None:
-        """What the application calls it; None if it is not of this environment."""
+        """Return the logical name; None if the name is not of this environment."""
         fixed = len(self._before) + len(self._after)
         fits = technical.startswith(self._before) and technical.endswith(self._after)
         if len(technical) <= fixed or not fits:
@@ -43,10 +43,10 @@ def _filled(text: str, given: Mapping[str, str]) -> str:
 
 
 class Topic(str):
-    """A logical topic name that knows in which generation it was read, and on which cluster.
+    """A logical topic name with the generation and the cluster in which it was read.
 
-    Every message of a consumer has one as its topic: so the message itself, which librdkafka's binding makes,
-    needs neither a copy nor a wrapper to be told from one of an earlier generation.
+    Every message of a consumer has one as its topic, so that messages of an earlier generation are recognized
+    without copying or wrapping the message, which librdkafka's binding creates.
     """
 
     __slots__ = ("cluster", "generation")

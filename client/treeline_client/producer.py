@@ -1,4 +1,4 @@
-"""A producer that follows discovery from cluster to cluster, with the methods of confluent-kafka's."""
+"""A producer that follows discovery from cluster to cluster, with the methods of confluent-kafka's Producer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from treeline_client import configuration
+from treeline_client.client_state import PRODUCER
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.metrics import Metrics
 from treeline_client.records import Callback, Record
 from treeline_client.sender import Sender
-from treeline_client.standing import PRODUCER
 from treeline_client.topics import logical_metadata
 from treeline_client.transactions import Transactions
 
@@ -26,17 +26,17 @@ _SLICE_SECONDS = 0.1
 class SwitchingProducer:
     """Produces to the active cluster of an environment, under logical topic names.
 
-    While clients are moved, records are queued, in order and up to librdkafka's own bounds, and sent on the new
+    While clients are moved, records are queued, in order and up to librdkafka's own limits, and sent on the new
     cluster. Several threads may use it at once; the order of each thread's records is kept. Delivery callbacks run
     in `poll()`, `flush()` and `close()` only; `error_cb`, `stats_cb` and `throttle_cb` may also run in a thread of
-    this package, while clients are moved.
+    this package while clients are moved.
     """
 
     def __init__(self, conf: Mapping[str, Any], /, **more: Any) -> None:
-        """`conf` holds librdkafka's keys but `bootstrap.servers`, and those of Treeline (README).
+        """`conf` holds librdkafka's keys except `bootstrap.servers`, and those of Treeline (README).
 
-        Raises ConfigurationRefused, DiscoveryRefused, DiscoveryUnavailable, and KafkaException for what librdkafka
-        refuses.
+        Raises ConfigurationRefused, DiscoveryRefused, DiscoveryUnavailable, and KafkaException if librdkafka
+        refuses the configuration.
         """
         read = configuration.read({**conf, **more})
         callback = read.kafka.pop("on_delivery", None)
@@ -58,11 +58,11 @@ class SwitchingProducer:
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:
-        """Send a record, in the background. Returns at once, also while clients are moved.
+        """Send a record in the background. Returns at once, also while clients are moved.
 
-        `timestamp` in milliseconds. The callback gets `(error, message)`, with the logical topic. Raises
-        BufferError when the queue is full (call `poll()` and try again), TransactionAbortedBySwitch,
-        and KafkaException.
+        `timestamp` is in milliseconds. The callback gets `(error, message)`, with the logical topic. Raises
+        BufferError when the queue is full (call `poll()`, then retry), TransactionAbortedBySwitch, and
+        KafkaException.
         """
         if self._closed:
             raise ClientClosed("the producer is closed")
@@ -70,7 +70,7 @@ class SwitchingProducer:
         self._sender.send(Record(topic, value, key, partition, report, timestamp, headers))
 
     def poll(self, timeout: float = -1) -> int:
-        """Serve callbacks; how many. Waits up to `timeout` seconds (negative: for ever) for the first."""
+        """Serve callbacks; return how many. Wait up to `timeout` seconds (negative: forever) for the first."""
         self._check()
         deadline = Deadline(timeout)
         while True:
@@ -79,7 +79,7 @@ class SwitchingProducer:
                 return served
 
     def flush(self, timeout: float = -1) -> int:
-        """Wait until every record is delivered, also through a move; how many are left after `timeout` seconds."""
+        """Wait until all records are delivered, also through a move; return how many are left after `timeout`."""
         self._check()
         deadline = Deadline(timeout)
         while True:
@@ -89,74 +89,75 @@ class SwitchingProducer:
                 return left
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
-        """Drop what is not delivered yet; each record's report says so."""
+        """Drop all records that are not delivered yet; each record's delivery report says so."""
         self._check()
         self._sender.purge(in_queue, in_flight, blocking)
 
     def __len__(self) -> int:
-        """Records and reports that wait."""
+        """Return the number of undelivered records and unserved reports."""
         return 0 if self._closed else len(self._sender)
 
     def __bool__(self) -> bool:
-        """True, also with nothing waiting."""
+        """Return True, also with an empty queue."""
         return True
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        """The active cluster's metadata, as confluent-kafka gives it, with this environment's topics only, under
-        their logical names."""
+        """Return the active cluster's metadata for topics of this environment, under their logical names."""
         self._check()
         handle = self._sender.handle
         found = handle.producer.list_topics(handle.technical(topic) if topic else None, timeout)
         return logical_metadata(found, handle.logical)
 
     def init_transactions(self, timeout: float = -1) -> None:
-        """Once, before the first transaction; done by itself on every further cluster."""
+        """Prepare for transactions, once before the first one; every later cluster is prepared automatically."""
         self._transactions().init(timeout)
 
     def begin_transaction(self, timeout: float = -1) -> None:
-        """Begin a transaction, once clients are not being moved.
+        """Begin a transaction as soon as clients are not being moved.
 
         Raises KafkaException with _TIMED_OUT if that takes longer than `timeout` seconds.
         """
         self._transactions().begin(timeout)
 
     def commit_transaction(self, timeout: float = -1) -> None:
-        """Commit. Raises TransactionAbortedBySwitch if a switch aborted it."""
+        """Commit the transaction. Raises TransactionAbortedBySwitch if a switch aborted it."""
         self._transactions().commit(timeout)
 
     def abort_transaction(self, timeout: float = -1) -> None:
-        """Abort; nothing is left to do if a switch did."""
+        """Abort the transaction; do nothing if a switch has aborted it."""
         self._transactions().abort(timeout)
 
     def send_offsets_to_transaction(
         self, positions: list[TopicPartition], group_metadata: Any, timeout: float = -1
     ) -> None:
-        """Commit a consumer's positions with the transaction. `positions` have logical topics; `group_metadata` is
-        what `SwitchingConsumer.consumer_group_metadata()` gives. Raises StaleGeneration if that consumer is in
-        another generation than this transaction."""
+        """Commit a consumer's positions with the transaction.
+
+        `positions` have logical topics; `group_metadata` comes from `SwitchingConsumer.consumer_group_metadata()`.
+        Raises StaleGeneration if that consumer is in another generation than this transaction.
+        """
         self._transactions().send_offsets(positions, group_metadata, timeout)
 
     def generation(self) -> int:
-        """The generation that this producer sends in."""
-        return self._follower.standing.answer.generation
+        """Return the generation that this producer sends in."""
+        return self._follower.state.answer.generation
 
     def cluster(self) -> str:
-        """Name of the cluster that this producer sends to."""
-        return self._follower.standing.answer.cluster
+        """Return the name of the cluster that this producer sends to."""
+        return self._follower.state.answer.cluster
 
     def metrics(self) -> Metrics:
-        """This producer's figures."""
-        standing = self._follower.standing
+        """Return the metrics of this producer."""
+        state = self._follower.state
         figures = Metrics(
-            generation=standing.answer.generation,
-            cluster=standing.answer.cluster,
-            phase=standing.phase.value,
+            generation=state.answer.generation,
+            cluster=state.answer.cluster,
+            phase=state.phase.value,
             queued_records=self._sender.queued,
         )
         return self._follower.counters.onto(figures)
 
     def close(self, timeout: float = -1) -> bool:
-        """Deliver what is left, for up to `timeout` seconds, and say goodbye; whether nothing was left."""
+        """Deliver remaining records for up to `timeout` seconds and unregister; return whether none is left."""
         with self._closing:
             if self._closed:
                 return True
@@ -181,5 +182,5 @@ class SwitchingProducer:
     def _transactions(self) -> Transactions:
         self._check()
         if self._sender.transactions is None:
-            raise ValueError("transactions need transactional.id")
+            raise ValueError("transactions require transactional.id in the configuration")
         return self._sender.transactions

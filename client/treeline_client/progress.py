@@ -1,4 +1,4 @@
-"""What a consumer was given in its present generation: what may be committed, and nothing else."""
+"""Progress of a consumer in its present generation: the offsets that it may commit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NONE = -1
 
 
 class _Given:
-    """One partition: what the application was given of it, what is to be committed, and what is known to be.
+    """State of one partition: messages returned to the application, and offsets to commit or committed.
 
-    `asked` was handed to the cluster to be committed, last of all; while `on_its_way`, no answer has come.
+    `asked` is the last offset sent to the cluster; while `on_its_way`, no answer has arrived.
     """
 
     __slots__ = ("after", "asked", "committed", "first", "on_its_way", "partition", "stored", "topic")
@@ -29,27 +29,27 @@ class _Given:
 
 
 class Progress:
-    """Per partition: the first offset given, the one after the last, and what is stored.
+    """Offsets by partition: the first one returned, the one after the last, and the stored one.
 
-    One for each generation; a partition that is taken away is forgotten. What every message passes through is
-    `give`: one look into a dictionary, since it is what a consumer's speed depends on.
+    There is one object per generation; a revoked partition is forgotten. Every message passes through `give`,
+    which needs a single dictionary lookup, since a consumer's throughput depends on it.
     """
 
     def __init__(self, auto_store: bool, topic: Callable[[str], Topic]) -> None:
-        """`topic` makes a technical name the application's, with its generation."""
+        """`topic` makes the application's topic, with its generation, from a technical name."""
         self._auto_store = auto_store
         self._topic = topic
         self._technical: dict[tuple[str | None, int | None], _Given] = {}
         self._logical: dict[tuple[str, int], _Given] = {}
 
     def renew_topics(self) -> None:
-        """Topics know another generation from now on."""
+        """Give all topics the present generation."""
         for (technical, _), given in self._technical.items():
             if technical is not None:
                 given.topic = self._topic(technical)
 
     def give(self, message: Message) -> Message:
-        """Make a message the application's: its topic is the logical one, and knows this generation."""
+        """Prepare a message for the application: give it the logical topic, with this generation."""
         place = (message.topic(), message.partition())
         given = self._technical.get(place) or self._new(*place)
         if given is None:
@@ -66,19 +66,19 @@ class Progress:
         return message
 
     def covers(self, partition: TopicPartition) -> bool:
-        """Whether an offset to commit lies in what was given: the first message's to the one after the last's."""
+        """Return whether an offset to commit is between the first message returned and the one after the last."""
         given = self._logical.get((partition.topic, partition.partition))
         return given is not None and given.first != _NONE and given.first <= partition.offset <= given.after
 
     def store(self, partitions: Iterable[TopicPartition]) -> None:
-        """The application stores offsets, to be committed later."""
+        """Store offsets for a later commit."""
         for one in partitions:
             given = self._logical.get((one.topic, one.partition))
             if given is not None:
                 given.stored = one.offset
 
     def first(self, partition: TopicPartition) -> int | None:
-        """The first offset given of a partition, -1 if none was; None if some offset is to be committed, or is."""
+        """Return the first offset returned, -1 if none was; None if an offset is committed or to be committed."""
         given = self._logical.get((partition.topic, partition.partition))
         if given is None:
             return _NONE
@@ -86,11 +86,11 @@ class Progress:
         return given.first if untouched else None
 
     def to_commit(self) -> list[TopicPartition]:
-        """What is stored and not known to be committed."""
+        """Return the stored offsets that are not known to be committed."""
         return [_stored(given) for given in self._logical.values() if given.stored not in (_NONE, given.committed)]
 
     def to_send(self) -> list[TopicPartition]:
-        """Of these, what is not on its way."""
+        """Return the stored offsets that are neither committed nor on their way."""
         return [
             _stored(given)
             for given in self._logical.values()
@@ -99,7 +99,7 @@ class Progress:
         ]
 
     def to_repeat(self) -> list[TopicPartition]:
-        """What the cluster was asked to commit and is not known to have committed."""
+        """Return the offsets that were sent to the cluster and are not known to be committed."""
         return [
             given.asked
             for given in self._logical.values()
@@ -107,7 +107,7 @@ class Progress:
         ]
 
     def ask(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were handed to the cluster to be committed; its answer is to come."""
+        """Record that these offsets were sent to the cluster; its answer is still to come."""
         for one in partitions:
             given = self._logical.get((one.topic, one.partition))
             if given is not None:
@@ -115,7 +115,7 @@ class Progress:
                 given.on_its_way = True
 
     def answer(self, partitions: Iterable[TopicPartition], failed: bool = False) -> None:
-        """The cluster's answer: these are committed, but those with an error, or all if it `failed`."""
+        """Record the cluster's answer: committed, except those with an error, or none if the commit `failed`."""
         for one in partitions:
             given = self._logical.get((one.topic, one.partition))
             if given is None:
@@ -126,7 +126,7 @@ class Progress:
                 given.committed = one.offset
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are another consumer's now."""
+        """Forget these partitions, since they belong to another consumer now."""
         gone = {(one.topic, one.partition) for one in partitions}
         self._logical = {place: given for place, given in self._logical.items() if place not in gone}
         self._technical = {
@@ -146,6 +146,6 @@ def _stored(given: _Given) -> TopicPartition:
 
 
 def read_in(message: Message) -> tuple[int, str] | None:
-    """The generation in which a message was read, and its cluster; None if no consumer of this package gave it."""
+    """Return a message's generation and cluster; None if no consumer of this package returned it."""
     topic = message.topic()
     return (topic.generation, topic.cluster) if isinstance(topic, Topic) else None

@@ -1,4 +1,4 @@
-"""librdkafka's consumer on one cluster, in one generation, under logical names."""
+"""A consumer of librdkafka on one cluster, in one generation, under logical names."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
-from treeline_client.beginnings import Beginnings
 from treeline_client.configuration import Configuration
 from treeline_client.names import Format, Topic
 from treeline_client.progress import Progress
+from treeline_client.start_offsets import StartOffsets
 from treeline_client.topics import answered, at_offset, renamed
 
 log = logging.getLogger("treeline_client")
@@ -25,7 +25,7 @@ Listener = Callable[[Any, list[TopicPartition]], None]
 
 @dataclass(frozen=True)
 class Subscription:
-    """What an application asked for by `subscribe()`: logical topics and its rebalance listeners."""
+    """Arguments of `subscribe()`: logical topics and rebalance listeners."""
 
     topics: tuple[str, ...]
     on_assign: Listener | None = None
@@ -34,25 +34,25 @@ class Subscription:
 
 
 class Reader:
-    """A consumer on one cluster. Used by the application's thread only."""
+    """Consumer on one cluster. Used by the application's thread only."""
 
     def __init__(self, configuration: Configuration, answer: Answer, owner: Any) -> None:
-        """`owner` is whom rebalance listeners get as their consumer. Raises KafkaException."""
+        """`owner`: the consumer that rebalance listeners receive. Raises KafkaException."""
         self.answer = answer
         self.generation = answer.generation
         self.generations = {answer.generation}
-        """All that it was in since it was opened: what was read in them may be committed."""
+        """Generations since it was opened; messages of all of them may be committed."""
         kafka = dict(configuration.kafka)
         self._auto_commit = _true(kafka.get("enable.auto.commit", True))
-        # librdkafka's own commits carry no metadata and overwrite those that do: so they are made here.
+        # librdkafka's own commits carry no metadata and overwrite those that do; so commits are made here.
         kafka["enable.auto.commit"] = False
         self._every_s = int(kafka.get("auto.commit.interval.ms", 5000)) / 1000
         self._commit_at = time.monotonic() + self._every_s
         self.progress = Progress(_true(kafka.get("enable.auto.offset.store", True)), self._topic)
         self.give = self.progress.give
-        """Makes a message the application's."""
+        """Prepare a message for the application."""
         self._owner = owner
-        self._silent = False  # once true, listeners of this reader are not called any more
+        self._silent = False  # once true, this reader's listeners are not called any more
         self._topics = Format(answer.destination.topic_format, "topic", configuration.names)
         groups = Format(answer.destination.group_format, "group", configuration.names)
         kafka["bootstrap.servers"] = answer.destination.bootstrap_servers
@@ -61,28 +61,28 @@ class Reader:
         self._on_commit = kafka.get("on_commit")
         kafka["on_commit"] = self._answered
         self.consumer = Consumer(kafka)
-        self._beginnings = Beginnings(self.consumer, kafka.get("auto.offset.reset"))
+        self._start_offsets = StartOffsets(self.consumer, kafka.get("auto.offset.reset"))
 
     def stay(self, answer: Answer) -> None:
-        """Be in a later generation of the same cluster from now on."""
+        """Enter a later generation of the same cluster."""
         self.answer, self.generation = answer, answer.generation
         self.generations.add(answer.generation)
         self.progress.renew_topics()
 
     def technical_name(self, topic: str) -> str:
-        """What this cluster calls a topic."""
+        """Return a topic's technical name on this cluster."""
         return self._topics.technical(topic)
 
     def logical_name(self, technical: str) -> str | None:
-        """What the application calls a topic; None if it is not of this environment."""
+        """Return a topic's logical name; None if the topic is not of this environment."""
         return self._topics.logical(technical)
 
     def technical(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """The application's partitions as the cluster knows them."""
+        """Return the application's partitions under technical names."""
         return renamed(partitions, self._topics.technical)
 
     def logical(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """The cluster's partitions as the application knows them."""
+        """Return the cluster's partitions under logical names."""
         return answered(partitions, self._topics.logical)
 
     def subscribe(self, wanted: Subscription) -> None:
@@ -103,7 +103,7 @@ class Reader:
         self.consumer.subscribe(technical, on_assign=assigned, on_revoke=revoked, on_lost=lost)
 
     def assign_again(self, partitions: Sequence[TopicPartition], paused: Sequence[TopicPartition]) -> None:
-        """Take the same partitions as on another cluster, where the group's progress there says."""
+        """Assign the same partitions as on another cluster, from the group's committed offsets here."""
         again = [TopicPartition(p.topic, p.partition, OFFSET_STORED) for p in partitions]
         self.consumer.assign(self.technical(again))
         if paused:
@@ -111,12 +111,12 @@ class Reader:
         self.begin(self.technical(again))
 
     def begin(self, technical: Sequence[TopicPartition]) -> None:
-        """Partitions are assigned: with `enable.auto.commit`, remember where this consumer begins to read them."""
+        """Record, with `enable.auto.commit`, where this consumer starts to read newly assigned partitions."""
         if self._auto_commit and not self._silent:
-            self._beginnings.assigned(technical)
+            self._start_offsets.assigned(technical)
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[TopicPartition] | None:
-        """Commit offsets; with the generation, where the application says nothing of its own."""
+        """Commit offsets, with the generation as metadata where the application gives none."""
         name = self._topics.technical
         mark = f"treeline-client:1;gen={self.generation}"
         technical = [
@@ -132,36 +132,38 @@ class Reader:
         return committed
 
     def commit_in_time(self) -> None:
-        """Commit what is stored, each `auto.commit.interval.ms`; called with every poll."""
+        """Commit stored offsets every `auto.commit.interval.ms`; called with every poll."""
         now = time.monotonic()
         if now >= self._commit_at:
             self._commit_at = now + self._every_s
             self._commit(self.progress.to_send() if self._auto_commit else [], asynchronous=True)
 
     def commit_stored(self) -> bool:
-        """Before partitions are given back: commit what is stored, with `enable.auto.commit`. Then commit again
-        what was to be committed and is not known to be, the application's own commits too: their answer may never
-        have come. Whether all is acknowledged.
+        """Commit stored offsets before partitions are given back; return whether all commits are acknowledged.
+
+        With `enable.auto.commit`, stored offsets are committed. Offsets sent earlier without a known answer are
+        committed again, the application's own commits included: their answer may never have arrived.
         """
         stored = self._commit(self.progress.to_commit() if self._auto_commit else [], asynchronous=False)
         return self._commit(self.progress.to_repeat(), asynchronous=False) and stored
 
     def close(self, moving: bool = False) -> bool:
-        """Close with a last commit. The listener that is told of the revocation may still commit by hand.
+        """Close with a last commit. The revocation listener may still commit by hand.
 
-        One that closes to be moved (`moving`) also commits where it begins to read partitions without a commit,
-        and stays open (false) while the cluster does not acknowledge that: else records come again elsewhere.
+        A consumer that closes to be moved (`moving`) also commits its start offsets of partitions without a
+        commit. It stays open (False) until the cluster acknowledges them; otherwise records would be re-read
+        elsewhere.
         """
         acknowledged = self.commit_stored()
         if moving and self._auto_commit:
-            acknowledged = self._commit_beginnings() and acknowledged
+            acknowledged = self._commit_start_offsets() and acknowledged
         if moving and not acknowledged:
             return False
         self.consumer.close()
         return True
 
     def abandon(self, subscription: Subscription | None) -> None:
-        """Close without waiting for the cluster, which may be gone; partitions count as lost."""
+        """Close without waiting for the cluster, which may be down; partitions count as lost."""
         if subscription is not None:
             try:
                 lost = self.logical(self.consumer.assignment())
@@ -185,7 +187,7 @@ class Reader:
         self.progress.forget(partitions)
 
     def _commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> bool:
-        """Whether the cluster has acknowledged all, or will be heard of that."""
+        """Commit; return whether the cluster has acknowledged all, or the callback will report it."""
         if not offsets:
             return True
         try:
@@ -195,16 +197,16 @@ class Reader:
             return False
         return all(one.error is None for one in answered or ())
 
-    def _commit_beginnings(self) -> bool:
+    def _commit_start_offsets(self) -> bool:
         try:
-            technical = self._beginnings.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
+            technical = self._start_offsets.to_commit(lambda one: self.progress.first(self.logical([one])[0]))
         except KafkaException as error:
             self._not_committed(error)
             return False
         return self._commit(self.logical(technical), asynchronous=False)
 
     def _answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """An asynchronous commit is answered, or its time is over."""
+        """Handle the answer, or the timeout, of an asynchronous commit."""
         answer = self.logical(partitions)
         self.progress.answer(answer, failed=error is not None)
         if self._on_commit is not None:
@@ -213,7 +215,7 @@ class Reader:
             self._not_committed(error)
 
     def _not_committed(self, error: KafkaError | KafkaException) -> None:
-        log.warning("committing on %s failed: %s", self.answer.cluster, error)
+        log.warning("commit on %s failed: %s", self.answer.cluster, error)
 
 
 def _close(consumer: Consumer) -> None:

@@ -1,4 +1,4 @@
-"""One record between the application's `produce()` and its delivery report."""
+"""A record between the application's `produce()` and its delivery report."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Callback = Callable[[KafkaError | None, Message], None]
 
 
 class Record:
-    """What is needed to send a record again, should its cluster be left before it was sent.
+    """Data needed to send a record again if its cluster is left before it was sent.
 
-    It lives as long as librdkafka holds its delivery callback, which is its own method: nothing is looked up.
+    The record lives as long as librdkafka holds its delivery callback, which is its own method, so that no
+    lookup is needed.
     """
 
     __slots__ = (
@@ -26,11 +27,11 @@ class Record:
     )  # fmt: skip
 
     handle: Handle
-    """The one that it was handed to."""
+    """Handle that the record was handed to."""
     number: int
-    """Its place among all that were handed to it."""
+    """Sequence number of the record within its handle."""
     queued_at: float
-    """Monotonic; while it is kept back."""
+    """Monotonic time when the record was queued; set only while it is queued."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Record:
         self.headers = headers
 
     def reported(self, error: KafkaError | None, message: Message) -> None:
-        """librdkafka's delivery report."""
+        """Handle librdkafka's delivery report."""
         handle = self.handle
         if error is not None and handle.failed(self, error, message):
             return
@@ -62,7 +63,7 @@ class Record:
             self.callback(error, message)
 
     def failed(self, error: KafkaError) -> Message:
-        """A delivery report's message, for a record that was not handed to librdkafka."""
+        """Return the message of a delivery report, for a record that was not handed to librdkafka."""
         return Message(
             topic=self.topic,
             partition=self.partition,
@@ -74,7 +75,7 @@ class Record:
 
     @property
     def size(self) -> int:
-        """Bytes that count against the bound of what is kept back."""
+        """Return the bytes that count against the limit of the queue."""
         return (len(self.value) if self.value else 0) + (len(self.key) if self.key else 0)
 
 
@@ -83,14 +84,14 @@ def _bytes(value: Any) -> Any:
 
 
 class Reports:
-    """Delivery reports that came in while this package served the handle: the application's `poll()` serves them.
+    """Delivery reports that arrived while this package served the handle; the application's `poll()` serves them.
 
-    librdkafka promises that callbacks run in `poll()` and `flush()` only, and applications count on it.
+    librdkafka guarantees that callbacks run in `poll()` and `flush()` only, and applications rely on it.
     """
 
     def __init__(self, changed: Condition) -> None:
         self.kept_back = False
-        """While true every report waits here, in order, whoever's poll it came in."""
+        """While True, every report waits here, in order, no matter which poll received it."""
         self._changed = changed
         self._waiting: deque[tuple[Record, KafkaError | None, Message]] = deque()
 
@@ -98,7 +99,7 @@ class Reports:
         return len(self._waiting)
 
     def keep(self, record: Record, error: KafkaError | None, message: Message) -> None:
-        """Keep a report for the application's next poll; those that nobody asked for are dropped."""
+        """Keep a report for the application's next poll; drop it if the record has no callback."""
         if record.callback is not None:
             message.set_topic(record.topic)  # type: ignore[attr-defined]
             message.set_error(error)
@@ -107,7 +108,7 @@ class Reports:
                 self._changed.notify_all()
 
     def serve(self) -> int:
-        """Run the callbacks of what waits, in the caller's thread; how many."""
+        """Run the callbacks of waiting reports in the caller's thread; return how many."""
         served = 0
         while self._waiting:
             try:

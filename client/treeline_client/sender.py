@@ -1,7 +1,7 @@
-"""Where a producer's records go: straight to the active cluster, or into a queue while clients are moved.
+"""Sends a producer's records to the active cluster, or queues them while clients are moved.
 
-One lock orders everything: a record is handed to librdkafka or queued under it, and nothing else hands records
-over. So once `direct` is false under the lock and librdkafka holds nothing, nothing can be in flight any more.
+One lock orders everything: records are handed to librdkafka or queued under it, and nowhere else. So once `direct`
+is False under the lock and librdkafka holds no records, nothing can be in flight any more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from threading import Condition, Lock
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from treeline_client.client_state import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.configuration import Configuration
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed
 from treeline_client.follower import Follower
 from treeline_client.handle import Handle
 from treeline_client.records import Record, Reports
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.transactions import Transactions
 
 log = logging.getLogger("treeline_client")
@@ -29,16 +29,16 @@ log = logging.getLogger("treeline_client")
 _SLICE_SECONDS = 0.1
 _LATE_FLUSH_SECONDS = 10.0
 _DRAIN_RECORDS = 500
-"""So many are handed over under the lock at once; threads that produce wait for that."""
+"""Batch of records handed over under the lock at once; threads that produce wait for it."""
 
 
 class Sender:
-    """The records of one producer. The follower's thread moves it (the methods of `Follows`)."""
+    """Records of one producer. The follower's thread moves it (the methods of `Follows`)."""
 
     def __init__(self, configuration: Configuration, follower: Follower) -> None:
         self.lock = Lock()
         self.changed = Condition()
-        """Notified when reports wait or sending goes on."""
+        """Notified when reports wait or sending resumes."""
         self.reports = Reports(self.changed)
         self._configuration = configuration
         self._follower = follower
@@ -49,10 +49,10 @@ class Sender:
         self._most_seconds = int(timeout) / 1000 or float("inf")
         self._queue: deque[Record] = deque()
         self._queued_bytes = 0
-        standing = follower.standing
-        self.handle = Handle(configuration, standing.answer.destination, self.reports).at(standing.answer)
-        self.direct = standing.phase is Phase.ACTIVE
-        """Whether records go straight to librdkafka; written under the lock."""
+        state = follower.state
+        self.handle = Handle(configuration, state.answer.destination, self.reports).at(state.answer)
+        self.direct = state.phase is Phase.ACTIVE
+        """True while records go straight to librdkafka; written under the lock."""
         self.transactions = Transactions(self) if self.handle.transactional else None
         self._still = not self.direct
         self._paused_at = time.monotonic()
@@ -65,7 +65,7 @@ class Sender:
         self.reports.kept_back = not self.direct
 
     def send(self, record: Record) -> None:
-        """Hand a record over or queue it. Raises BufferError when as much is queued as librdkafka would take."""
+        """Hand a record over or queue it. Raises BufferError when the queue has reached librdkafka's limits."""
         with self.lock:
             if self._closed:
                 raise ClientClosed("the producer is closed")
@@ -75,26 +75,26 @@ class Sender:
                 handle = record.handle = self.handle
                 record.number = handle.given = handle.given + 1
                 topic = record.topic
-                # The usual way of every record, so without further calls.
+                # The usual path of every record, so without further calls.
                 handle.produce(
                     handle.names.get(topic) or handle.technical(topic), record.value, record.key, record.partition,
                     record.reported, None, record.timestamp, record.headers,
                 )  # fmt: skip
                 return
             if not isinstance(record.topic, str):
-                raise TypeError("a topic is a text")
+                raise TypeError("topic must be a string")
             size = record.size
             waiting = len(self._queue) + len(self.handle.producer)
             if waiting >= self._most_records or self._queued_bytes + size > self._most_bytes:
                 raise BufferError("Local: Queue full")
             if not record.timestamp:
-                record.timestamp = int(time.time() * 1000)  # when it was produced, not when it goes on
+                record.timestamp = int(time.time() * 1000)  # the time of production, not of sending
             record.queued_at = time.monotonic()
             self._queue.append(record)
             self._queued_bytes += size
 
     def __len__(self) -> int:
-        """Records without a served report."""
+        """Return the number of records without a served report."""
         with self.lock:
             if self._closed:
                 return 0
@@ -102,11 +102,11 @@ class Sender:
 
     @property
     def queued(self) -> int:
-        """Records kept back."""
+        """Return the number of queued records."""
         return len(self._queue)
 
     def poll(self, seconds: float) -> int:
-        """Serve callbacks, waiting up to so many seconds for one; how many."""
+        """Serve callbacks, waiting up to so many seconds for one; return how many."""
         served = self.reports.serve()
         producer = self._producer()
         if not self.reports.kept_back:
@@ -128,7 +128,7 @@ class Sender:
         self.reports.serve()
 
     def purge(self, in_queue: bool, in_flight: bool, blocking: bool) -> None:
-        """The application's own purge: everything is reported to it."""
+        """Purge on behalf of the application; every dropped record is reported."""
         with self.lock:
             dropped = list(self._queue) if in_queue else []
             if in_queue:
@@ -154,7 +154,7 @@ class Sender:
         self._waited(began)
 
     def carry_out(self, order: Order) -> None:
-        """Begin what discovery orders."""
+        """Begin an order of discovery."""
         if isinstance(order, Stay):
             if self._moving is not None:
                 self._moving = replace(self._moving, answer=order.answer)
@@ -162,7 +162,7 @@ class Sender:
                 self.handle.at(order.answer)
             order = Settle(order.answer.next) if order.answer.hold else Resume(ran_out=False)
         if self._moving is not None and isinstance(order, Settle | Resume):
-            # On its way to another cluster, where it hands over nothing yet: it goes on there, and is still there.
+            # On the way to another cluster, where nothing was sent yet: arrive there, and hold or resume there.
             self._moving = replace(self._moving, hold=isinstance(order, Settle))
             self._task = self._open
         elif isinstance(order, Settle):
@@ -188,7 +188,7 @@ class Sender:
             self._task = self._drain
 
     def work(self) -> bool:
-        """Go on with it; whether there is more to do."""
+        """Continue the current task; return whether there is more to do."""
         more = self._task() if self._task is not None else False
         if self.reports.kept_back:
             self.handle.producer.poll(0)
@@ -197,15 +197,15 @@ class Sender:
         return more
 
     def is_settled(self) -> bool:
-        """Whether nothing is in flight, and nothing will be."""
+        """Return whether nothing is in flight, and nothing will be."""
         return self._still
 
     def still_in(self) -> int | None:
-        """The generation of the cluster that it leaves, until it is on the other."""
+        """Return the generation of the cluster that the producer is leaving; None outside a move."""
         return self.handle.generation if self._moving is not None else None
 
     def close(self) -> None:
-        """Let go of librdkafka. Other threads' calls are refused from now on."""
+        """Release librdkafka's producer. Calls of other threads are refused from now on."""
         with self.lock:
             self._closed, self.direct = True, False
             self.handle.retire()
@@ -236,13 +236,13 @@ class Sender:
         if left and not late:
             return True
         if left:
-            self._take_back()
+            self._reclaim_unsent()
         self._task = None
         self._still = True
         return False
 
-    def _take_back(self) -> None:
-        """Leave a cluster without waiting for it; what was never sent goes in front of what is queued."""
+    def _reclaim_unsent(self) -> None:
+        """Leave a cluster without waiting for it; records that were never sent go to the front of the queue."""
         records, unknown = self.handle.give_up()
         with self.lock:
             for record in reversed(records):
@@ -252,16 +252,16 @@ class Sender:
         self._given_up = self.handle
         self._follower.counters.unknown_outcomes += unknown
         if unknown:
-            log.warning("of %d records it is unknown if %s has them", unknown, self.handle.destination.cluster)
+            log.warning("%d records may or may not have reached %s", unknown, self.handle.destination.cluster)
 
     def _open(self) -> bool:
-        """Go to the new cluster. Repeated if librdkafka refuses it or the transactional id can't be had yet."""
+        """Move to the new cluster; repeated while librdkafka or the transactional id is not ready."""
         assert self._moving is not None
         answer = self._moving.answer
         if self._given_up is not self.handle and self._moving.way is Way.EMERGENCY:
             if self.transactions is not None:
                 self.transactions.lost()
-            self._take_back()
+            self._reclaim_unsent()
         if self._next is None or not self._next.leads_to(answer.destination):
             if self._next is not None:
                 self._next.retire()
@@ -285,7 +285,7 @@ class Sender:
         return True
 
     def _drain(self) -> bool:
-        """Hand over what was queued, in order; then let records go straight."""
+        """Hand queued records over, in order; then let records go straight."""
         full = False
         failed: list[tuple[Record, KafkaError]] = []
         with self.lock:
@@ -318,7 +318,7 @@ class Sender:
         return not done
 
     def _drop_too_old(self) -> None:
-        """Report records that waited longer than librdkafka would have tried."""
+        """Report records that waited longer than librdkafka would have retried."""
         end = time.monotonic() - self._most_seconds
         late = []
         with self.lock:
@@ -332,6 +332,6 @@ class Sender:
         self.reports.keep(record, error, record.failed(error))
 
     def _waited(self, since: float) -> None:
-        """Remember the longest wait of this move."""
+        """Record the longest wait of this move."""
         counters = self._follower.counters
         counters.last_unavailable_ms = max(counters.last_unavailable_ms, (time.monotonic() - since) * 1000)

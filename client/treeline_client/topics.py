@@ -1,4 +1,4 @@
-"""Topics' metadata and partitions under their logical and technical names."""
+"""Metadata and partitions of topics, under logical and technical names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Naming = Callable[[str], str | None]
 
 
 class AnsweredPartition(TopicPartition):
-    """A partition with what a broker said of it; librdkafka's own lets nobody write that."""
+    """A partition with a broker's error, which librdkafka's own class does not allow to be set."""
 
     error: KafkaError | None = None
 
 
 def logical_metadata(found: Any, logical: Naming) -> Any:
-    """A cluster's metadata, of this environment's topics only and with their logical names."""
+    """Return a cluster's metadata for topics of this environment only, under their logical names."""
     kept = {}
     for technical, topic in found.topics.items():
         name = logical(technical)
@@ -29,7 +29,7 @@ def logical_metadata(found: Any, logical: Naming) -> Any:
 
 
 def renamed(partitions: Iterable[TopicPartition], name: Naming) -> list[TopicPartition]:
-    """Partitions under other names, for librdkafka; a topic without one keeps its own."""
+    """Return partitions under other names, for librdkafka; a topic without another name keeps its own."""
     return [
         at_offset(name(one.topic) or one.topic, one.partition, one.offset, one.metadata, one.leader_epoch)
         for one in partitions
@@ -37,14 +37,14 @@ def renamed(partitions: Iterable[TopicPartition], name: Naming) -> list[TopicPar
 
 
 def answered(partitions: list[TopicPartition], name: Naming) -> list[TopicPartition]:
-    """Partitions under other names, as an application gets them: with their errors."""
+    """Return partitions under other names with their errors, for the application."""
     return [_with_error(*both) for both in zip(renamed(partitions, name), partitions, strict=True)]
 
 
 def at_offset(
     topic: str, partition: int, offset: int, metadata: str | None = None, leader_epoch: int | None = None
 ) -> TopicPartition:
-    """A partition for librdkafka, whose binding takes no None for what is left out, and no class but its own."""
+    """Return a partition for librdkafka, whose binding accepts neither None for omitted values nor subclasses."""
     return TopicPartition(topic, partition, offset, **_given(metadata, leader_epoch))
 
 

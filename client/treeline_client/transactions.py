@@ -1,7 +1,7 @@
-"""Transactions of a producer that may be moved: one that is open at a switch is aborted, and the application told.
+"""Transactions of a producer that can be moved: a switch aborts the open one and the application is told.
 
-All calls of transactions are serialised, so that the thread that follows discovery never aborts under a call: a
-commit that is under way is let finish. Only an emergency does not wait, since the cluster may never answer.
+All transaction calls are serialised, so that the follower's thread never aborts during a call: a running commit
+finishes first. Only an emergency does not wait, since the cluster may never answer.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ABORT_SECONDS = 5.0
 
 
 class State(Enum):
-    """Of the application's transaction."""
+    """State of the application's transaction."""
 
     NONE = "none"
     OPEN = "open"
     ABORTED = "aborted"
-    """By a switch; the application has not yet called `abort_transaction()`."""
+    """Aborted by a switch; the application has not called `abort_transaction()` yet."""
 
 
 class Transactions:
@@ -45,23 +45,23 @@ class Transactions:
 
     def __init__(self, sender: Sender) -> None:
         self.initialised = False
-        """The application has called `init_transactions`, which is repeated on each cluster."""
+        """True once the application has called `init_transactions`, which is repeated on each cluster."""
         self._sender = sender
         self._calls = threading.RLock()
         self._state = State.NONE
-        self._refused = False  # a record of the open transaction was: the rest of it must not be committed
+        self._refused = False  # a record of the open transaction was refused, so the rest must not be committed
         self._handle: Handle
 
     def check(self, direct: bool) -> None:
-        """Raise unless a record may be sent now; the sender's lock is held."""
+        """Raise unless a record may be sent now; called with the sender's lock held."""
         if self._state is State.ABORTED or (self._state is State.OPEN and not direct):
             self._refused = True
             raise self._aborted()
         if not direct:
-            raise KafkaException(KafkaError(KafkaError._STATE, "no transaction was begun"))
+            raise KafkaException(KafkaError(KafkaError._STATE, "no transaction is open"))
 
     def init(self, timeout: float) -> None:
-        """`init_transactions`, once a hold that is under way has ended."""
+        """Run `init_transactions` after a hold has ended."""
         deadline = Deadline(timeout)
         self._sender.wait_until_direct(deadline)
         with self._calls:
@@ -70,7 +70,7 @@ class Transactions:
             handle.initialised = self.initialised = True
 
     def begin(self, timeout: float) -> None:
-        """`begin_transaction`, once the client may send. Raises KafkaException with _TIMED_OUT."""
+        """Run `begin_transaction` once the client may send. Raises KafkaException with _TIMED_OUT."""
         deadline = Deadline(timeout)
         while True:
             self._sender.wait_until_direct(deadline)
@@ -85,14 +85,14 @@ class Transactions:
                 return
 
     def commit(self, timeout: float) -> None:
-        """`commit_transaction`."""
+        """Run `commit_transaction`."""
         with self._calls:
             self._check_open()
             producer = self._producer()
             self._finish(producer.commit_transaction, timeout)
 
     def abort(self, timeout: float) -> None:
-        """`abort_transaction`; done already if a switch did it."""
+        """Run `abort_transaction`; do nothing if a switch has aborted the transaction."""
         with self._calls:
             if self._state is not State.ABORTED:
                 with contextlib.suppress(TransactionAbortedBySwitch):
@@ -100,7 +100,7 @@ class Transactions:
             self._state, self._refused = State.NONE, False
 
     def send_offsets(self, positions: list[TopicPartition], group: object, timeout: float) -> None:
-        """`send_offsets_to_transaction`. Raises StaleGeneration if the consumer is in another generation."""
+        """Run `send_offsets_to_transaction`. Raises StaleGeneration if the consumer is in another generation."""
         with self._calls:
             self._check_open()
             if isinstance(group, GroupMetadata):
@@ -108,36 +108,36 @@ class Transactions:
                     self._refused = True
                     raise StaleGeneration(
                         f"the consumer is on {group.cluster} in generation {group.generation}, the producer on"
-                        f" {self._handle.destination.cluster} in generation {self._handle.generation}: abort, and"
-                        " go on with what the consumer reads next"
+                        f" {self._handle.destination.cluster} in generation {self._handle.generation}; abort, then"
+                        " continue with what the consumer reads next"
                     )
                 group = group.metadata
             technical = renamed(positions, self._handle.technical)
             self._producer().send_offsets_to_transaction(technical, group, timeout)
 
     def end_for_switch(self) -> bool:
-        """Abort what is open, as soon as no call is under way; whether nothing is open. The follower's thread."""
+        """Abort an open transaction unless a call is running; return whether none is open. Follower's thread."""
         if self._state is not State.OPEN:
             return True
         if not self._calls.acquire(timeout=0.1):
             return False
         try:
             if self._state is State.OPEN:
-                self._refused = True  # should the abort take a second try, nothing commits in between
+                self._refused = True  # nothing may commit between two attempts to abort
                 try:
                     self._producer().abort_transaction(_ABORT_SECONDS)
                 except KafkaException as error:
                     log.warning("aborting a transaction for a switch: %s", error)
                     if error.args[0].retriable():
                         return False
-                    # What is left of it ends by its time-out. Calls for it are refused: none can commit it.
+                # The broker aborts the rest by its timeout. Calls for it are refused, so none can commit it.
                 self._state = State.ABORTED
             return True
         finally:
             self._calls.release()
 
     def lost(self) -> None:
-        """An emergency: the transaction ends by its time-out, on the cluster that is gone."""
+        """Treat the open transaction as aborted: in an emergency its timeout ends it on the old cluster."""
         if self._state is State.OPEN:
             self._state = State.ABORTED
 
@@ -149,7 +149,7 @@ class Transactions:
             raise self._aborted()
 
     def _finish(self, call: Callable[[float], None], timeout: float) -> None:
-        """End the transaction by a call that may be repeated after a time-out, looking up now and then."""
+        """End the transaction by a call that can be repeated after a timeout; check for a switch in between."""
         deadline = Deadline(timeout)
         while True:
             try:
@@ -165,7 +165,7 @@ class Transactions:
                 time.sleep(0)
 
     def _aborted(self, outcome_unknown: bool = False) -> TransactionAbortedBySwitch:
-        more = "; it was being committed there, and may have been" if outcome_unknown else ""
+        more = "; its commit was running and may have succeeded" if outcome_unknown else ""
         cluster = self._handle.destination.cluster
         return TransactionAbortedBySwitch(
             f"the transaction was open on {cluster} when clients were told to leave it{more}", outcome_unknown

@@ -1,4 +1,4 @@
-// Pages of switches: says whether the cockpit is live, and that a form which takes seconds is under way.
+// Pages of switches: show whether the page is live, and that a slow form was submitted.
 (() => {
   for (const form of document.querySelectorAll("form[data-busy]")) {
     const button = form.querySelector("button[type=submit]");
@@ -7,7 +7,7 @@
       button.disabled = true;
       button.textContent = form.dataset.busy;
     });
-    // Back to a page that the browser has kept.
+    // The user went back to a page in the browser cache.
     addEventListener("pageshow", () => {
       button.disabled = false;
       button.textContent = label;
@@ -16,7 +16,7 @@
 
   const live = document.getElementById("live");
   if (!live) return;
-  const SILENT_SECONDS = 5; // the page asks more than once a second
+  const SILENT_SECONDS = 5; // the page polls more than once a second
   let heard = Date.now();
 
   const say = (state, text) => {
@@ -30,7 +30,7 @@
 
   document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
     if (isOver()) {
-      live.hidden = true; // it may be told of the last answer after the watch has ended
+      live.hidden = true; // the last answer may arrive after the watch has ended
     } else if (detail.successful) {
       heard = Date.now();
       say("on", "live");

@@ -1,4 +1,4 @@
-"""Kafka clusters of one broker each and nothing else: what clients are moved between, and what may be killed."""
+"""Kafka clusters of one broker each, between which clients are moved, and which tests may kill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS = 180.0
 
 @dataclass
 class Cluster:
-    """One broker as a process of this test run; it ends with it."""
+    """One broker as a process of this test run, which ends with the run."""
 
     name: str
     servers: str
@@ -32,9 +32,9 @@ class Cluster:
     process: subprocess.Popen[bytes]
 
     def pause(self) -> None:
-        """Stop it in its tracks: it takes connections and answers nothing."""
+        """Suspend the broker: it accepts connections and answers nothing."""
         self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # on a busy machine its threads run on for a while
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # on a busy machine its threads continue for a while
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
@@ -77,7 +77,7 @@ def wait_started(cluster: Cluster) -> None:
 def _start(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     log.unlink(missing_ok=True)
     with log.open("wb") as output:
-        # The broker dies with this process, however that ends: none is left behind.
+        # The broker ends with this process, however that ends, so that none is left behind.
         return subprocess.Popen(
             command,
             env=environment,

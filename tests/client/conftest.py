@@ -1,4 +1,4 @@
-"""Two clusters of these tests' own, and a control plane that says what a test wants."""
+"""Two clusters for these tests, and a control plane that answers what a test wants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.client.control_plane import ControlPlane
 
 @pytest.fixture(scope="package")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster]]:
-    """By name; a test that pauses or kills one brings it back."""
+    """Return clusters by name; a test that pauses or kills one brings it back."""
     started = {name: boot(name, tmp_path_factory.mktemp(name)) for name in ("cluster-1", "cluster-2")}
     try:
         for cluster in started.values():
@@ -35,7 +35,7 @@ def plane(clusters: dict[str, Cluster]) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def topic(clusters: dict[str, Cluster]) -> str:
-    """Logical name of a topic with three partitions, which both clusters have under a name of their own."""
+    """Return the logical name of a topic with three partitions; both clusters have it under technical names."""
     name = f"orders-{uuid.uuid4().hex[:8]}"
     for cluster in clusters.values():
         kafka.create_topic(cluster.servers, technical(cluster.name, name), 3)
@@ -43,5 +43,5 @@ def topic(clusters: dict[str, Cluster]) -> str:
 
 
 def technical(cluster: str, topic: str) -> str:
-    """What a cluster calls a topic of `ControlPlane`'s environment."""
+    """Return the technical name of a topic of `ControlPlane`'s environment."""
     return f"acme-retail-prod-{topic}" if cluster == "cluster-1" else f"prod.acme.retail.{topic}"

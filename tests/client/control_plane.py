@@ -1,4 +1,4 @@
-"""The control plane's discovery, as far as clients see it: a real HTTP server whose answers the test decides."""
+"""The control plane's discovery as clients see it: a real HTTP server whose answers the test decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = {
 
 
 class ControlPlane:
-    """Answers discovery for one environment; `reports` is what each client reported last."""
+    """Answers discovery for one environment; `reports` has the last report of each client."""
 
     def __init__(self, servers: dict[str, str]) -> None:
         self.servers = servers
@@ -37,7 +37,7 @@ class ControlPlane:
         self.body: bytes | None = None
         self.reports: dict[str, dict[str, str]] = {}
         self.gone: list[str] = []
-        self._port = 0  # any at first, and the same ever after
+        self._port = 0  # any port first, and the same one after a restart
         self.start()
 
     def start(self) -> None:
@@ -55,7 +55,7 @@ class ControlPlane:
         self._thread.start()
 
     def stop(self) -> None:
-        """Away: connections are refused."""
+        """Stop, so that connections are refused."""
         with self.changed:
             self.stopping = True
             self.changed.notify_all()
@@ -68,7 +68,7 @@ class ControlPlane:
         return f"http://127.0.0.1:{self._port}"
 
     def conf(self, **more: Any) -> dict[str, Any]:
-        """What a client is given."""
+        """Return the configuration of a client."""
         return {
             "treeline.url": self.url,
             "treeline.token": TOKEN,
@@ -102,7 +102,7 @@ class ControlPlane:
         self.says(phase="active", next=None, switch=None, mode=None, generation=self.answer["generation"] + rise)
 
     def wait_reported(self, phase: str, generation: int | None = None, clients: int = 1) -> None:
-        """Until so many clients report a phase (in the present generation)."""
+        """Wait until so many clients report a phase (in the present generation)."""
         wanted = str(self.answer["generation"] if generation is None else generation)
 
         def all_do() -> bool:
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json" if status == 200 else "application/problem+json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        with contextlib.suppress(ConnectionError):  # a client that was closed meanwhile
+        with contextlib.suppress(ConnectionError):  # the client was closed meanwhile
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Records that tests send and find again: numbered, with keys, and what became of each."""
+"""Numbered records with keys that tests send and read back, with their outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEADLINE_SECONDS = 90.0
 
 
 class Flow:
-    """Produces numbered records until it is stopped; the reports of all."""
+    """Produces numbered records until it is stopped, and collects their delivery reports."""
 
     def __init__(self, producer: SwitchingProducer, topic: str) -> None:
         self.producer = producer
@@ -31,7 +31,7 @@ class Flow:
         self._thread = threading.Thread(target=self._run)
 
     def send(self, count: int) -> None:
-        """Send some now, from this thread."""
+        """Send some records now, from this thread."""
         for number in range(self.sent, self.sent + count):
             self.producer.produce(
                 self.topic,
@@ -48,7 +48,7 @@ class Flow:
         return self
 
     def stop(self) -> None:
-        """Stop sending and wait until everything is reported."""
+        """Stop sending and wait for all delivery reports."""
         self._stop.set()
         self._thread.join()
         self.finish()
@@ -77,12 +77,12 @@ class Flow:
 
 
 def stored(cluster: Cluster, topic: str) -> list[int]:
-    """Numbers of the records that a cluster has of a logical topic, each partition's in log order."""
+    """Return the numbers of a logical topic's records on a cluster, by partition in log order."""
     return [int(m.value()) for m in kafka.read_all(cluster.servers, technical(cluster.name, topic))]
 
 
 def by_key(cluster: Cluster, topic: str) -> dict[str, list[int]]:
-    """The same for each key."""
+    """Return the numbers of a logical topic's records on a cluster, by key."""
     found: dict[str, list[int]] = {}
     for message in kafka.read_all(cluster.servers, technical(cluster.name, topic)):
         found.setdefault(message.key().decode(), []).append(int(message.value()))
@@ -90,7 +90,7 @@ def by_key(cluster: Cluster, topic: str) -> dict[str, list[int]]:
 
 
 def check_exactly_once(clusters: Iterable[Cluster], topic: str, numbers: Iterable[int]) -> None:
-    """Every number is on one cluster, once, and each key's in order on each cluster."""
+    """Check that every number is on one cluster, once, and that each key is in order on each cluster."""
     held = list(clusters)
     found = Counter(number for cluster in held for number in stored(cluster, topic))
     assert found == Counter(numbers)

@@ -1,4 +1,4 @@
-"""The asyncio variants, moved like the others."""
+"""The asyncio clients during moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers while clients are moved: closed and opened by their own thread, and nothing stale is committed."""
+"""Consumers during moves: their own thread closes and opens them, and nothing stale is committed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def group() -> str:
 
 @pytest.fixture
 def filled(clusters, topic) -> str:
-    """The topic with thirty records on each cluster, ten a partition: `cluster-1 0` to `cluster-1 29`."""
+    """Return the topic with thirty records on each cluster, ten a partition: `cluster-1 0` to `cluster-1 29`."""
     for cluster in clusters.values():
         records = [{"value": f"{cluster.name} {n}", "partition": n % 3} for n in range(30)]
         kafka.produce(cluster.servers, technical(cluster.name, topic), records)
@@ -49,7 +49,7 @@ def read(consumer, count) -> list[Message]:
 
 
 def move(plane, consumer, to="cluster-2"):
-    """A planned move, as a consumer goes through it that polls all the while."""
+    """Make a planned move while the consumer is polled."""
     plane.hold(to)
     while not any(report["phase"] == "closed" for report in plane.reports.values()):
         assert consumer.poll(0.05) is None
@@ -57,7 +57,7 @@ def move(plane, consumer, to="cluster-2"):
 
 
 def commits(clusters, cluster, topic, group) -> dict[int, TopicPartition]:
-    """What a group has committed on a cluster, by partition."""
+    """Return the commits of a group on a cluster, by partition."""
     reader = Consumer({"bootstrap.servers": clusters[cluster].servers, "group.id": GROUPS[cluster].format(group)})
     places = [TopicPartition(technical(cluster, topic), number) for number in range(3)]
     found = {place.partition: place for place in reader.committed(places, DEADLINE_SECONDS) if place.offset >= 0}
@@ -86,7 +86,7 @@ def test_a_subscription_goes_along_with_a_last_commit_and_logical_names(plane, c
         assert (consumer.generation(), consumer.cluster()) == (4, "cluster-2")
         assert consumer.metrics().switches == 1
     assert heard == [(what, filled) for what in ("assign", "revoke", "assign", "revoke") for _ in range(3)]
-    assert plane.reports == {}, "the client said goodbye"
+    assert plane.reports == {}, "the client said unregister"
     assert {p.offset for p in commits(clusters, "cluster-2", filled, group).values()} == {10}
 
 
@@ -121,7 +121,7 @@ def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters,
         consumer.subscribe([filled], on_assign=lambda _, found: assigned.extend(p.partition for p in found))
         while not assigned:
             assert consumer.poll(0.05) is None
-        # It is polled all the while, and must not come to it before the consumer closes.
+        # It is polled all the time, and must not reach this before the consumer closes.
         consumer.pause([TopicPartition(filled, 1)])
         name = technical("cluster-1", filled)
         kafka.produce(clusters["cluster-1"].servers, name, [{"value": "not polled", "partition": 1}])
@@ -132,7 +132,7 @@ def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters,
 
 
 def test_cluster_and_discovery_know_it_by_the_same_name(plane, clusters, filled, group):
-    """By that a plan tells members of a group that follow discovery from those that do not."""
+    """A plan uses the name to recognize group members that use discovery."""
     with SwitchingConsumer(conf(plane, group)) as consumer:
         consumer.subscribe([filled])
         read(consumer, 30)
@@ -157,7 +157,7 @@ def test_an_abort_opens_it_where_it_was(plane, clusters, filled, group):
 
 
 def test_an_abort_after_offsets_were_set_leaves_a_busy_one_as_it_is(plane, clusters, filled, group):
-    """Its application works on what it has read, meanwhile, and commits that: nothing of it comes again."""
+    """The application processes and commits its messages meanwhile; none of them is re-read."""
     with SwitchingConsumer(conf(plane, group, enable_auto_commit=False)) as consumer:
         consumer.subscribe([filled])
         messages = read(consumer, 30)
@@ -215,7 +215,7 @@ def test_a_promise_ends_when_the_control_plane_is_gone(plane, clusters, filled, 
 
 
 def test_its_wall_clock_may_be_anything(plane, clusters, filled, group, monkeypatch):
-    """While it reads, is closed, and goes on; its commits are ordered by the brokers' clocks."""
+    """The clock changes while the consumer reads, is closed, and resumes; brokers' clocks order its commits."""
     with SwitchingConsumer(conf(plane, group)) as consumer:
         consumer.subscribe([filled])
         read(consumer, 10)
@@ -281,7 +281,7 @@ def test_what_was_read_in_an_earlier_generation_is_not_committed(plane, clusters
 
 
 def move_and_refuse(plane, consumer, old, place):
-    """A move; between the clusters every commit is refused, and what asks for a position."""
+    """Make a move; between the clusters, every commit and every request for a position is refused."""
     plane.hold("cluster-2")
     while not any(report["phase"] == "closed" for report in plane.reports.values()):
         consumer.poll(0.05)

@@ -1,4 +1,4 @@
-"""What a consumer commits before it is moved, on a cluster that answers as the test wants."""
+"""Commits of a consumer before it is moved, on a cluster that answers what the test wants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARK = "treeline-client:1;gen=3"
 
 
 class OneCluster:
-    """In place of librdkafka's consumer. Three partitions are assigned: from 2 to 10, 11 and 12."""
+    """Replaces librdkafka's consumer; three partitions are assigned, from 2 to 10, 11 and 12."""
 
     def __init__(self, conf):
         self.on_commit = conf["on_commit"]
@@ -128,7 +128,7 @@ def test_a_commit_by_hand_that_was_not_answered_is_made_again_and_nothing_else(o
 
 
 def begun(made):
-    """Partition 0 was read, the group has a commit on 1, and 2 got records that nobody polled."""
+    """Partition 0 was read, the group has a commit on 1, and 2 got records that were not polled."""
     made.begin(made.consumer.assignment())
     give(made, 6)
     made.consumer.commits[1] = TopicPartition("t-orders", 1, 3)

@@ -1,4 +1,4 @@
-"""Producers while clients are moved between two real clusters, with records flowing."""
+"""Producers that are moved between two real clusters while records flow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_planned_move_loses_and_doubles_nothing_and_keeps_each_keys_order(plan
     check_exactly_once(clusters.values(), topic, range(flow.sent))
     for key, order in by_key(clusters["cluster-2"], topic).items():
         assert order[0] > max(by_key(clusters["cluster-1"], topic)[key])
-    assert plane.reports == {}, "the client said goodbye"
+    assert plane.reports == {}, "the client said unregister"
 
 
 def test_a_switch_that_is_aborted_sends_what_waited_where_it_was(plane, clusters, topic):
@@ -62,11 +62,11 @@ def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followe
         plane.wait_reported("held")
         flow.send(100)
         plane.stop()
-        flow.finish()  # nothing but the end of the promise lets these go
+        flow.finish()  # only the expiry of the hold releases these
         assert producer.metrics().promises_run_out == 1
         assert sorted(stored(clusters["cluster-1"], topic)) == list(range(200))
         plane.start()
-        plane.wait_reported("held")  # it still holds, so the client does so again
+        plane.wait_reported("held")  # discovery still says hold, so the client holds again
         flow.send(100)
         plane.move("cluster-2")
         flow.finish()
@@ -75,8 +75,8 @@ def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followe
 
 
 def test_a_promise_ends_where_the_control_plane_takes_reports_and_answers_none(plane, clusters, topic):
-    """As one does that hangs: were each of its requests to count, the client would keep still for ever."""
-    plane.says(hold_ms=1500, ttl_ms=200)  # it asks again long before its promise ends
+    """If every request to a control plane that hangs extended the hold, the client would hold forever."""
+    plane.says(hold_ms=1500, ttl_ms=200)  # it polls again long before its hold expires
     with SwitchingProducer(plane.conf()) as producer:
         flow = Flow(producer, topic)
         plane.hold("cluster-2")
@@ -141,7 +141,7 @@ def test_what_waits_is_bounded_as_librdkafka_bounds_it(plane, clusters, topic):
         plane.wait_reported("held")
         flow = Flow(producer, topic)
         flow.send(1000)
-        # Held, it would wait for its records for ever at the end of the block, should the assertion fail in there.
+        # If the assertion fails inside the block, a held client would wait for its records forever at the end.
         try:
             producer.produce(topic, "one more")
         except BufferError:
@@ -182,7 +182,7 @@ def test_the_applications_own_purge_is_reported_to_it(plane, clusters, topic):
 
 @pytest.mark.parametrize("held", [True, False])
 def test_an_abort_after_offsets_were_set_stops_no_producer(plane, clusters, topic, held):
-    """Its generation rises where it is: there is nothing to wait for, and nothing to open."""
+    """The generation rises on the same cluster: there is nothing to wait for and nothing to open."""
     plane.says(distributor_timeout_ms=600_000)
     with SwitchingProducer(plane.conf()) as producer:
         flow = Flow(producer, topic)
@@ -227,7 +227,7 @@ def test_a_late_producer_waits_for_the_longest_way_or_for_word_that_all_has_arri
         plane.says(arrived=False, distributor_timeout_ms=100)
         heard = producer.metrics().polls
         plane.wait(lambda: producer.metrics().polls > heard + 1)
-        plane.move("cluster-1")  # and again: here the time is over soon
+        plane.move("cluster-1")  # and back: here the time is over soon
         flow.send(100)
         plane.wait_reported("active", generation=5)
         flow.finish()
@@ -249,13 +249,13 @@ def test_an_answer_of_a_lower_generation_is_ignored(plane, clusters, topic):
 
 
 def _leave_records_on_their_way(flow, cluster):
-    """Records in requests that nobody answers, and many queued behind them."""
+    """Leave records in requests without an answer, and many queued behind them."""
     flow.send(100)
     flow.finish()
     cluster.pause()
     flow.send(400)
     for _ in range(10):
-        flow.producer.poll(0.05)  # librdkafka sends what it may
+        flow.producer.poll(0.05)  # lets librdkafka send what it can
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def _leave_records_on_their_way(flow, cluster):
 def test_an_emergency_sends_what_was_never_sent_and_tells_of_what_may_have_been(
     plane, clusters, topic, end, outcome
 ):
-    """In neither way a record is lost; with `report` none is doubled without a word."""
+    """No record is lost in either mode; with `report`, every possible duplicate is reported."""
     old, new = clusters["cluster-1"], clusters["cluster-2"]
     conf = {"treeline.unknown.outcome": outcome, "batch.num.messages": 10}
     try:

@@ -1,4 +1,4 @@
-"""The parts that decide, without a cluster: where a client stands, names, progress, what was given back."""
+"""Rules of the client without a cluster: its state, names, progress, and returned records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
-from treeline_client import OutcomeUnknown, standing
+from treeline_client import OutcomeUnknown, client_state
 from treeline_client.answers import Answer, Destination, NotAnAnswer, parse
-from treeline_client.given_back import NOT_SENT, ON_ITS_WAY, GivenBack
+from treeline_client.client_state import CONSUMER, PRODUCER, Leave, Move, Phase, Resume, Settle, Stay, Way
 from treeline_client.names import Format, Topic
 from treeline_client.progress import Progress, read_in
 from treeline_client.records import Record
-from treeline_client.standing import CONSUMER, PRODUCER, Leave, Move, Phase, Resume, Settle, Stay, Way
+from treeline_client.returned_records import NOT_SENT, ON_ITS_WAY, ReturnedRecords
 
 GIVEN = {"tenant": "acme", "instance": "retail", "environment": "prod"}
 
@@ -33,22 +33,22 @@ def answer(generation=3, hold=False, emergency=False, arrived=False, at=None, se
     )  # fmt: skip
 
 
-def standing_in(phase, role=PRODUCER):
-    """A client in generation 3, told and still since time 0, that never moved."""
-    before = standing.begin(role, answer(), True, 0.0)
+def state_in(phase, role=PRODUCER):
+    """Return a client in generation 3, told to hold and still since time 0, that never moved."""
+    before = client_state.begin(role, answer(), True, 0.0)
     if phase is Phase.ACTIVE:
         return before
     if phase is Phase.WAITING:
-        after, order = standing.heard(before, answer(4), 0.0)
+        after, order = client_state.heard(before, answer(4), 0.0)
         assert order == Leave()
         return after
-    after, order = standing.heard(before, answer(hold=True), 0.0)
+    after, order = client_state.heard(before, answer(hold=True), 0.0)
     assert order == Settle(None)
-    return after if phase is Phase.SETTLING else standing.settled(after, 0.0)
+    return after if phase is Phase.SETTLING else client_state.settled(after, 0.0)
 
 
 HEARD = [
-    # role, phase, answer, phase after, what is ordered
+    # role, phase, answer, phase after, order
     (PRODUCER, Phase.ACTIVE, answer(), Phase.ACTIVE, None),
     (PRODUCER, Phase.ACTIVE, answer(2, hold=True), Phase.ACTIVE, None),
     (PRODUCER, Phase.ACTIVE, answer(hold=True), Phase.SETTLING, Settle),
@@ -63,12 +63,12 @@ HEARD = [
     (PRODUCER, Phase.HELD, answer(), Phase.ACTIVE, Resume),
     (PRODUCER, Phase.HELD, answer(4, arrived=True), Phase.ACTIVE, Way.HELD),
     (PRODUCER, Phase.HELD, answer(4, hold=True, arrived=True), Phase.SETTLING, Way.HELD),
-    # It began to hold after the switch had looked where the logs end.
+    # It began to hold after the drain was marked.
     (PRODUCER, Phase.HELD, answer(4), Phase.WAITING, Leave),
     (PRODUCER, Phase.HELD, answer(4, emergency=True), Phase.ACTIVE, Way.HELD),
     (PRODUCER, Phase.HELD, answer(2), Phase.HELD, None),
     (CONSUMER, Phase.HELD, answer(5), Phase.ACTIVE, Way.HELD),
-    # The switch was taken back after it had set offsets.
+    # The switch was aborted after it had set offsets.
     (PRODUCER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
     (PRODUCER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
     (PRODUCER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Stay),
@@ -76,7 +76,7 @@ HEARD = [
     (PRODUCER, Phase.ACTIVE, answer(6, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.ACTIVE, answer(4, at=3), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.SETTLING, answer(4, at=3), Phase.ACTIVE, Stay),
-    # Meanwhile a node of its zone has ended: the cluster is the same.
+    # A node of its zone has ended meanwhile: the cluster is the same.
     (PRODUCER, Phase.ACTIVE, answer(4, at=3, servers="c:2"), Phase.ACTIVE, Stay),
     (CONSUMER, Phase.HELD, answer(4, at=3), Phase.ACTIVE, Way.HELD),
     (CONSUMER, Phase.ACTIVE, answer(5, at=3), Phase.ACTIVE, Way.LATE),
@@ -89,7 +89,7 @@ HEARD = [
 
 @pytest.mark.parametrize(("role", "phase", "said", "after", "ordered"), HEARD)
 def test_what_an_answer_changes(role, phase, said, after, ordered):
-    now, order = standing.heard(standing_in(phase, role), said, 1.0)
+    now, order = client_state.heard(state_in(phase, role), said, 1.0)
     assert now.phase is after
     if ordered is None:
         assert order is None
@@ -112,75 +112,77 @@ def test_what_an_answer_changes(role, phase, said, after, ordered):
     ],
 )
 def test_what_the_control_plane_is_told(phase, role, reported):
-    assert standing_in(phase, role).reported == reported
+    assert state_in(phase, role).reported == reported
 
 
 def test_a_late_producer_reports_itself_held_once_all_that_it_sent_is_settled():
-    flushing = standing_in(Phase.WAITING)
+    flushing = state_in(Phase.WAITING)
     assert flushing.reported == "active"
-    assert standing.heard(flushing, answer(5), 1.0)[0].reported == "active"
-    assert standing.settled(flushing, 2.0).reported == "held"
+    assert client_state.heard(flushing, answer(5), 1.0)[0].reported == "active"
+    assert client_state.settled(flushing, 2.0).reported == "held"
 
 
 def test_a_promise_counts_from_the_last_request_that_may_have_arrived():
-    held = standing_in(Phase.HELD)
-    assert standing.elapsed(held, 9.9)[0].phase is Phase.HELD
-    assert standing.missed(held, False, 9.0).still_until == 10.0
-    later = standing.missed(held, True, 9.0)
-    assert standing.elapsed(later, 18.9)[0].phase is Phase.HELD
-    gone_on, order = standing.elapsed(later, 19.0)
+    held = state_in(Phase.HELD)
+    assert client_state.elapsed(held, 9.9)[0].phase is Phase.HELD
+    assert client_state.missed(held, False, 9.0).still_until == 10.0
+    later = client_state.missed(held, True, 9.0)
+    assert client_state.elapsed(later, 18.9)[0].phase is Phase.HELD
+    gone_on, order = client_state.elapsed(later, 19.0)
     assert (gone_on.phase, order) == (Phase.ACTIVE, Resume(ran_out=True))
 
 
 def test_a_control_plane_that_takes_reports_and_answers_none_is_promised_no_more():
-    held = standing_in(Phase.HELD)
-    assert standing.may_promise(held, 9.9)
-    later = standing.missed(held, True, 10.0)
-    assert not standing.may_promise(later, 10.1)
-    assert standing.may_promise(standing.elapsed(later, 20.0)[0], 20.0)
+    held = state_in(Phase.HELD)
+    assert client_state.may_promise(held, 9.9)
+    later = client_state.missed(held, True, 10.0)
+    assert not client_state.may_promise(later, 10.1)
+    assert client_state.may_promise(client_state.elapsed(later, 20.0)[0], 20.0)
 
 
 def test_one_that_settles_without_hearing_anything_goes_on_too():
-    settling = standing.missed(standing_in(Phase.SETTLING), True, 9.0)
-    assert standing.elapsed(settling, 10.0)[1] == Resume(ran_out=True)
+    settling = client_state.missed(state_in(Phase.SETTLING), True, 9.0)
+    assert client_state.elapsed(settling, 10.0)[1] == Resume(ran_out=True)
 
 
 def test_a_late_one_that_is_to_go_where_it_is_waits_for_nothing():
-    waiting, order = standing.heard(standing_in(Phase.WAITING), answer(5, at=3), 1.0)
+    waiting, order = client_state.heard(state_in(Phase.WAITING), answer(5, at=3), 1.0)
     assert (waiting.phase, order) == (Phase.WAITING, None)
-    sent = standing.settled(waiting, 50.0)
-    assert standing.elapsed(sent, 50.0)[1] == Move(answer(5, at=3), Way.LATE, False)
+    sent = client_state.settled(waiting, 50.0)
+    assert client_state.elapsed(sent, 50.0)[1] == Move(answer(5, at=3), Way.LATE, False)
 
 
 def test_a_late_one_that_is_sent_back_to_where_it_wrote_waits_for_nothing():
-    late = standing.settled(standing_in(Phase.WAITING), 1.0)
+    late = client_state.settled(state_in(Phase.WAITING), 1.0)
     assert late.wait_until is not None and late.wait_until > 1.0
-    after, order = standing.heard(late, answer(5, at=3), 2.0)
+    after, order = client_state.heard(late, answer(5, at=3), 2.0)
     assert (after.phase, order) == (Phase.ACTIVE, Move(answer(5, at=3), Way.LATE, False))
 
 
 def test_one_that_held_too_late_says_so_from_the_first_and_goes_on_when_it_is_told():
-    late, _ = standing.heard(standing_in(Phase.HELD), answer(4), 1.0)
+    late, _ = client_state.heard(state_in(Phase.HELD), answer(4), 1.0)
     assert (late.reported, late.wait_until) == ("held", 1.0 + answer().longest_way_s)
-    after, order = standing.heard(late, answer(4, arrived=True), 2.0)
+    after, order = client_state.heard(late, answer(4, arrived=True), 2.0)
     assert (after.phase, order) == (Phase.ACTIVE, Move(answer(4, arrived=True), Way.LATE, False))
 
 
 def test_a_late_one_waits_the_longest_way_from_when_it_had_sent_everything():
-    waiting = standing_in(Phase.WAITING)
-    assert standing.elapsed(waiting, 1000.0)[1] is None, "it has not sent everything yet"
-    sent = standing.settled(waiting, 50.0)
+    waiting = state_in(Phase.WAITING)
+    assert client_state.elapsed(waiting, 1000.0)[1] is None, "it has not sent everything yet"
+    sent = client_state.settled(waiting, 50.0)
     assert sent.answer.generation == 3
-    assert standing.elapsed(sent, 59.9)[1] is None
-    assert standing.heard(sent, answer(4, arrived=True), 51.0)[1] == Move(answer(4, arrived=True), Way.LATE, False)
-    moved, order = standing.elapsed(sent, 60.0)
+    assert client_state.elapsed(sent, 59.9)[1] is None
+    assert client_state.heard(sent, answer(4, arrived=True), 51.0)[1] == Move(
+        answer(4, arrived=True), Way.LATE, False
+    )
+    moved, order = client_state.elapsed(sent, 60.0)
     assert isinstance(order, Move)
     assert moved.answer.generation == 4
 
 
 def test_a_cached_hold_is_no_promise_of_this_client():
-    assert standing.begin(PRODUCER, answer(hold=True), False, 0.0).phase is Phase.ACTIVE
-    assert standing.begin(PRODUCER, answer(hold=True), True, 0.0).phase is Phase.HELD
+    assert client_state.begin(PRODUCER, answer(hold=True), False, 0.0).phase is Phase.ACTIVE
+    assert client_state.begin(PRODUCER, answer(hold=True), True, 0.0).phase is Phase.HELD
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_a_format_reads_no_other_environments_names():
 
 @pytest.mark.parametrize("text", ["orders", "{topic}{topic}", "{colour}-{topic}", "{group}"])
 def test_what_is_no_format_is_refused(text):
-    with pytest.raises(ValueError, match="no format"):
+    with pytest.raises(ValueError, match="is not a format"):
         Format(text, "topic", GIVEN)
 
 
@@ -281,11 +283,11 @@ def test_a_topic_that_knows_its_generation_is_a_text_like_any_other():
 
 
 def given_back(sent, acknowledged, failed, on_their_way, queued, resend=False, statistics=True):
-    """Numbers of the records to send elsewhere, and of those that are reported, for one partition.
+    """Return the numbers of the records to send elsewhere, and of those reported, for one partition.
 
-    The reports come in any order, as librdkafka's do.
+    The reports arrive in any order, as librdkafka's do.
     """
-    back = GivenBack()
+    back = ReturnedRecords()
     reports = list(enumerate([ON_ITS_WAY] * on_their_way + [NOT_SENT] * queued))
     random.Random(sent).shuffle(reports)
     for number, code in reports:
@@ -306,12 +308,12 @@ def given_back(sent, acknowledged, failed, on_their_way, queued, resend=False, s
 @pytest.mark.parametrize(
     ("figures", "again", "unknown"),
     [
-        # sent, acknowledged, failed, on their way, queued
+        # sent, acknowledged, failed, in flight, queued
         ((10, 10, 0, 0, 3), [0, 1, 2], []),
         ((12, 10, 0, 2, 2), [2, 3], [0, 1]),
-        ((12, 10, 0, 0, 3), [2], [0, 1]),  # their connection broke: queued again, and yet they were sent
+        ((12, 10, 0, 0, 3), [2], [0, 1]),  # their connection broke: they are queued again although they were sent
         ((13, 10, 0, 2, 3), [3, 4], [0, 1, 2]),
-        ((10, 12, 2, 0, 2), [0, 1], []),  # two that failed without being sent have a number all the same
+        ((10, 12, 2, 0, 2), [0, 1], []),  # two that failed unsent have a number nevertheless
         ((99, 10, 0, 0, 2), [], [0, 1]),
         ((30, 10, 0, 5, 40), list(range(20, 45)), list(range(20))),
     ],
@@ -327,4 +329,4 @@ def test_without_statistics_all_that_had_a_partition_is_unknown():
 
 def test_other_failures_are_not_taken():
     record = Record("t", 1, None, -1, None, 0, None)
-    assert not GivenBack().take(record, KafkaError._MSG_TIMED_OUT, Message(topic="t", partition=0))
+    assert not ReturnedRecords().take(record, KafkaError._MSG_TIMED_OUT, Message(topic="t", partition=0))

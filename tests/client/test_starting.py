@@ -1,4 +1,4 @@
-"""How clients start, what they refuse, and what a control plane may do to them."""
+"""Starts of clients, refused configurations, and misbehaving control planes."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_discovery_is_asked_over_tls_by_whom_is_trusted_only(plane, tmp_path):
 
 
 def _certificate(folder: Path) -> Path:
-    """A key and a certificate for 127.0.0.1, signed by itself, in one file."""
+    """Create a key and a self-signed certificate for 127.0.0.1, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

@@ -116,7 +116,7 @@ def test_an_emergency_ends_a_commit_that_is_under_way_with_its_outcome_unknown(p
         commit_one(producer, topic, "2")
     finally:
         old.go_on()
-    # Whether the commit or the move came first is the machine's; both tell the application to begin again.
+    # Either the commit or the move comes first; both tell the application to begin again.
     assert aborted.value.args[0].txn_requires_abort()
     assert stored(clusters["cluster-2"], topic) == [2]
 

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain.switch import discovery
 from backend.domain.switch.cluster_switch import BEFORE_MOVE, CLOSED, HELD, Phase
-from backend.domain.switch.discovery import Word
+from backend.domain.switch.discovery import LatestReport
 from backend.domain.tree import tree_shape
 from tests.trees import UNBALANCED, parsed
 
@@ -17,9 +17,9 @@ from tests.trees import UNBALANCED, parsed
 def test_producers_hold_until_the_move_and_consumers_are_closed_once_the_drain_is_done(
     phase: Phase | None,
 ) -> None:
-    assert (discovery.told("producer", phase) == "hold") == (phase in HELD)
-    assert (discovery.told("", phase) == "hold") == (phase in HELD)
-    assert (discovery.told("consumer", phase) == "hold") == (phase in CLOSED)
+    assert (discovery.instructed_phase("producer", phase) == "hold") == (phase in HELD)
+    assert (discovery.instructed_phase("", phase) == "hold") == (phase in HELD)
+    assert (discovery.instructed_phase("consumer", phase) == "hold") == (phase in CLOSED)
     assert set(CLOSED) < set(HELD) < set(BEFORE_MOVE)
 
 
@@ -41,7 +41,7 @@ def test_producers_hold_until_the_move_and_consumers_are_closed_once_the_drain_i
 def test_a_client_is_told_what_it_does_not_know(
     generation: int, told: str, known_generation: int | None, known_phase: str, news: bool
 ) -> None:
-    assert discovery.is_news(generation, told, known_generation=known_generation, known_phase=known_phase) is news
+    assert discovery.has_news(generation, told, known_generation=known_generation, known_phase=known_phase) is news
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_switch_waits_for_those_whose_word_does_not_count(
     role: str, phase: str, silent_ms: int, holding: bool, closing: bool
 ) -> None:
     for is_closing, waits in ((False, holding), (True, closing)):
-        expected = {"one": Word(role=role, phase=phase, silent_ms=silent_ms, given_at=7)}
+        expected = {"one": LatestReport(role=role, phase=phase, silent_ms=silent_ms, given_at=7)}
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing) == (["one"] if waits else [])
         assert discovery.missing(expected, hold_ms=13_000, closing=is_closing, forced={"one"}) == []
 
@@ -77,7 +77,7 @@ def test_who_let_go_since_the_drain_was_measured_is_waited_for(
     role: str, given_at: int | None, waited: bool
 ) -> None:
     phase = "closed" if role == "consumer" else "held"
-    word = Word(role=role, phase=phase, silent_ms=0, given_at=given_at)
+    word = LatestReport(role=role, phase=phase, silent_ms=0, given_at=given_at)
     found = discovery.missing({"one": word}, hold_ms=13_000, closing=True, marked_at=7)
     # Consumers may read on while it is measured.
     assert found == (["one"] if waited and (role != "consumer" or given_at is None) else [])
@@ -85,7 +85,7 @@ def test_who_let_go_since_the_drain_was_measured_is_waited_for(
 
 @pytest.mark.parametrize("less", [{"is_of_now": False}, {"silent_ms": -1}])
 def test_a_word_of_another_generation_or_of_a_clock_that_was_set_back_does_not_count(less: dict[str, Any]) -> None:
-    word = Word(**{"role": "producer", "phase": "held", "silent_ms": 0, "given_at": 6, **less})
+    word = LatestReport(**{"role": "producer", "phase": "held", "silent_ms": 0, "given_at": 6, **less})
     assert discovery.missing({"one": word}, hold_ms=13_000, closing=True) == ["one"]
 
 

@@ -269,9 +269,7 @@ def test_items_say_what_each_group_would_read_again() -> None:
         1,
         1,
     )
-    assert (
-        group.re_read_estimate is not None and "reads on until its clients are stopped" in group.re_read_estimate
-    )
+    assert group.re_read_estimate is not None and "reads until its clients are stopped" in group.re_read_estimate
     assert make(facts, WISH).late_records == 0, "a planned switch waits for them"
 
 

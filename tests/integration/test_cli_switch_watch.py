@@ -21,14 +21,14 @@ WORST = [lacking(partition, records) for partition, records in ((3, 1_150), (1, 
     [
         (
             {"lacking": WORST, "left": 31},
-            f"waits for at most 1,204 records: {ORDERS}/3 on c2 1,150, {ORDERS}/1 on c2 40, {ORDERS}/0 on c2 9 "
+            f"waiting for at most 1,204 records: {ORDERS}/3 on c2 1,150, {ORDERS}/1 on c2 40, {ORDERS}/0 on c2 9 "
             "and 28 more partitions",
         ),
         (
             {"lacking": WORST[:2], "left": 2},
-            f"waits for at most 1,204 records: {ORDERS}/3 on c2 1,150, {ORDERS}/1 on c2 40",
+            f"waiting for at most 1,204 records: {ORDERS}/3 on c2 1,150, {ORDERS}/1 on c2 40",
         ),
-        ({}, "waits for at most 1,204 records"),
+        ({}, "waiting for at most 1,204 records"),
     ],
 )
 def test_those_that_lack_most_are_named_and_the_others_counted(

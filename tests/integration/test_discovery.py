@@ -27,7 +27,7 @@ def discover(rest: Rest, **query: Any) -> Response:
     """The answer to a client of acme/retail/prod, which asks again as long as it is told to."""
     # On a machine that stood still for two seconds what a client told is refused, and not noted.
     while (answer := asked_once(rest, **query)).status_code == 503:
-        assert "ask again" in answer.text
+        assert "retry" in answer.text
     return answer
 
 
@@ -219,13 +219,13 @@ def test_a_client_that_is_late_is_told_when_what_it_sent_has_arrived(tenant: Res
     app: Any = tenant.client.app  # type: ignore[attr-defined]
     with app.state.services.engine.begin() as connection:
         clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
-        discovery_clients.let_go_on(connection, clients, 2)
+        discovery_clients.mark_arrived(connection, clients, 2)
     assert discover(tenant, **late).json()["arrived"] is True
     # Whoever has sent something since is asked about anew.
     discover(tenant, **{**late, "phase": "active"})
     assert discover(tenant, **late).json()["arrived"] is False
     with app.state.services.engine.begin() as connection:
-        discovery_clients.let_go_on(connection, clients, 2)
+        discovery_clients.mark_arrived(connection, clients, 2)
     assert discover(tenant, **late).json()["arrived"] is False, "that was found of the word before"
 
 
@@ -259,7 +259,7 @@ def test_what_was_found_for_one_cluster_says_nothing_of_the_next(tenant: Rest) -
     app: Any = tenant.client.app  # type: ignore[attr-defined]
     with app.state.services.engine.begin() as connection:
         clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
-        discovery_clients.let_go_on(connection, clients, 2)
+        discovery_clients.mark_arrived(connection, clients, 2)
     switched(tenant, replace(start("c2", "c1", generation=3), switch="s2"), *MOVED, switch="s2")
     told = discover(tenant, **late).json()
     assert (told["generation"], told["arrived"]) == (3, False)
@@ -275,7 +275,7 @@ def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> Non
     silent = sa.update(table).values(seen_at=table.c.seen_at - timedelta(hours=1))
     with app.state.services.engine.begin() as connection:
         clients = discovery_clients.list_clients(connection, [tuple(PROD.values())])
-        discovery_clients.let_go_on(connection, clients, 2)
+        discovery_clients.mark_arrived(connection, clients, 2)
         connection.execute(silent)
     assert discover(tenant, **late).json()["arrived"] is False
 

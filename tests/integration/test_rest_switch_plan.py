@@ -174,8 +174,8 @@ def test_a_silent_cluster_cannot_say_what_would_be_lost_with_a_broker(orders: Re
     answer = orders("POST", "/switches/plan", {**WISH, "mode": "emergency", "without": {"brokers": [C1_1]}})
     found = problem(answer, 503, "cluster-silent")
     assert [error["pointer"] for error in found["errors"]] == ["/without/brokers/0"]
-    assert "broker 1 of c1 cannot be told" in found["detail"] and "no broker answers at" in found["detail"]
-    assert "Ask again when c1 answers, or plan without this broker" in found["detail"]
+    assert "broker 1 of c1 cannot be predicted" in found["detail"] and "no broker answers at" in found["detail"]
+    assert "Retry when c1 answers, or remove this broker" in found["detail"]
 
 
 def test_without_a_tree_there_is_nobody_to_move(clusters: Rest) -> None:
@@ -205,7 +205,7 @@ def test_the_plan_on_the_command_line(shell: Shell, tmp_path: Path) -> None:
         refused = shell(*words, "--without-broker", wrong)
         assert refused.exit_code == 2 and "such as cluster-1/3" in refused.stderr
     silent = shell(*words, "--without-broker", "c1/1")
-    assert silent.exit_code == 4 and "broker 1 of c1 cannot be told" in silent.stderr
+    assert silent.exit_code == 4 and "broker 1 of c1 cannot be predicted" in silent.stderr
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ def test_a_plan_that_is_not_what_would_be_done_any_more_is_refused(online: Rest)
 def test_nobody_is_moved_by_two_switches(online: Rest) -> None:
     switched(online, start(), to(Phase.HOLDING))
     told = problem(online("POST", "/switches", EMERGENCY), 409, "state-conflict")
-    assert "switch s1 is moving it" in told["detail"]
+    assert "switch s1 is moving this tenant" in told["detail"]
     digest = online("POST", "/switches/plan", {**EMERGENCY, "mode": "planned"}).json()["digest"]
     planned = {"from": "c1", "to": "c2", "plan_digest": digest}
     problem(online("POST", "/switches", planned), 409, "state-conflict")

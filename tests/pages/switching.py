@@ -1,4 +1,4 @@
-"""Switches that pages show: begun, carried on and ended by the domain's commands, as a worker would."""
+"""Switches for page tests: started, advanced and ended by the domain's commands, as a worker would."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CARRIED = {"groups": 3, "offsets": 12, "re_read_bound": 0, "refused": REPORT["re
 
 
 def all_online(database: Database) -> None:
-    """Clusters answer, and have what acme needs: nothing stands against a switch between them."""
+    """Put all clusters online with everything that acme needs, so that a switch has no blockers."""
     for number, cluster in enumerate(("c1", "c2", "c3")):
         online = RecordOnline(kafka_cluster_id=f"id-{number}", brokers=3)
         record(database, online, CLUSTER, f"cluster-{cluster}")
@@ -61,7 +61,7 @@ def all_online(database: Database) -> None:
 
 @contextmanager
 def clusters_say(monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[None]:
-    """What clusters answer a plan, without any."""
+    """Answer plans in place of the clusters, without any cluster."""
     orders = [("acme/retail/prod/orders", partition) for partition in range(4)]
     items = [("globex/shop/prod/items", partition) for partition in range(4)]
     facts: dict[str, Any] = {
@@ -76,19 +76,19 @@ def clusters_say(monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[None]
 
 
 def busy_group(name: str = "acme-retail-prod-billing") -> GroupFact:
-    """One that has a member where it should not."""
+    """Return a group with a member on the target."""
     streams = frozenset({"acme/retail/prod/orders"})
     return GroupFact(technical_group=name, group="billing", place=PLACE, client_ids=("b-1",), streams=streams)
 
 
 def commands(database: Database, *given: SwitchCommand, switch: str = "s1") -> None:
-    """What an operator and a runner do, without them."""
+    """Dispatch commands of an operator and a runner, without either."""
     for command in given:
         record(database, command, SWITCH, f"switch-{switch}")
 
 
 def start(switch: str = "s1", **other: Any) -> StartSwitch:
-    """Of acme/retail/prod, from c1 to c2."""
+    """Return the start of a switch of acme/retail/prod, from c1 to c2."""
     usual: dict[str, Any] = {
         "source": "c1",
         "target": "c2",
@@ -119,7 +119,7 @@ HOLD_MS = 600_000
 
 
 def client(database: Database, client_id: str, role: str = "producer", phase: str = "active", **more: Any) -> None:
-    """What a client of acme/retail/prod tells discovery."""
+    """Store the report of a client of acme/retail/prod."""
     place = dict(zip(("tenant", "instance", "environment"), PLACE, strict=True))
     usual: dict[str, Any] = {**place, "zone": None, "generation": 1}
     report = Report(client_id=client_id, role=role, phase=phase, **{**usual, **more})
@@ -128,12 +128,12 @@ def client(database: Database, client_id: str, role: str = "producer", phase: st
 
 
 def lacking(partition: int, records: int, target: str = "c2", **more: Any) -> dict[str, Any]:
-    """What the runner tells of one partition that is still to come."""
+    """Return the runner's report about one partition with missing records."""
     usual = {"stream": "acme/retail/prod/orders", "waits_for": None, **more}
     return {"partition": partition, "target": target, "missing_records": records, **usual}
 
 
 def told(database: Database, switch: str = "s1", **news: Any) -> None:
-    """What the runner has told last."""
+    """Store the runner's progress."""
     with database.engine.begin() as connection:
         switch_progress.write(connection, switch, news)

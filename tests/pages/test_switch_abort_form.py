@@ -1,4 +1,4 @@
-"""Aborting a switch in the console: what it would do in each phase, and that it does it once."""
+"""Aborting a switch in the console: its preview in each phase, and that it is executed once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.pages.switching import COMPLETED, DRAINING, HOLDING, MOVED, MOVING, c
 from tests.pages.visitors import Visitor, code, head, hidden, said, visitor
 
 PAGE = "/switches/s1/-abort"
-BUTTON = ">Abort the switch</button>"
+BUTTON = ">Abort switch</button>"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def target_of_c1(console: Console) -> Any:
 
 
 def confirm(operator: Visitor, sent: dict[str, str]) -> None:
-    """Lead on to the switch, whatever it changed."""
+    """Confirm the form; it leads to the switch, whatever it changed."""
     answer = operator.client.post(PAGE, data={**sent, "step": "confirm"})
     assert (answer.status_code, answer.headers.get("location")) == (303, "/switches/s1"), said(answer)
 
@@ -41,11 +41,11 @@ def confirm(operator: Visitor, sent: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "state", "clients"),
     [
-        (HOLDING[:1], "Preparing", "Nobody is held yet: they stay on c1 and notice nothing."),
-        (HOLDING, "Holding", "Producers that hold go on at once on c1"),
-        (DRAINING, "Draining", "Consumers were not closed yet: they stay on c1."),
-        (MOVING[:-1], "Closing", "Consumers that have closed open again on c1"),
-        (MOVING, "Moving", "where they had committed, in generation 2."),
+        (HOLDING[:1], "Preparing", "Clients do not hold yet; they stay on c1 without interruption."),
+        (HOLDING, "Holding", "Producers that hold continue at once on c1"),
+        (DRAINING, "Draining", "Consumers were not closed yet; they stay on c1."),
+        (MOVING[:-1], "Closing", "Consumers that have closed resume on c1"),
+        (MOVING, "Moving", "from their committed offsets, in generation 2."),
     ],
 )
 def test_the_page_says_what_an_abort_does_in_this_phase_and_nothing_is_done(
@@ -60,11 +60,11 @@ def test_the_page_says_what_an_abort_does_in_this_phase_and_nothing_is_done(
     before = head(acme)
     page = operator.get(PAGE)
     assert page.status_code == 200 and BUTTON in page.text
-    assert "Clients of acme/retail/prod go on where they were, on c1; no record is lost." in said(page)
+    assert "Clients of acme/retail/prod continue on c1; no record is lost." in said(page)
     assert f"Switch {state} Aborted" in said(page)
     assert clients in said(page)
-    assert "Records that have come to c2: distribution goes on as before." in said(page)
-    assert ("Offsets of groups that were set on c2" in said(page)) == (state in ("Closing", "Moving"))
+    assert "Records that have arrived on c2; distribution continues." in said(page)
+    assert ("Group offsets that were set on c2" in said(page)) == (state in ("Closing", "Moving"))
     assert head(acme) == before
 
 
@@ -125,7 +125,7 @@ def test_after_the_move_it_is_refused_with_the_way_back(
     before = head(acme)
     for page in (operator.get(PAGE), operator.client.post(PAGE, data={**sent, "step": "confirm"})):
         assert page.status_code == 409
-        assert "The clients were moved already: nothing can be taken back any more. Reverse" in said(page)
+        assert "The clients were moved already, so the switch can no longer be aborted." in said(page)
         assert BUTTON not in page.text and 'href="/switches/s1"' in page.text
     assert head(acme) == before
 
@@ -136,7 +136,7 @@ def test_one_that_is_taken_back_already_has_nothing_to_confirm(
 ) -> None:
     commands(database, *HOLDING, Abort(by=by, reason="too slow"))
     page = operator.get(PAGE)
-    assert "Nothing would change: it is taken back already." in said(page)
+    assert "Nothing would change: the switch is aborted already." in said(page)
     assert BUTTON not in page.text and "There is nothing to confirm." in said(page)
 
 

@@ -24,18 +24,18 @@ def test_plan_type_start_watch_and_abort(
         page.get_by_role("link", name="Plan a switch").click()
         page.get_by_label("From").select_option("c1")
         page.get_by_label("To", exact=True).select_option("c2")
-        page.get_by_label("Whom").fill("acme/retail")
-        page.get_by_role("button", name="Show the plan").click()
-        expect(page.locator("#sum")).to_contain_text("Producers would wait for about")
+        page.get_by_label("Scope").fill("acme/retail")
+        page.get_by_role("button", name="Create plan").click()
+        expect(page.locator("#sum")).to_contain_text("Producers would hold for about")
         expect(page.locator("[data-gate][data-tone='bad']")).to_have_count(0)
         expect(page.locator("#clients li")).to_have_text(["checkout-1"])
         word = page.get_by_label("Type c1 to start")
         word.fill("c2")
-        page.get_by_role("button", name="Start the switch").click()
-        # It is not even sent, so the way back through the browser's pages stays clean.
+        page.get_by_role("button", name="Start switch").click()
+        # The form is not even submitted, so the browser's history stays clean.
         expect(word).to_be_focused()
         assert word.evaluate("each => each.validity.patternMismatch")
-        # What the browser says then ends with it.
+        # The browser's message ends with the title.
         expect(word).to_have_attribute("title", "Type c1, the cluster that clients leave")
         assert acme.rest.ok("GET", "/switches")["items"] == []
         page.keyboard.press("Control+A")
@@ -58,19 +58,19 @@ def test_plan_type_start_watch_and_abort(
     told(database, switch, missing_records=77)
     expect(page.locator("#waits-for")).to_have_text("c2 still lacks 77 records.")
     assert page.evaluate("window.sameDocument")
-    # Back to the plan and forth again changes nothing.
+    # Going back to the plan and forward again changes nothing.
     page.go_back()
     expect(page.get_by_role("heading", name="Plan a switch")).to_be_visible()
     page.go_forward()
     abort = page.get_by_role("link", name="Abort")
     abort.focus()
     page.keyboard.press("Enter")
-    # Looked at, left, and looked at again: nothing has happened before it is confirmed.
-    expect(page.locator("#verdict")).to_contain_text("Clients of acme/retail/prod go on where they were, on c1")
-    page.get_by_role("link", name="Back to the switch").click()
+    # Open, leave, and open again: nothing happens before it is confirmed.
+    expect(page.locator("#verdict")).to_contain_text("Clients of acme/retail/prod continue on c1")
+    page.get_by_role("link", name="Back to switch").click()
     expect(page.locator("#state")).to_have_text("Draining")
     page.get_by_role("link", name="Abort").click()
-    page.get_by_role("button", name="Abort the switch").click()
+    page.get_by_role("button", name="Abort switch").click()
     expect(page.locator("#state")).to_have_text("Aborted")
     expect(page.locator("#cockpit[hx-get]")).to_have_count(0)
     assert acme.rest.ok("GET", f"/switches/{switch}")["state"] == "aborted"
@@ -87,14 +87,14 @@ def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     commands(database, *COMPLETED[2:])
     expect(page.locator("#report")).to_contain_text("checkout-7")
     expect(page.locator("#live")).to_be_hidden()
-    # On a busy machine the page hears of its last answer only now.
+    # On a busy machine the page receives its last answer only now.
     page.evaluate(
         "document.body.dispatchEvent(new CustomEvent('htmx:afterRequest', {detail: {successful: true}}))"
     )
     expect(page.locator("#live")).to_be_hidden()
     assert page.evaluate("window.sameDocument")
     page.get_by_role("link", name="Reverse").click()
-    expect(page.get_by_role("heading", name="Plan the way back")).to_be_visible()
+    expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible()
 
 
 def test_without_javascript_it_reloads_itself(

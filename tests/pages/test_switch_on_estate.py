@@ -1,4 +1,4 @@
-"""A switch and its way back by mouse and keyboard in real Chromium, on real clusters whose applications go on."""
+"""A switch and its reverse by mouse and keyboard in real Chromium, on real clusters with running applications."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.switches.applications import STREAM, Applications, ByHand, Tenant
 
 OLD, NEW = "cluster-1", "cluster-5"
 PATIENT = 1000 * GIVE_UP_SECONDS
-# Keeps every state that the cockpit shows, as long as the document stays the same.
+# Records every state that the page shows, as long as the document stays the same.
 RECORD = """() => {
   const look = () => {
     const shown = document.querySelector("#state").textContent.trim();
@@ -52,7 +52,7 @@ def admin(estate: RunningEstate) -> Console:
 
 @pytest.fixture
 def onlooker(admin: Console, tenant: Tenant) -> Iterator[Console]:
-    """The console as one sees it who may read the estate, and change nothing."""
+    """Return the console of a user who may read the estate, and change nothing."""
     user = f"onlooker-{tenant.name}"
     yield Console(admin.url, Visitor(admin, user, "viewer").token)
     admin.rest.ok("PATCH", f"/users/{user}", {"disabled": True})
@@ -90,7 +90,7 @@ def test_there_and_back_while_applications_go_on(
         known = known_to_discovery(tenant, NEW, OLD, names)
         page.locator(f"[data-switch='{there}']").get_by_role("link").click()
         page.get_by_role("link", name="Reverse").click()
-        expect(page.get_by_role("heading", name="Plan the way back")).to_be_visible(timeout=PATIENT)
+        expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible(timeout=PATIENT)
         expect(page.get_by_role("link", name=f"switch {there}")).to_be_visible()
         check_plan(page, tenant, NEW, OLD, generation=3, clients=known)
         back = start(page, NEW)
@@ -103,13 +103,13 @@ def test_there_and_back_while_applications_go_on(
 
 
 def known_to_discovery(tenant: Tenant, source: str, target: str, names: Sequence[str]) -> list[str]:
-    """As discovery knows them, once it does, both groups are at work, and nothing stands against a switch."""
+    """Return the clients' ids, once discovery knows them, both groups are active, and there are no blockers."""
 
     def look() -> list[str] | None:
         plan = tenant.ask("POST", "/switches/plan", tenant.wish(source, target))
         groups = [{each["group"]: each["members_on_source"] for each in item["groups"]} for item in plan["items"]]
         known = sorted(each["client_id"] for each in plan["clients"])
-        # Eight digits of its own make the name of each client of treeline_client another one.
+        # Each client of treeline_client appends eight random digits to its name.
         are_all = [re.sub("-[0-9a-f]{8}$", "", each) for each in known] == sorted(names)
         return known if are_all and groups == [{"g0": 1, "g1": 1}] * 2 and not plan["blockers"] else None
 
@@ -125,12 +125,12 @@ def goodbye(tenant: Tenant, client: ByHand) -> str:
 
 
 def ask_for_a_plan(page: Page, tenant: Tenant) -> None:
-    """From the Tree page, where everybody begins."""
+    """Create a plan, starting from the Tree page."""
     page.get_by_role("link", name="Switches").click()
     page.get_by_role("link", name="Plan a switch").click()
     page.get_by_label("From").select_option(OLD)
     page.get_by_label("To", exact=True).select_option(NEW)
-    page.get_by_label("Whom").click()
+    page.get_by_label("Scope").click()
     page.keyboard.type(tenant.name)
     page.keyboard.press("Enter")
 
@@ -138,10 +138,10 @@ def ask_for_a_plan(page: Page, tenant: Tenant) -> None:
 def check_plan(
     page: Page, tenant: Tenant, source: str, target: str, *, generation: int, clients: Sequence[str]
 ) -> None:
-    """It says what is there, and its parts come to the wait that it names."""
+    """Check the plan's content, and that its phases add up to the hold time."""
     place = "/".join(tenant.place.values())
     expect(page.locator("#sum")).to_have_text(
-        re.compile(r"^Producers would wait for about .+\.$"), timeout=PATIENT
+        re.compile(r"^Producers would hold for about .+\.$"), timeout=PATIENT
     )
     expect(page.locator("#plan-title")).to_contain_text(place)
     gates = page.locator("#gates")
@@ -158,25 +158,25 @@ def check_plan(
     expect(page.locator("#moves-title")).to_contain_text(f"as generation {generation}; waits for {target}")
     assert cells(page.locator("#moves tbody tr")) == [[place, str(len(clients))]]
     assert page.locator("#clients li").all_inner_texts() == clients
-    # What is lacking and what would be read again differ with every look.
+    # Lags and re-read records differ with every observation.
     assert [row[:2] for row in cells(page.locator("#lags tbody tr"))] == [[f"{place}/{STREAM}", "2"]]
     groups = {row[0]: (row[1], row[2], *row[5:]) for row in cells(page.locator("#groups tbody tr"))}
     assert groups == dict.fromkeys(("g0", "g1"), (place, "2", "1", "0"))
     rows = cells(page.locator("#expected tbody tr"))
     assert [said.split("\n")[0] for said, _ in rows] == ["Holding", "Draining", "Closing", "Moving"]
     parts = [milliseconds(took) for _, took in rows]
-    whole = page.locator("#sum").inner_text().removeprefix("Producers would wait for about ").rstrip(".")
+    whole = page.locator("#sum").inner_text().removeprefix("Producers would hold for about ").rstrip(".")
     assert milliseconds(whole) == pytest.approx(sum(parts), abs=50 * (len(parts) + 1)), "each is rounded"
 
 
 def cells(rows: Locator) -> list[list[str]]:
-    """Texts of a table."""
+    """Return the texts of a table."""
     found: list[list[str]] = rows.evaluate_all("all => all.map(row => [...row.cells].map(each => each.innerText))")
     return found
 
 
 def milliseconds(shown: str) -> float:
-    """Of `812 ms` or `4.2 s`."""
+    """Parse `812 ms` or `4.2 s`."""
     number, unit = shown.split()
     return float(number) * {"ms": 1, "s": 1000}[unit]
 
@@ -185,10 +185,10 @@ def milliseconds(shown: str) -> float:
 
 
 def start(page: Page, source: str) -> str:
-    """Type what is asked for; gives the switch that begins."""
+    """Type the confirmation; return the id of the started switch."""
     page.get_by_label(f"Type {source} to start").click()
     page.keyboard.type(source)
-    page.get_by_role("button", name="Start the switch").click()
+    page.get_by_role("button", name="Start switch").click()
     expect(page).to_have_url(re.compile(r"/switches/[0-9a-f]{12}$"), timeout=PATIENT)
     expect(page.locator("#state")).to_be_visible(timeout=PATIENT)
     page.evaluate(RECORD)
@@ -196,19 +196,19 @@ def start(page: Page, source: str) -> str:
 
 
 def watch_it_hold(page: Page, slow: ByHand) -> None:
-    """One client is waited for, by name; the operator could go on without it, or take it all back."""
-    expect(page.locator("#waits-for")).to_have_text("1 client still to hold.", timeout=PATIENT)
+    """Check that the switch waits for one client, by name, and offers to force it or to abort."""
+    expect(page.locator("#waits-for")).to_have_text("Waiting for 1 client to hold.", timeout=PATIENT)
     expect(page.locator("#state")).to_have_text("Holding")
     expect(page).to_have_title(f"Holding: {OLD} to {NEW} · Treeline")
     expect(page.locator("#live")).to_have_text("live", timeout=PATIENT)
     assert [row[0] for row in cells(page.locator("[data-client]"))] == [slow.name]
     expect(page.locator("#held")).to_have_text(re.compile(r"^[\d.]+ m?s$"))
     expect(page.get_by_role("link", name="Abort")).to_be_visible()
-    expect(page.get_by_role("link", name="Force: go on without 1 client")).to_be_visible()
+    expect(page.get_by_role("link", name="Continue without 1 client")).to_be_visible()
 
 
 def look_on(other: Page, switch: str, slow: ByHand) -> None:
-    """Who may change nothing sees the same, and why there is nothing to press."""
+    """Check that a user without permission sees the same, and why there are no buttons."""
     other.reload()
     other.locator(f"[data-switch='{switch}']").get_by_role("link").click()
     expect(other.locator("#state")).to_have_text("Holding", timeout=PATIENT)
@@ -221,44 +221,44 @@ def offers_nothing(other: Page) -> None:
     cockpit = other.locator("#cockpit")
     expect(cockpit.locator("#why-not")).to_be_visible()
     expect(cockpit.get_by_role("button")).to_have_count(0)
-    for name in ("Abort", "Force", "Reverse", "Plan again"):
+    for name in ("Abort", "Continue without", "reverse", "Plan again"):
         expect(cockpit.get_by_role("link", name=name)).to_have_count(0)
 
 
 def check_end(page: Page, source: str, target: str, *, clients: int) -> None:
-    """The page went through the phases by itself, and its report names nobody."""
+    """Check that the page went through the phases by itself, and that its report lists no one."""
     expect(page.locator("#report")).to_be_visible(timeout=PATIENT)
     expect(page.locator("#state")).to_have_text("Completed")
     expect(page).to_have_title(f"Completed: {source} to {target} · Treeline")
     seen, order = page.evaluate("window.seen"), list(LABELS.values())
     assert seen == sorted(seen, key=order.index) and seen[-1] == LABELS[Phase.COMPLETED]
     expect(page.locator("#live")).to_be_hidden(timeout=PATIENT)
-    expect(page.locator("#waits-for")).to_have_text("Moved, every record drained")
+    expect(page.locator("#waits-for")).to_have_text("Moved, all records drained")
     figures = dict(
         page.locator("#report .figure-of").evaluate_all(
             "all => all.map(each => [...each.children].map(one => one.textContent))"
         )
     )
-    assert milliseconds(figures.pop("Producers held")) > 0
+    assert milliseconds(figures.pop("Producer hold time")) > 0
     assert figures == {
         "Records not drained": "0",
         f"Clients on {target}": str(clients),
-        "Groups carried over": "2",
+        "Groups translated": "2",
         "Offsets set": "4",
-        "Read again at most": "0 records",
-        f"Written to {source} since": "0",
+        "Maximum re-read records": "0",
+        f"Residual writes to {source}": "0",
     }
-    # Nobody was forced, late, silent or left behind.
+    # No client was forced, late, silent or left behind.
     expect(page.locator("#report .named > div")).to_have_count(0)
     expect(page.locator("#track [data-state='done']")).to_have_count(6)
 
 
 def check_active(page: Page, tenant: Tenant, cluster: str, generation: int, switch: str) -> None:
-    """What the tenant's own page and the list of switches say, and what discovery does."""
+    """Check what the tenant's page, the list of switches and discovery show."""
     assert tenant.active() == (cluster, generation)
     page.goto(f"{tenant.url}/tenants/{tenant.name}", wait_until="domcontentloaded")
     expect(page.locator("[data-environment='prod'] [data-active]")).to_have_text(cluster, timeout=PATIENT)
     page.get_by_role("link", name="Switches").click()
     row = page.locator(f"[data-switch='{switch}']")
     expect(row).to_contain_text("Completed", timeout=PATIENT)
-    expect(row).to_contain_text("moved, every record drained")
+    expect(row).to_contain_text("moved, all records drained")

@@ -1,4 +1,4 @@
-"""Pages that show switches: the list, where clients are, the cockpit in each state, and what it offers to whom."""
+"""Pages of switches: the list, active clusters, the status page in each state, and its buttons by role."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def head(console: Console) -> int:
 
 
 def steps(page: str) -> dict[str, str]:
-    """Phase -> its state on the track."""
+    """Return phase -> its state on the track."""
     found = (each.split('"') for each in page.split('data-step="')[1:])
     return {parts[0]: parts[2] for parts in found}
 
@@ -61,22 +61,19 @@ def steps(page: str) -> dict[str, str]:
 def test_the_list_names_every_switch_the_newest_first_and_where_clients_are(
     acme: Console, database: Database, viewer: Visitor
 ) -> None:
-    assert "None yet. A switch sends clients" in said(viewer.get("/switches"))
+    assert "No switches yet. A switch moves clients" in said(viewer.get("/switches"))
     commands(database, *COMPLETED)
     commands(database, start("s2", source="c2", target="c3", generation=3), switch="s2")
     page = viewer.get("/switches")
     shown = rows(page, "data-switch")
     assert list(shown) == ["s2", "s1"]
     assert "c2 → to c3 planned acme/retail/prod Preparing" in shown["s2"]
-    assert shown["s2"].endswith("under way; nobody is held yet")
+    assert shown["s2"].endswith("in progress; clients do not hold yet")
     assert "Completed" in shown["s1"] and "812 ms" in shown["s1"]
-    assert (
-        "every record drained, 1 client not waited for, 1 client late, 1 client not heard of, 1 group refused"
-        in shown["s1"]
-    )
+    assert "all records drained, 1 client forced, 1 client late, 1 client silent, 1 group refused" in shown["s1"]
     places = rows(page, "data-place")
     assert places["acme/retail/prod"] == "acme/retail/prod all c2 about to move to c3 2 switch s1"
-    assert places["globex/shop/prod"] == "globex/shop/prod all c1 1 the tree's primary"
+    assert places["globex/shop/prod"] == "globex/shop/prod all c1 1 primary cluster"
     assert "c1 1 environment, c2 1 environment" in said(page)
 
 
@@ -100,7 +97,7 @@ def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) 
     assert viewer.get("/switches?at=soon").status_code == 422
 
 
-# --- the cockpit
+# --- the status page
 
 
 def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visitor) -> None:
@@ -109,7 +106,7 @@ def test_while_it_is_prepared_nobody_is_held(database: Database, operator: Visit
     page = operator.get("/switches/s1")
     assert steps(page.text)["planned"] == "now"
     assert steps(page.text)["holding"] == "ahead"
-    assert "Nobody is held yet: c2 lacks 31,000 records." in said(page)
+    assert "Clients do not hold yet: c2 lacks 31,000 records." in said(page)
     assert LIVE in page.text and 'id="abort"' in page.text and 'id="reverse"' not in page.text
 
 
@@ -125,11 +122,11 @@ def test_while_it_holds_those_waited_for_are_named_and_the_clock_runs(
     waited = rows(page, "data-client")
     assert set(waited) == {"checkout-1", HOSTILE}
     assert "active producer acme/retail/prod" in waited["checkout-1"]
-    assert "not told" in waited[HOSTILE]
+    assert "not reported" in waited[HOSTILE]
     assert HOSTILE not in page.text
-    assert "2 clients still to hold." in said(page)
-    assert "Takes itself back after 1 min:" in said(page)
-    assert "Force: go on without 2 clients" in said(page)
+    assert "Waiting for 2 clients to hold." in said(page)
+    assert "Aborts automatically after 1 min:" in said(page)
+    assert "Continue without 2 clients" in said(page)
 
 
 def test_while_it_drains_it_says_what_is_lacking(database: Database, operator: Visitor) -> None:
@@ -137,12 +134,10 @@ def test_while_it_drains_it_says_what_is_lacking(database: Database, operator: V
     told(database, missing_records=1_204)
     page = operator.get("/switches/s1")
     assert "c2 still lacks 1,204 records." in said(page)
-    assert "12 clients 1 not waited for" in said(page)
+    assert "12 clients 1 forced" in said(page)
     assert 'id="force"' not in page.text
     told(database, failing="c1 does not answer")
-    assert "It cannot go on at the moment, and tries again: c1 does not answer" in said(
-        operator.get("/switches/s1")
-    )
+    assert "The switch cannot continue and retries: c1 does not answer" in said(operator.get("/switches/s1"))
 
 
 def test_while_it_drains_each_partition_that_is_still_to_come_has_its_line(
@@ -156,10 +151,10 @@ def test_while_it_drains_each_partition_that_is_still_to_come_has_its_line(
         "acme/retail/prod/orders 3 1,150 distribution",
         "acme/retail/prod/orders 1 50 transactions that were open at the mark",
     ]
-    assert "Still to come 6 partitions" in said(page)
-    assert "These lack most; 4 more are still to come." in said(page)
+    assert "Records to copy 6 partitions" in said(page)
+    assert "These partitions lack most; 4 more lack records." in said(page)
     assert operator.get("/switches/s1/-live").text.count("data-lacking=") == 2
-    # Where all is there the phase is over at once, and what was told last is of the one before.
+    # The phase ends as soon as all records are there; the last progress is of the phase before.
     commands(database, MOVING[3])
     assert "data-lacking" not in operator.get("/switches/s1").text
 
@@ -171,7 +166,7 @@ def test_partitions_that_all_leaves_wait_for_are_named_by_cluster(database: Data
     shown = rows(page, "data-lacking")
     assert list(shown) == ["acme/retail/prod/orders/0 c3", "acme/retail/prod/orders/0 c2"]
     assert "acme/retail/prod/orders 0 c3 5" in shown["acme/retail/prod/orders/0 c3"]
-    assert "2 partitions, each counted once for each cluster" in said(page)
+    assert "2 partitions, each counted once per cluster" in said(page)
     assert 'id="lacking-more"' not in page.text
 
 
@@ -189,7 +184,7 @@ def test_while_it_closes_consumers_are_waited_for(database: Database, operator: 
     commands(database, *MOVING[:-1])
     page = operator.get("/switches/s1")
     assert set(rows(page, "data-client")) == {"billing-1"}
-    assert "1 client still to close." in said(page)
+    assert "Waiting for 1 client to close." in said(page)
 
 
 def test_a_hold_that_ran_out_is_begun_again_on_the_track(database: Database, operator: Visitor) -> None:
@@ -203,8 +198,8 @@ def test_a_hold_that_ran_out_is_begun_again_on_the_track(database: Database, ope
         "moving": "ahead",
         "verifying": "ahead",
     }
-    assert "begun 2 times" in said(page)
-    assert "the hold ran out: checkout-1" in said(page)
+    assert "started 2 times" in said(page)
+    assert "hold expired: checkout-1" in said(page)
 
 
 def test_after_the_move_it_can_be_reversed_and_not_aborted(database: Database, operator: Visitor) -> None:
@@ -221,16 +216,19 @@ def test_targets_that_change_are_named_and_have_a_phase(database: Database, oper
     commands(database, start(retargets=(retarget(),)))
     page = operator.get("/switches/s1")
     assert "retargeting" in steps(page.text)
-    assert "c3 level 1: c1 instead of c2" in said(page)
+    assert "c3 level 1: c2 → c1" in said(page)
 
 
 @pytest.mark.parametrize(
-    "command", [Abort(by="operator", reason="too busy"), Abort(by="worker", reason="too slow")]
+    ("command", "ended"),
+    [(Abort(by="operator", reason="too busy"), "Aborted"), (Abort(by="worker", reason="too slow"), "Failed")],
 )
-def test_one_that_was_taken_back_says_when_and_why(database: Database, operator: Visitor, command: Abort) -> None:
+def test_an_aborted_switch_shows_its_phase_and_reason(
+    database: Database, operator: Visitor, command: Abort, ended: str
+) -> None:
     commands(database, *DRAINING, command)
     page = operator.get("/switches/s1")
-    assert f"Taken back while draining: {command.reason}" in said(page)
+    assert f"{ended} while draining: {command.reason}" in said(page)
     assert steps(page.text)["draining"] == "stopped"
     assert steps(page.text)["closing"] == "skipped"
     assert not any(each in page.text for each in OFFERS) and LIVE not in page.text
@@ -263,7 +261,7 @@ def test_one_that_is_not_there_is_unknown(operator: Visitor, path: str) -> None:
     assert operator.send(f"/switches/{path.partition('/')[0]}/-abort").status_code == 404
 
 
-# --- who may what
+# --- permissions
 
 
 def test_readers_see_everything_and_no_button(database: Database, viewer: Visitor) -> None:
@@ -309,9 +307,9 @@ def test_force_counts_those_that_it_names(acme: Console, database: Database, ope
     sent = hidden(form)
     assert json.loads(sent["clients"]) == sorted([HOSTILE, "checkout-1"])
     wrong = operator.client.post("/switches/s1/-force", data={**sent, "confirm": "3"})
-    assert wrong.status_code == 422 and "type 2, the number of the clients" in said(wrong)
+    assert wrong.status_code == 422 and "type 2, the number of clients" in said(wrong)
     assert "SwitchForced" not in str(acme.rest.ok("GET", "/events?limit=200"))
-    # One answers meanwhile, another one comes: neither is forced.
+    # One client answers meanwhile, another one appears: neither is forced.
     client(database, HOSTILE, phase="held")
     client(database, "late-comer")
     for _ in range(2):
@@ -321,12 +319,12 @@ def test_force_counts_those_that_it_names(acme: Console, database: Database, ope
     assert [each["data"]["clients"] for each in forced] == [["checkout-1"]]
     page = operator.get("/switches/s1")
     assert set(rows(page, "data-client")) == {"late-comer"}
-    assert "Not waited for checkout-1" in said(page)
+    assert "Forced clients checkout-1" in said(page)
 
 
 def test_with_nobody_to_wait_for_there_is_nothing_to_force(database: Database, operator: Visitor) -> None:
     commands(database, *HOLDING)
-    assert "there is nobody to go on without" in said(operator.get("/switches/s1/-force"))
+    assert "there is nothing to force" in said(operator.get("/switches/s1/-force"))
     sent = {"clients": "not a list", "confirm": "0", "once": "x" * 16}
     assert operator.send("/switches/s1/-force", **sent).status_code == 422
     late = {"clients": '["x"]', "confirm": "1", "once": "x" * 16}

@@ -1,6 +1,6 @@
-"""Pictures of the pages of switches, in both themes, wide and narrow: nothing runs out of the page.
+"""Screenshots of the pages of switches, in both themes, wide and narrow: nothing overflows the page.
 
-With TREELINE_ALL_PICTURES=folder they are taken. Those of the documentation are the gallery's (test_gallery.py).
+With TREELINE_ALL_PICTURES=folder they are saved. Those of the documentation are the gallery's (test_gallery.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ARROWS = (("c1", 2, "c2"), ("c2", 1, "c3"), ("c2", 2, "c1"), ("c3", 1, "c2"), ("
 
 
 def taken(page: Page, name: str, folder: Path | None) -> None:
-    """A page that is open has its room; pictures of it, if they are asked for."""
+    """Check that an open page does not overflow; save screenshots if a folder is given."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for width, size in (("wide", WIDE), ("narrow", NARROW)):
@@ -46,7 +46,7 @@ def taken(page: Page, name: str, folder: Path | None) -> None:
 
 
 def starts_without_scrolling(page: Page) -> None:
-    """The button that starts the planned switch is seen as soon as the plan is, on windows of usual sizes."""
+    """Check that the button that starts a planned switch is visible without scrolling in usual window sizes."""
     for size in (ViewportSize(width=1440, height=900), ViewportSize(width=1280, height=800)):
         page.set_viewport_size(size)
         box = page.locator("#start button").bounding_box()
@@ -55,7 +55,7 @@ def starts_without_scrolling(page: Page) -> None:
 
 @pytest.fixture
 def folder() -> Path | None:
-    """Where all pictures go; None, as each takes its time, where nobody asks for them."""
+    """Return the folder for screenshots; None, since each takes time, unless it is requested."""
     if "TREELINE_ALL_PICTURES" not in os.environ:
         return None
     path = Path(os.environ["TREELINE_ALL_PICTURES"])

@@ -1,4 +1,4 @@
-"""The plan of a switch in the console, and starting it: typed, quoted, once."""
+"""The plan of a switch in the console, and its start: confirmed by typing, with the digest, once."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def operator(acme: Console, database: Database) -> Visitor:
 
 @pytest.fixture(autouse=True)
 def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Clusters have what is asked of them."""
+    """Let clusters have everything that they are asked for."""
     with clusters_say(monkeypatch):
         yield
 
 
 def gates(page: Response) -> dict[str, str]:
-    """Gate -> its colour."""
+    """Return gate -> its colour."""
     return dict(re.findall(r'data-gate="([^"]*)" data-tone="([^"]*)"', page.text))
 
 
 def form_of(page: Response) -> dict[str, str]:
-    """What the form that starts a switch is sent with."""
+    """Return the hidden fields of the form that starts a switch."""
     assert page.text.index('id="start"') < page.text.index('id="gates"'), "the start stands above the details"
     form = page.text.partition('id="start"')[2].partition("</form>")[0]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
@@ -78,17 +78,19 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
 ) -> None:
     client(database, "checkout-1")
     page = operator.get(FROM_C1)
-    assert "c1 → to c2 2 environments of 2 tenants Producers would wait for about" in said(page)
+    assert "c1 → to c2 2 environments of 2 tenants Producers would hold for about" in said(page)
     assert set(gates(page)) == set(GATES)
     assert "bad" not in gates(page).values()
-    assert gates(page)["Clients are heard of"] == "good"
+    assert gates(page)["Clients report to discovery"] == "good"
     assert rows(page, "data-place") == {
         "acme/retail/prod": "acme/retail/prod 1",
         "globex/shop/prod": "globex/shop/prod 0",
     }
     assert rows(page, "data-stream")["acme/retail/prod/orders"] == "acme/retail/prod/orders 4 212"
-    assert "c2 level 2 cannot get another target: c1 is the only leaf of its subtree" in said(page)
-    assert "it is the primary: schemas are still written there; the page Move the primary moves" in said(page)
+    assert "c2 level 2 keeps its target: c1 is the only leaf of its subtree" in said(page)
+    assert "it is the primary cluster: schema writes stay there; the page Move the primary moves them" in said(
+        page
+    )
     assert '<a href="/tree/-primary">' in page.text and "PUT /trees" not in page.text
     assert started(acme) == []
 
@@ -107,14 +109,14 @@ def test_a_plan_of_some(operator: Visitor, who: str, scope: str) -> None:
     ("query", "status", "why"),
     [
         ("from=c1&to=c9", 404, "there is no cluster 'c9'"),
-        ("from=c1&to=c1", 200, "clients are to leave it and go to it"),
-        ("from=c3&to=c1", 200, "no environment of those named is active there"),
+        ("from=c1&to=c1", 200, "source and target are the same cluster"),
+        ("from=c3&to=c1", 200, "no selected environment is active on this cluster"),
         ("from=c1&to=c2&who=nobody", 404, "there is no tenant 'nobody'"),
         ("from=c1&to=c2&who=a/b/c/d", 422, "must be a tenant, tenant/instance"),
         ("from=c1&to=c2&who=%3Cb%3E", 422, "must be a tenant, tenant/instance"),
         ("from=c1&to=c2&mode=sudden", 422, "must be planned or emergency"),
         ("from=c1&to=%00", 422, "cannot be read"),
-        ("from=%3Cb%3E&to=c2", 422, "must be a cluster of the list"),
+        ("from=%3Cb%3E&to=c2", 422, "must be a cluster from the list"),
         ("reverses=nothing", 404, "there is no switch 'nothing'"),
     ],
 )
@@ -133,9 +135,9 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
 ) -> None:
     with clusters_say(monkeypatch, groups={"c2": (busy_group(),)}):
         page = operator.get(FROM_C1)
-    assert gates(page)["No group is at work on the target"] == "bad"
+    assert gates(page)["Groups inactive on the target"] == "bad"
     assert "acme-retail-prod-billing: it has members on c2 (b-1)" in said(page)
-    assert 'id="start"' not in page.text and "It cannot be started while" in said(page)
+    assert 'id="start"' not in page.text and "The switch cannot be started." in said(page)
 
 
 @pytest.mark.parametrize(
@@ -205,8 +207,8 @@ def test_a_form_sent_twice_starts_one_switch(acme: Console, operator: Visitor) -
     answers.append(operator.client.post(PLAN, data=sent))
     (switch,) = started(acme)
     assert {(each.status_code, each.headers["location"]) for each in answers} == {(303, f"/switches/{switch}")}
-    # The browser's way back, and the form that it has kept, lead to what was started.
-    assert f"switch {switch} is moving it" in said(operator.get(FROM_C1))
+    # The browser's Back, and the form that it has kept, lead to the started switch.
+    assert f"switch {switch} is moving this tenant" in said(operator.get(FROM_C1))
 
 
 def test_somebody_elses_form_starts_nothing_of_ours(acme: Console, operator: Visitor) -> None:
@@ -221,14 +223,14 @@ def test_a_plan_that_became_another_is_shown_with_what_changed(
     acme: Console, database: Database, operator: Visitor
 ) -> None:
     sent = {**form_of(operator.get(FROM_C1)), "confirm": "c1"}
-    commands(database, *COMPLETED)  # somebody moves acme meanwhile
+    commands(database, *COMPLETED)  # another switch moves acme meanwhile
     stale = operator.client.post(PLAN, data=sent)
     assert stale.status_code == 409
-    assert "Nothing was started: something else would be done by now" in said(stale)
+    assert "The switch was not started because its plan has changed." in said(stale)
     changes = html.unescape(stale.text.partition('id="changes"')[2].partition("</ul>")[0])
     assert "no longer: </span>moves acme/retail/prod" in changes
     assert started(acme) == ["s1"]
-    # What is shown now can be started.
+    # The plan that is shown now can be started.
     again = operator.client.post(PLAN, data={**form_of(stale), "confirm": "c1"})
     assert again.status_code == 303
     assert len(started(acme)) == 2
@@ -244,7 +246,7 @@ def test_what_came_between_the_plan_and_the_start_stops_it(
     assert "it has members on c2" in said(stopped)
     commands(database, start("s2"), switch="s2")
     busy = operator.client.post(PLAN, data=sent)
-    assert "switch s2 is moving it" in said(busy)
+    assert "switch s2 is moving this tenant" in said(busy)
     assert started(acme) == ["s2"]
 
 
@@ -270,7 +272,7 @@ def test_the_way_back_is_planned_from_the_switch(acme: Console, database: Databa
     answer = operator.client.post(PLAN, data={**form_of(page), "confirm": "c2"})
     back = acme.rest.ok("GET", answer.headers["location"])
     assert (back["from"], back["to"], back["reverses"]) == ("c2", "c1", "s1")
-    assert "takes back s1" in said(operator.get(answer.headers["location"]))
+    assert "reverses s1" in said(operator.get(answer.headers["location"]))
 
 
 def test_one_that_was_aborted_can_be_planned_again(acme: Console, database: Database, operator: Visitor) -> None:

@@ -1,4 +1,4 @@
-"""The report on the page of a switch, and what the page offers once it is over."""
+"""The report of a switch, and what its page offers once it has ended."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_the_report_names_who_and_what_an_operator_should_look_at(database: Data
     page = operator.get("/switches/s1")
     report = said(page).partition(" Report ")[2]
     for told_there in (
-        "Producers held 812 ms",
+        "Producer hold time 812 ms",
         "Records not drained 0",
-        "Groups carried over 3",
+        "Groups translated 3",
         "Offsets set 12",
-        "Read again at most 0 records",
-        "Written to c1 since 0",
+        "Maximum re-read records 0",
+        "Residual writes to c1 0",
         "Forced: 1",
         "checkout-7",
         "Late: 1",
@@ -47,7 +47,7 @@ def test_more_than_are_named_are_counted(database: Database, operator: Visitor) 
     page = said(operator.get("/switches/s1"))
     assert "Silent: 1,250" in page and "far-1 far-2 and 1,248 more" in page
     assert "Groups left behind: 301" in page and "audit and 300 more" in page
-    assert "1,250 clients not heard of" in page and "301 groups left behind" in page
+    assert "1,250 clients silent" in page and "301 groups left behind" in page
 
 
 def test_a_zones_report_calls_nothing_unknown_that_others_do_there(database: Database, operator: Visitor) -> None:
@@ -55,7 +55,7 @@ def test_a_zones_report_calls_nothing_unknown_that_others_do_there(database: Dat
     moves = tuple(replace(each, zone="az1") for each in start().moves)
     commands(database, start(moves=moves), *COMPLETED[1:-1], Complete(measured={}, report=told))
     page = said(operator.get("/switches/s1"))
-    assert "Written to c1 since" not in page and "Read again at most 0 records" in page
+    assert "Residual writes" not in page and "Maximum re-read records 0" in page
 
 
 def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
@@ -66,20 +66,23 @@ def test_an_emergency_names_what_only_the_left_cluster_has_until_it_has_come(
     commands(database, start(mode="emergency"), Complete(measured={}, report=report))
     page = operator.get("/switches/s1")
     assert list(steps(page.text)) == ["planned", "verifying"]
-    assert "Producers held not at all" in said(page) and "Groups carried over" not in said(page)
-    assert "acme/retail/prod/orders 2 17 not known" in said(page)
-    assert "a silent cluster cannot say how far its logs reach, so there may be nothing." in said(page)
-    assert "It comes by itself, each record once, when c1 is back." in said(page)
-    assert "Came late not yet" in said(page)
+    assert "Producer hold time none" in said(page) and "Groups translated" not in said(page)
+    assert "acme/retail/prod/orders 2 17 unknown" in said(page)
+    assert "the log ends of an unreachable cluster are unknown, so there may be none." in said(page)
+    assert "They are distributed automatically, each record once, when c1 is back." in said(page)
+    assert "Late records none yet" in said(page)
     assert LIVE in page.text and 'hx-trigger="every 2s"' in page.text, "it tells when they have come"
     assert LIVE in operator.get("/switches/s1/-live").text
     assert LIVE not in operator.get(f"/switches/s1?at={head(acme)}").text
     come = RecordArrived(records=5, partitions=(("acme/retail/prod/orders", 2, 17, 21),))
     commands(database, come)
     page = operator.get("/switches/s1")
-    assert "What only it had has come: 5 records at most, each once." in said(page) and LIVE not in page.text
-    assert "Came late 5 records" in said(page)
-    assert "acme/retail/prod/orders 2 17 offsets 17 to 21 came late" in said(page)
+    assert (
+        "Its unreplicated records have arrived: at most 5 records, each once." in said(page)
+        and LIVE not in page.text
+    )
+    assert "Late records 5 records" in said(page)
+    assert "acme/retail/prod/orders 2 17 offsets 17 to 21 arrived late" in said(page)
     assert "Lost" not in said(page)
 
 
@@ -92,9 +95,9 @@ def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
     commands(database, start(mode="emergency"), Complete(measured={}, report=report), lost)
     page = operator.get("/switches/s1")
     assert "c1 is back" not in said(page)
-    assert "acme/retail/prod/orders 2 17 lost, or removed before it was seen to arrive" in said(page)
-    assert "Lost on 1 partition: the log was made anew or cut off" in said(page)
-    assert "records of 1 partition lost with c1" in said(operator.get("/switches"))
+    assert "acme/retail/prod/orders 2 17 lost, or deleted before their arrival was observed" in said(page)
+    assert "Lost records in 1 partition: the log was recreated or truncated" in said(page)
+    assert "lost records in 1 partition of c1" in said(operator.get("/switches"))
     assert "lost on 1 partition" in said(operator.get("/"))
 
 
@@ -102,16 +105,16 @@ def test_what_was_known_to_be_at_risk_is_told_with_what_may_be_left(database: Da
     stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
     report = {**REPORT, "stranded": stranded, "records_at_risk": 9}
     commands(database, start(mode="emergency"), Complete(measured={}, report=report))
-    assert "Seen last only on c1 9 records" in said(operator.get("/switches/s1"))
-    told = "When the command came, distributors had last seen 9 records that only c1 had, of all tenants;"
+    assert "Unreplicated on c1 9 records" in said(operator.get("/switches/s1"))
+    told = "When the switch started, distributors had last observed 9 records of all tenants on c1 only;"
     assert told in said(operator.get("/switches/s1"))
 
 
 @pytest.mark.parametrize(
     ("key", "about"),
     [
-        ("read_again", "At most, by group and partition."),
-        ("read_on", "They committed, or were seen at work, there after their offsets had been carried over to c2"),
+        ("read_again", "Upper bound by group and partition."),
+        ("read_on", "These groups committed or read there after their offsets had been translated to c2"),
     ],
 )
 def test_what_comes_again_is_named_by_group_and_partition(
@@ -133,5 +136,5 @@ def test_one_that_was_taken_back_by_another_is_not_offered_to_be_reversed(
     commands(database, back, switch="s2")
     page = operator.get("/switches/s1")
     assert 'id="reverse"' not in page.text
-    assert "Nobody whom it moved is on c2 any more: there is nothing to lead back." in said(page)
+    assert "None of the moved clients is still on c2; there is nothing to reverse." in said(page)
     assert 'id="reverse"' in operator.get("/switches/s2").text

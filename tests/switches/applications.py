@@ -1,4 +1,4 @@
-"""Applications of a tenant of their own, which follow discovery, and what became of their records."""
+"""Applications of a tenant, which follow discovery, and the check of their records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRONG_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant with one stream in shop/prod, and the control plane that it is known to."""
+    """A tenant with one stream in shop/prod, and its control plane."""
 
     name: str
     ask: Ask
@@ -44,7 +44,7 @@ class Tenant:
         return {"tenant": self.name, "instance": "shop", "environment": "prod"}
 
     def make(self, mode: str) -> Tenant:
-        """With its stream, which `is_there` soon; `mode`: of offsets."""
+        """Create the tenant and its stream, which `is_there` soon; `mode`: offset mode."""
         self.ask("POST", "/tenants", {"name": self.name})
         self.ask("POST", f"/tenants/{self.name}/instances", {"name": "shop", "tree": "main"})
         environments = f"/tenants/{self.name}/instances/shop/environments"
@@ -57,7 +57,7 @@ class Tenant:
         return set(applied.values()) == {"applied"} and set(applied) == set(self.servers)
 
     def delete(self) -> None:
-        """The stream, with its topics."""
+        """Delete the stream with its topics."""
         stream = f"{self.name}/shop/prod/{STREAM}"
         self.ask("DELETE", f"{self.path}/streams/{STREAM}?confirm={stream}", None)
 
@@ -66,13 +66,13 @@ class Tenant:
         return name
 
     def active(self) -> tuple[str, int]:
-        """(cluster, generation) that clients are sent to."""
+        """Return (cluster, generation) that discovery sends clients to."""
         query = "&".join(f"{name}={value}" for name, value in self.place.items())
         told = self.ask("GET", f"/discovery?{query}", None)
         return told["cluster"], told["generation"]
 
     def log(self, cluster: str) -> list[list[str]]:
-        """Values of each partition in log order."""
+        """Return the values of each partition in log order."""
         found: dict[int, list[str]] = {}
         for message in read_all(self.servers[cluster], self.topic(cluster)):
             found.setdefault(message.partition(), []).append((message.value() or b"").decode())
@@ -84,13 +84,13 @@ class Tenant:
         return {"from": source, "to": target, "tenant": self.name, **more}
 
     def start(self, source: str, target: str, **more: Any) -> dict[str, Any]:
-        """A planned switch of this tenant, as its plan says."""
+        """Start a planned switch of this tenant with its plan's digest."""
         body = self.wish(source, target, **more)
         row: dict[str, Any] = self.ask("POST", "/switches", {**body, "plan_digest": self._free(body)})
         return row
 
     def reverse(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The way back of a switch, as its plan says."""
+        """Start the reverse of a switch with its plan's digest."""
         wish = {"from": row["to"], "to": row["from"], "reverses": row["id"]}
         back: dict[str, Any] = self.ask(
             "POST", f"/switches/{row['id']}/reverse", {"plan_digest": self._free(wish)}
@@ -98,17 +98,17 @@ class Tenant:
         return back
 
     def _free(self, wish: dict[str, Any]) -> str:
-        """The digest of a plan that nothing stands against."""
+        """Return the digest of a plan without blockers."""
 
         def free() -> str | None:
             plan: dict[str, Any] = self.ask("POST", "/switches/plan", wish)
             return None if plan["blockers"] else plan["digest"]
 
-        # What broke the estate before may still be mended: distributors that had lost a cluster begin anew.
+        # An earlier fault may still be recovering: distributors that had lost a cluster start over.
         return eventually(free, "nothing stands against the switch", 0.5)
 
     def until(self, switch: str, what: str, so: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        """The switch as soon as something is so; it fails at once if the switch is over by then."""
+        """Return the switch as soon as a condition holds; fail at once if the switch has ended by then."""
 
         def look() -> dict[str, Any] | None:
             row: dict[str, Any] = self.ask("GET", f"/switches/{switch}", None)
@@ -120,7 +120,7 @@ class Tenant:
         return eventually(look, what, 0.1)
 
     def in_phase(self, switch: str, phase: str, *waiting_for: str) -> dict[str, Any]:
-        """Until it is in a phase, and waits for exactly these."""
+        """Wait until the switch is in a phase and waits for exactly these clients."""
 
         def so(row: dict[str, Any]) -> bool:
             now = [each["client_id"] for each in (row["now"] or {}).get("waiting_for", [])]
@@ -129,7 +129,7 @@ class Tenant:
         return self.until(switch, f"it is {phase} and waits for {waiting_for}", so)
 
     def about_to_hold(self, switch: str) -> dict[str, Any]:
-        """Until it would tell clients to hold, and only waits for a batch."""
+        """Wait until the switch would tell clients to hold, and only waits for a batch."""
 
         def so(row: dict[str, Any]) -> bool:
             return row["state"] == "planned" and bool((row["now"] or {}).get("about_to_hold"))
@@ -137,13 +137,12 @@ class Tenant:
         return self.until(switch, "it is about to hold", so)
 
     def over(self, switch: str) -> dict[str, Any]:
-        """The switch once it has ended."""
+        """Return the switch once it has ended."""
         return self.until(switch, "the switch ends", lambda row: row["state"] in ENDED)
 
 
 class ByHand:
-    """A client that tells discovery what the test says, and follows nobody; it goes on asking when it gets no
-    answer, until it is silent."""
+    """A client that reports what the test says and obeys nothing; it retries without an answer, until silent."""
 
     def __init__(self, tenant: Tenant, name: str, role: str = "producer", zone: str | None = None) -> None:
         self.name = name
@@ -158,7 +157,7 @@ class ByHand:
         self.tell()
 
     def tell(self, **changes: Any) -> dict[str, Any]:
-        """Another phase or generation, and the answer to it."""
+        """Report another phase or generation; return the answer."""
         wanted = {**self._told, **changes}
         self.answer, self._told = {}, wanted
         return eventually(
@@ -166,7 +165,7 @@ class ByHand:
         )
 
     def be_silent(self) -> None:
-        """As one that was killed."""
+        """Stop reporting, as a killed client does."""
         self._silent.set()
         self._thread.join()
 
@@ -200,7 +199,7 @@ class Applications:
         self.tenant = tenant
         self.histories = Histories()
         self.switches: list[int] = []
-        """Moves that each client has seen, once it is closed."""
+        """Number of moves that each client has seen, once it is closed."""
         self._stop, self._end = threading.Event(), threading.Event()
         self._threads = ThreadPoolExecutor(producers + groups)
         self._producers, self._groups = producers, [f"g{number}" for number in range(groups)]
@@ -227,7 +226,7 @@ class Applications:
         return {**where, **place, "treeline.cache.directory": ""}
 
     def all_read(self, since: int | None = None) -> None:
-        """Until each group has read something more, or more than so many."""
+        """Wait until each group has read another record, or more than `since`."""
         before = {group: len(ids) if since is None else since for group, ids in self.histories.read.items()}
 
         def look() -> bool:
@@ -237,13 +236,15 @@ class Applications:
         eventually(look, "each group reads")
 
     def acknowledged(self, one: str) -> None:
-        """Another client's record, which has to be treated like theirs."""
+        """Add an acknowledged record of another client, which is checked like theirs."""
         self.histories.acknowledged[one] = key_of(one)[0]
 
     def finish(self, *active: str, emergency: bool = False, again: int = 0) -> int:
-        """Stop all, and fail unless everything is as it must be. `active`: where clients were sent since;
-        `emergency`: what the checker then does not ask for, and producers may report what they cannot know;
-        `again`: so many records may have been read again. How many were."""
+        """Stop all, check all records and return how many were re-read.
+
+        `active`: clusters that clients were sent to; `emergency`: the checker then skips what is not guaranteed,
+        and producers may report unknown outcomes; `again`: allowed number of re-read records.
+        """
         self._stop.set()
         for each in self._running[: self._producers]:
             each.result()
@@ -257,7 +258,7 @@ class Applications:
         eventually(read, "each group has read everything", 0.2)
         for cluster in clusters:
             eventually(lambda c=cluster: known <= _ids(self.tenant.log(c)), f"{cluster} has everything", 0.5)
-        time.sleep(_WRONG_SECONDS)  # time enough to do wrong
+        time.sleep(_WRONG_SECONDS)  # time for a wrong result to appear
         self._end.set()
         for each in self._running:
             each.result()

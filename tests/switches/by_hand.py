@@ -1,4 +1,4 @@
-"""A control plane whose distributors run only when a test says so, over three clusters of the shared estate.
+"""A control plane whose distributors run only on the test's command, over three clusters of the shared estate.
 
               level 2
             /         \\
@@ -6,7 +6,7 @@
                      /     \\
                     b       c
 
-What is born on `a` comes to `c` over `b`.
+Records produced on `a` reach `c` through `b`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLUSTERS = {"a": "cluster-1", "b": "cluster-2", "c": "cluster-3"}
 
 @dataclass
 class ByHand:
-    """`a`, `b` and `c` stand for clusters under names that no other test uses."""
+    """Control plane in which `a`, `b` and `c` are clusters under names that no other test uses."""
 
     estate: RunningEstate
     database: Database
@@ -55,7 +55,7 @@ class ByHand:
     views: list[EstateView] = field(default_factory=list)
     losses: list[Gone] = field(default_factory=list)
     replaced: list[Replaced] = field(default_factory=list)
-    """That distributors have told of."""
+    """Replaced topics that distributors have reported."""
 
     def __post_init__(self) -> None:
         for letter in CLUSTERS:
@@ -81,7 +81,7 @@ class ByHand:
 
     @property
     def stream(self) -> str:
-        """The last one that was made."""
+        """Return the last stream that was made."""
         return f"acme/retail/prod/{self.streams[-1]}"
 
     def topic(self, letter: str) -> str:
@@ -94,7 +94,7 @@ class ByHand:
         return row
 
     def add_stream(self, partitions: int, **config: str) -> None:
-        """One more, with its topic on all clusters."""
+        """Add a stream, with its topic on all clusters."""
         self.streams.append(f"s{secrets.token_hex(4)}")
         path = "/tenants/acme/instances/retail/environments/prod/streams"
         answer = self.rest("POST", path, {"name": self.streams[-1], "partitions": partitions})
@@ -104,7 +104,7 @@ class ByHand:
             self._record(letter)
 
     def make_anew(self, letter: str) -> None:
-        """A cluster's topic is deleted, and made with another id."""
+        """Delete a cluster's topic and create it again with another id."""
         admin, topic = AdminClient({"bootstrap.servers": self.servers(letter)}), self.topic(letter)
         admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
         eventually(lambda: topic not in admin.list_topics(timeout=DEADLINE_SECONDS).topics, "it is gone")
@@ -112,7 +112,7 @@ class ByHand:
         self._record(letter)
 
     def add_partition(self) -> None:
-        """One more partition of the stream, on all clusters."""
+        """Add a partition to the stream, on all clusters."""
         row = self._row()
         path = f"/tenants/acme/instances/retail/environments/prod/streams/{self.streams[-1]}"
         assert self.rest("PATCH", path, {"partitions": row["partitions"] + 1}).is_success
@@ -132,12 +132,12 @@ class ByHand:
         worker_records(self.rest, command)
 
     def produce(self, letter: str, count: int, partition: int = 0, **more: Any) -> None:
-        """Records with the values 0, 1, 2, ..."""
+        """Produce records with the values 0, 1, 2, ..."""
         values = [{"value": b"%d" % number, "partition": partition, **more} for number in range(count)]
         produce(self.servers(letter), self.topic(letter), values)
 
     def transaction(self, letter: str, count: int, partition: int = 0) -> Producer:
-        """One that is open, with records in the log already."""
+        """Open a transaction whose records are in the log already."""
         config = {"bootstrap.servers": self.servers(letter), "transactional.id": f"test-{secrets.token_hex(4)}"}
         producer = Producer(config)
         producer.init_transactions(DEADLINE_SECONDS)
@@ -148,7 +148,7 @@ class ByHand:
         return producer
 
     def copy(self, *edges: tuple[str, int]) -> None:
-        """Let distributors (letter, level) copy all that there is, one after the other."""
+        """Let distributors (letter, level) copy all records, one after the other."""
         with self.database.engine.connect() as connection:
             plans = desired.read(connection, self.settings).plans
         for letter, level in edges:
@@ -164,7 +164,7 @@ class ByHand:
                     session.close()
 
     def view(self) -> EstateView:
-        """One that knows nothing yet."""
+        """Return a new view without any cached facts."""
         self.views.append(EstateView(self.database.engine, self.settings))
         return self.views[-1]
 
@@ -177,12 +177,12 @@ class ByHand:
         )
 
     def values(self, letter: str, partition: int = 0) -> list[str]:
-        """Of all records, in the log's order."""
+        """Return the values of all records, in log order."""
         found = read_all(self.servers(letter), self.topic(letter))
         return [(m.value() or b"").decode() for m in found if m.partition() == partition]
 
     def group(self, name: str) -> str:
-        """A group's name, the same on all clusters."""
+        """Return a group's technical name, the same on all clusters."""
         return f"acme-retail-prod-{name}{self.mark}"
 
     def consumer(self, letter: str, name: str, **config: Any) -> Consumer:
@@ -198,7 +198,7 @@ class ByHand:
         )
 
     def commit(self, letter: str, name: str, offset: int, partition: int = 0) -> None:
-        """As a consumer without members does."""
+        """Commit an offset as a consumer without members does."""
         consumer = self.consumer(letter, name)
         at = TopicPartition(self.topic(letter), partition, offset)
         consumer.commit(offsets=[at], asynchronous=False)
@@ -206,10 +206,10 @@ class ByHand:
 
 
 def until(drain: Drain) -> Drained:
-    """Look until it is drained."""
+    """Observe the drain until it is complete."""
 
     def look() -> Drained | None:
-        found = drain.look()
+        found = drain.observe()
         return found if found.is_drained else None
 
     return eventually(look, "drained")

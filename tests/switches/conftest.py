@@ -19,12 +19,12 @@ __all__ = ["make_groups", "rest", "servers"]
 
 @pytest.fixture
 def hand(estate: RunningEstate, database: Database) -> Iterator[ByHand]:
-    """Three clusters and one stream of two partitions; nothing is copied but by hand."""
+    """Create three clusters and one stream of two partitions; distributors run by hand only."""
     settings = rest_settings(
         database.url,
         partition_buckets=1,
         probe_timeout_seconds=20.0,
-        # Clients of these tests give their word once; it counts for as long as the machine takes for the rest.
+        # Clients of these tests confirm the hold once; it counts for as long as a slow machine needs.
         discovery_hold_ms=600_000,
         switch_hold_seconds=600.0,
     )

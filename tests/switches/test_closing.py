@@ -1,4 +1,4 @@
-"""Groups go on, on the new cluster, with the first record that they have not read on the old one."""
+"""Groups resume on the new cluster at the first record that they have not read on the old one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.switches.by_hand import ByHand
 from workers.offsets.applied import State
 from workers.offsets.carrying_out import Carrier, Work
 from workers.offsets.choosing import Going
-from workers.switches.closing import OWN_PROGRESS, SOME_STAY, Carried, GroupClosing
+from workers.switches.closing import OWN_PROGRESS, SOME_STAY, GroupClosing, TranslatedOffset
 
 ENVIRONMENT = ("acme", "retail", "prod")
 
@@ -50,7 +50,7 @@ def closing_of(hand: ByHand, source: str = "a", target: str = "c") -> GroupClosi
 
 
 def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[int, str]:
-    """(offset, metadata) of a group; -1001 if there is none."""
+    """Return (offset, metadata) of a group; -1001 if there is none."""
     admin = AdminClient({"bootstrap.servers": hand.servers(letter)})
     wanted = ConsumerGroupTopicPartitions(hand.group(name), [TopicPartition(hand.topic(letter), partition)])
     (answer,) = admin.list_consumer_group_offsets([wanted]).values()
@@ -59,7 +59,7 @@ def stands(hand: ByHand, letter: str, name: str, partition: int = 0) -> tuple[in
 
 
 def read_on(hand: ByHand, letter: str, name: str, count: int, partition: int = 0) -> list[str]:
-    """The next records of a group, from where it stands."""
+    """Return the next records of a group, from its committed offset."""
     consumer = hand.consumer(letter, name)
     offset, _ = stands(hand, letter, name, partition)
     consumer.assign([TopicPartition(hand.topic(letter), partition, offset)])
@@ -73,12 +73,12 @@ def read_on(hand: ByHand, letter: str, name: str, count: int, partition: int = 0
     return found
 
 
-def by_group(found: list[Carried]) -> dict[str, Carried]:
+def by_group(found: list[TranslatedOffset]) -> dict[str, TranslatedOffset]:
     return {one.follower.group[:4]: one for one in found}
 
 
 def offset_behind(hand: ByHand, letter: str, count: int) -> int:
-    """Behind so many records of partition 0."""
+    """Return the offset behind so many records of partition 0."""
     consumer = hand.consumer(letter, "look", **{"auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(hand.topic(letter), 0, 0)])
     last = None
@@ -95,7 +95,7 @@ def test_groups_at_the_end_and_behind_go_on_with_what_they_have_not_read(mixed: 
         mixed.commit("a", name, offset_behind(mixed, "a", read) if read else 0)
     mixed.produce("a", 1, headers=[("last", b"")])
     mixed.copy(("a", 2), ("b", 1))
-    found = by_group(closing.carry_over(3, 6))
+    found = by_group(closing.translate(3, 6))
     assert set(found) == {"tips", "lags", "none"}, "a group that never committed has nothing to be carried"
     for one in found.values():
         assert (one.refused, one.settled, one.re_read_bound) == (None, True, 0), one
@@ -109,26 +109,26 @@ def test_groups_at_the_end_and_behind_go_on_with_what_they_have_not_read(mixed: 
 
 
 def test_records_that_lie_in_another_order_there_are_not_skipped(hand: ByHand, closing: GroupClosing):
-    """On a it has read b's records and none of a's; on b those of a come first."""
+    """The group has read b's records and none of a's on a; on c those of a are first."""
     hand.produce("a", 5)
     hand.copy(("a", 2))
     hand.produce("b", 5, headers=[("from", b"b")])
     there = closing_of(hand, "b", "a")
     hand.commit("b", "some", offset_behind(hand, "b", 8))
     hand.copy(("b", 2))
-    (one,) = there.carry_over(2, 1)
+    (one,) = there.translate(2, 1)
     assert (one.re_read_bound, one.settled) == (0, True)
     assert read_on(hand, "a", "some", 2) == ["b3", "b4"]
 
 
 def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "some", offset_behind(mixed, "a", 33))
-    first = closing.carry_over(2, 6)
+    first = closing.translate(2, 6)
     stood = stands(mixed, "c", "some")
-    assert closing.carry_over(2, 6) == first
-    # As after a crash, by a process that knows nothing.
+    assert closing.translate(2, 6) == first
+    # As after a crash, in a process without cached facts.
     other = closing_of(mixed)
-    assert other.carry_over(2, 6) == first
+    assert other.translate(2, 6) == first
     assert stands(mixed, "c", "some")[0] == stood[0]
 
 
@@ -141,7 +141,7 @@ def test_a_group_that_is_at_work_on_the_target_is_left_alone_and_named(mixed: By
     eventually(lambda: busy.poll(0.2) or busy.assignment(), "it has joined")
     (there,) = closing.members().on_target
     assert (there.group, [member.client_id for member in there.members]) == (f"busy{mixed.mark}", ["somebody"])
-    found = by_group(closing.carry_over(2, 6))
+    found = by_group(closing.translate(2, 6))
     assert found["busy"].target_offset is None and "members" in (found["busy"].refused or "")
     assert found["idle"].refused is None
     assert stands(mixed, "c", "busy")[0] < 0
@@ -159,7 +159,7 @@ def test_who_has_not_closed_on_the_source_is_named(mixed: ByHand, closing: Group
 
 
 def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing: GroupClosing, monkeypatch):
-    """And what stands by then is not set once more, unless the group has committed since."""
+    """Offsets that are set already are not set again, unless the group has committed since."""
     asked, setting = [], GroupOffsets.set
     monkeypatch.setattr(
         GroupOffsets, "set", lambda self, wanted: (asked.append(set(wanted)), setting(self, wanted))[1]
@@ -170,13 +170,13 @@ def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing
     still.subscribe([mixed.topic("a")])
     eventually(lambda: still.poll(0.2) or still.assignment(), "it has joined")
     still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 20))], asynchronous=False)
-    early = by_group(closing.carry_over(2, 6, some_stay=True))
+    early = by_group(closing.translate(2, 6, some_stay=True))
     assert {name: one.refused for name, one in early.items()} == {"idle": None, "back": None, "last": SOME_STAY}
     assert stands(mixed, "c", "last")[0] == -1001
     still.commit(offsets=[TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 40))], asynchronous=False)
     still.close()
     mixed.commit("a", "back", offset_behind(mixed, "a", 45))
-    found = by_group(closing.carry_over(2, 6))
+    found = by_group(closing.translate(2, 6))
     assert {name: one.refused for name, one in found.items()} == {"idle": None, "back": None, "last": None}
     assert found["idle"] == early["idle"]
     assert asked == [{mixed.group("idle"), mixed.group("back")}, {mixed.group("back"), mixed.group("last")}]
@@ -190,7 +190,7 @@ def test_a_commit_before_the_beginning_of_the_log(mixed: ByHand, closing: GroupC
     admin = AdminClient({"bootstrap.servers": mixed.servers("a")})
     (gone,) = admin.delete_records([TopicPartition(mixed.topic("a"), 0, offset_behind(mixed, "a", 40))]).values()
     gone.result(DEADLINE_SECONDS)
-    (one,) = closing.carry_over(2, 6)
+    (one,) = closing.translate(2, 6)
     assert one.refused is None and one.re_read_bound is None, "what it has read is gone, and nobody had looked"
     assert "a5" in read_on(mixed, "c", "late", 30), "the first that it has not read is not skipped"
 
@@ -203,7 +203,7 @@ def test_a_commit_behind_which_only_markers_lie(hand: ByHand, closing: GroupClos
     end = AdminClient({"bootstrap.servers": hand.servers("a")})
     assert end is not None
     hand.commit("a", "ends", 13)
-    (one,) = closing.carry_over(2, 6)
+    (one,) = closing.translate(2, 6)
     assert (one.source_offset, one.settled, one.re_read_bound) == (13, True, 0)
     hand.produce("a", 1)
     hand.copy(("a", 2), ("b", 1))
@@ -220,7 +220,7 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
     setting = Setting(offset=7, metadata=commit_metadata.encode(mark))
     assert offsets.set({mixed.group("back"): {place: setting}}) == {(mixed.group("back"), place): None}
     mixed.commit("c", "back", 4)
-    (one,) = closing.carry_over(2, 6)
+    (one,) = closing.translate(2, 6)
     assert one.target_offset is None and one.refused == OWN_PROGRESS
     assert stands(mixed, "c", "back") == (4, "")
 
@@ -228,14 +228,14 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
 def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done_elsewhere_since(
     mixed: ByHand, closing: GroupClosing
 ):
-    """Its committer has not come to replace it yet; on the source one has."""
+    """The target's committer has not replaced the commit yet; the source's has."""
     offsets = GroupOffsets(client_config(mixed.servers("a"), {}))
     mark = CommitMark(flags=1, timestamp_ms=1, committed_at_ms=10**12, generation=5, cluster=mixed.name("b"))
     at = offset_behind(mixed, "a", 28)
     setting = Setting(offset=at, metadata=commit_metadata.encode(mark))
     offsets.set({mixed.group("old"): {(mixed.topic("a"), 0): setting}})
     mixed.commit("c", "old", 4)
-    (one,) = closing.carry_over(6, 6)
+    (one,) = closing.translate(6, 6)
     assert (one.refused, one.source_offset) == (None, at)
     assert stands(mixed, "c", "old")[0] == one.target_offset != 4
 
@@ -243,14 +243,14 @@ def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done
 def test_progress_made_on_the_target_that_is_not_there_any_more_is_carried_over(
     mixed: ByHand, closing: GroupClosing
 ):
-    """What an empty group has committed expires: it would begin by `auto.offset.reset`, and skip or read all."""
+    """An empty group's commit expires; it would start by `auto.offset.reset`, and skip or read all."""
     mixed.commit("c", "back", offset_behind(mixed, "c", 40))
-    (went,) = closing_of(mixed, "c", "a").carry_over(2, 6)
+    (went,) = closing_of(mixed, "c", "a").translate(2, 6)
     assert went.refused is None
     admin = AdminClient({"bootstrap.servers": mixed.servers("c")})
     (gone,) = admin.delete_consumer_groups([mixed.group("back")]).values()
     gone.result(DEADLINE_SECONDS)
-    (one,) = closing.carry_over(3, 6)
+    (one,) = closing.translate(3, 6)
     assert (one.refused, one.target_offset is None) == (None, False)
     mixed.produce("a", 1, headers=[("last", b"")])
     mixed.copy(("a", 2), ("b", 1))
@@ -264,16 +264,16 @@ def test_without_origins_the_margin_is_left(hand: ByHand):
     hand.copy(("a", 2), ("b", 1))
     hand.commit("a", "some", offset_behind(hand, "a", 15))
     closing = closing_of(hand)
-    (one,) = closing.carry_over(2, 6)
+    (one,) = closing.translate(2, 6)
     assert (one.refused, one.re_read_bound) == (None, None)
     assert read_on(hand, "c", "some", 1) == ["a0"]
     assert (one.target_offset or 0) >= 10, "the margin of a minute before the last one that it has read"
 
 
 def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHand, closing: GroupClosing):
-    """It had seen the group stand where progress of before, which has a margin, was news."""
+    """The committer had read an older offset, for which progress with a margin was new."""
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
-    follower = next(iter(by_group(closing.carry_over(2, 6)).values())).follower
+    follower = next(iter(by_group(closing.translate(2, 6)).values())).follower
     early = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=2, vector=None, offset=1)
     work = Work(
         follower=follower, group=mixed.group("tips"), topic=mixed.topic("c"), newest=(mixed.name("a"), early),
@@ -282,7 +282,7 @@ def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHan
 
     class Slow:
         def choose(self, goals, read):
-            closing.carry_over(3, 6)
+            closing.translate(3, 6)
             chosen = Chosen(offset=0, re_read_bound=50, settled=True)
             return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
 
@@ -297,7 +297,7 @@ def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHan
 
 
 class Ended(GroupOffsets):
-    """While it is asked what stands, PostgreSQL ends the session that has the lock; a successor has it then."""
+    """PostgreSQL ends the session that holds the lock during a read; a successor has the lock then."""
 
     def __init__(self, hand: ByHand) -> None:
         super().__init__(client_config(hand.servers("c"), {}))
@@ -316,7 +316,7 @@ class Ended(GroupOffsets):
 
 def test_a_committer_that_lost_the_lock_while_it_asked_sets_nothing(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
-    (carried,) = closing.carry_over(2, 6)
+    (carried,) = closing.translate(2, 6)
     before = stands(mixed, "c", "tips")
     later = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=3, vector=None, offset=1)
     work = Work(
@@ -343,30 +343,30 @@ def test_a_switch_sets_no_offsets_while_a_committer_does(mixed: ByHand, closing:
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
     with ThreadPoolExecutor(1) as thread:
         with setting_offsets(mixed.database.engine, mixed.name("c")):
-            carried = thread.submit(closing.carry_over, 3, 6)
-            time.sleep(1)  # time enough to do wrong
+            carried = thread.submit(closing.translate, 3, 6)
+            time.sleep(1)  # time for a wrong result to appear
             assert stands(mixed, "c", "tips")[0] == -1001
         assert [one.refused for one in carried.result()] == [None]
     assert stands(mixed, "c", "tips")[0] > 0
 
 
 def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(mixed: ByHand, closing: GroupClosing):
-    """The application has ended it, perhaps, and its marker has not come to the group's partition yet."""
+    """The application may have ended the transaction, but its marker has not reached the group's partition yet."""
     mixed.commit("a", "g", 2)
     producer = mixed.transaction("a", 0)
     consumer = mixed.consumer("a", "g")
     place = TopicPartition(mixed.topic("a"), 0, 5)
     producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), DEADLINE_SECONDS)
-    closing.warm_up()  # while applications go on there is always one
+    closing.warm_up()  # while applications run there is always an open transaction
     with pytest.raises(OffsetsPending, match=mixed.group("g")):
-        closing.carry_over(2, 6)
+        closing.translate(2, 6)
     assert stands(mixed, "c", "g")[0] < 0, "nothing was set meanwhile"
     producer.commit_transaction(DEADLINE_SECONDS)
     consumer.close()
 
-    def carried() -> list[Carried] | None:
+    def carried() -> list[TranslatedOffset] | None:
         try:
-            return closing.carry_over(2, 6)
+            return closing.translate(2, 6)
         except OffsetsPending:
             return None
 

@@ -1,4 +1,4 @@
-"""A cluster has all that another one held at one moment, or it is told what is missing."""
+"""A cluster has all records that another one held at one moment, or the missing ones are counted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand, until
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
-from workers.switches.left import written_by_now, written_since, written_until
+from workers.switches.residual_writes import produced_by_now, produced_since, produced_until
 
 
 def missing(found):
-    """(partition, target's letter) -> records, where some are."""
+    """Return (partition, target's letter) -> missing records, where there are some."""
     return {(one.partition, one.target[0]): one.missing_records for one in found.partitions if not one.is_covered}
 
 
@@ -33,38 +33,38 @@ def test_it_is_drained_only_when_the_target_has_the_records_of_that_moment(hand:
     drain.warm_up()
     hand.produce("a", 5)
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}
+    assert missing(drain.observe()) == {(0, "b"): 35, (1, "b"): 20}
     hand.produce("a", 7)
-    assert missing(drain.look()) == {(0, "b"): 35, (1, "b"): 20}, "what came later is no part of it"
+    assert missing(drain.observe()) == {(0, "b"): 35, (1, "b"): 20}, "what came later is no part of it"
     hand.copy(("a", 2))
     found = until(drain)
     assert (found.is_drained, found.covered, found.total, found.missing_records) == (True, 2, 2, 0)
     hand.produce("a", 3, 1)
-    assert drain.look().is_drained
+    assert drain.observe().is_drained
     drain.mark()
-    assert missing(drain.look()) == {(1, "b"): 3}
+    assert missing(drain.observe()) == {(1, "b"): 3}
 
 
 def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
     hand.produce("a", 10)
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 10, (0, "c"): 10}
+    assert missing(drain.observe()) == {(0, "b"): 10, (0, "c"): 10}
     hand.copy(("a", 2))
-    eventually(lambda: missing(drain.look()) == {(0, "c"): 10}, "the first hop is done")
+    eventually(lambda: missing(drain.observe()) == {(0, "c"): 10}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
 
 
 def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
-    """Born on c, held by a: another leaf has to have them, too, though nothing of them is copied from a."""
+    """Records produced on c and held by a: the other leaf needs them too, though none of them is copied from a."""
     hand.produce("c", 10)
     hand.copy(("c", 2))
     assert len(hand.values("a")) == 10
     drain = hand.drain("a", "b", "c")
     drain.mark()
     told = "what was born on the target is there"
-    eventually(lambda: missing(drain.look()) == {(0, "b"): 10}, told)
+    eventually(lambda: missing(drain.observe()) == {(0, "b"): 10}, told)
     hand.copy(("c", 1))
     until(drain)
 
@@ -77,19 +77,19 @@ def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.warm_up()
     drain.mark()
-    # The units of a have not read those records, and nobody has to wait for that.
+    # The tasks of a have not read those records, and the drain need not wait for that.
     until(drain)
     assert drain.undrained() == []
 
 
 def lost(drain):
-    """(partition, first offset, end, records) that are nowhere else, by another look."""
-    assert not drain.look().is_drained
+    """Return (partition, first offset, end, records) that exist nowhere else, from another drain object."""
+    assert not drain.observe().is_drained
     return {(one.partition, one.first, one.end, one.records) for one in drain.undrained()}
 
 
 def marked(drain):
-    """Whether all partitions could be asked."""
+    """Return whether the log ends of all partitions were read."""
     try:
         drain.mark()
     except KafkaCallFailed:
@@ -103,11 +103,11 @@ def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand:
     drain = hand.drain("a", "b")
     drain.mark()
     hand.produce("a", 3)
-    one, _ = drain.look().partitions
+    one, _ = drain.observe().partitions
     assert not one.is_covered and one.waits_for is not None and "transactions" in one.waits_for
     if commits:
         open_transaction.commit_transaction(DEADLINE_SECONDS)
-        eventually(lambda: missing(drain.look()) == {(0, "b"): 5}, "its records are missing")
+        eventually(lambda: missing(drain.observe()) == {(0, "b"): 5}, "its records are missing")
         hand.copy(("a", 2))
     else:
         open_transaction.abort_transaction(DEADLINE_SECONDS)
@@ -117,7 +117,7 @@ def test_records_of_a_transaction_that_was_open_at_the_moment_belong_to_it(hand:
 def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    assert drain.look().is_drained
+    assert drain.observe().is_drained
     hand.transaction("a", 5).abort_transaction(DEADLINE_SECONDS)
     drain.mark()
     until(drain)
@@ -131,7 +131,7 @@ def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
     hand.add_partition()
     hand.produce("a", 4, 2)
     eventually(lambda: marked(drain), "the new partition's leader answers")
-    found = drain.look()
+    found = drain.observe()
     assert (found.total, missing(found)) == (3, {(2, "b"): 4})
     hand.copy(("a", 2))
     until(drain)
@@ -143,13 +143,13 @@ def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
     hand.make_anew("b")
     drain = hand.drain("a", "b")
     drain.mark()
-    assert missing(drain.look()) == {(0, "b"): 6}
+    assert missing(drain.observe()) == {(0, "b"): 6}
     hand.copy(("a", 2))
     until(drain)
 
 
 def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
-    """The target came after they were gone: no unit can bring it what the source's vector still names."""
+    """The target joined after they were deleted: no task can copy what the source's vector still names."""
     hand.produce("c", 8)
     hand.copy(("c", 2))
     hand.produce("a", 4)
@@ -161,17 +161,17 @@ def test_what_retention_took_from_the_source_is_not_waited_for(hand: ByHand):
     hand.make_anew("b")
     drain = hand.drain("a", "b")
     drain.mark()
-    assert not drain.look().is_drained
+    assert not drain.observe().is_drained
     hand.copy(("a", 2))
     until(drain)
     drain.mark()
-    assert drain.look().is_drained, "it is looked for once"
+    assert drain.observe().is_drained, "it is looked for once"
 
 
 def test_what_would_be_lost_if_the_source_died_now(hand: ByHand):
     drain = hand.drain("a", "b", "c")
     drain.mark()
-    drain.look()
+    drain.observe()
     assert drain.undrained() == []
     hand.produce("a", 6)
     hand.copy(("a", 2))
@@ -196,7 +196,7 @@ def test_a_source_that_is_gone_leaves_what_others_know(hand: ByHand):
 def test_streams_that_are_not_distributed_are_no_part_of_it(hand: ByHand):
     drain = hand.drain("a", "b", streams=[hand.stream, f"acme/retail/prod/n{secrets.token_hex(4)}"])
     drain.mark()
-    assert drain.look().total == 2
+    assert drain.observe().total == 2
 
 
 def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
@@ -206,37 +206,39 @@ def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
     hand.produce("a", 10)
     hand.transaction("a", 2).commit_transaction(DEADLINE_SECONDS)
     drain.mark()
-    assert not drain.look().is_drained
+    assert not drain.observe().is_drained
     hand.copy(("a", 2))
-    eventually(lambda: {target for _, target in missing(drain.look())} == {"c"}, "the first hop is done")
+    eventually(lambda: {target for _, target in missing(drain.observe())} == {"c"}, "the first hop is done")
     hand.copy(("b", 1))
     until(drain)
 
 
 def test_what_was_born_since_is_counted_by_partition(hand: ByHand):
-    """One that was emptied counts from where it ended: neither its offsets count as records, nor do they hide
-    those of others; and copies that have come since are none of them."""
+    """An emptied partition counts from its end.
+
+    Its offsets neither count as records nor hide those of others, and later copies do not count.
+    """
     hand.add_stream(3)
     hand.produce("a", 30)
     hand.produce("a", 5, partition=1)
     drain = hand.drain("a")
     empty(hand, 0)
-    before = written_until(told_now(drain))
-    assert before == {hand.stream: [30, 5, 0]} and written_since(before, written_by_now(drain)) == 0
+    before = produced_until(told_now(drain))
+    assert before == {hand.stream: [30, 5, 0]} and produced_since(before, produced_by_now(drain)) == 0
     hand.produce("b", 7, partition=2)
     hand.copy(("b", 2))
-    assert written_since(before, written_by_now(told_now(drain))) == 0, "these were born elsewhere"
+    assert produced_since(before, produced_by_now(told_now(drain))) == 0, "these were born elsewhere"
     hand.produce("a", 3)
     hand.produce("a", 2, partition=1)
     empty(hand, 1)
-    assert written_since(before, written_by_now(told_now(drain))) == 3 + 2
-    assert written_since({}, {hand.stream: [4, 1]}) == 5, "a stream that came since"
+    assert produced_since(before, produced_by_now(told_now(drain))) == 3 + 2
+    assert produced_since({}, {hand.stream: [4, 1]}) == 5, "a stream that came since"
 
 
 def told_now(drain: Drain) -> Drain:
-    """As it is now, as far as it can be told."""
+    """Return the drain after it has learned all that can be known now."""
     drain.mark()
-    eventually(lambda: (drain.look(), drain.is_told)[1], "it is told")
+    eventually(lambda: (drain.observe(), drain.is_told)[1], "it is told")
     return drain
 
 
@@ -247,7 +249,7 @@ def empty(hand: ByHand, partition: int) -> None:
 
 
 class Restless(EstateView):
-    """While ends are asked for, it is recorded that the topic on `a` is another one, so many times."""
+    """Records, while ends are read, that the topic on `a` was replaced, so many times."""
 
     def __init__(self, hand: ByHand, times: int) -> None:
         super().__init__(hand.database.engine, hand.settings)

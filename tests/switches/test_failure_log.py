@@ -1,4 +1,4 @@
-"""A failure that goes on is logged now and then, not each time that a switch tries again."""
+"""A persisting failure is logged now and then, not at every retry."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_a_switch_that_fails_for_the_same_reason_again_and_again_logs_it_once(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(runner, "FailureLog", lambda: FailureLog(math.inf))
-    # Asked about once a second, and what follows fails each time: there is no such switch.
+    # The lease is checked once a second, and every step fails: there is no such switch.
     is_mine = iter([True, True, True])
     with capture_logs() as logged:
         SwitchRunner(
             database.engine, Settings(database_url=database.url), "s1", lambda _: next(is_mine, False)
         ).run()
     (line,) = logged
-    assert (line["event"], line["times"]) == ("a switch cannot go on at the moment", 1)
+    assert (line["event"], line["times"]) == ("a switch cannot continue at the moment", 1)

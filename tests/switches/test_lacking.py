@@ -1,4 +1,4 @@
-"""What is told of the partitions that a drain waits for: little, however many there are."""
+"""The progress report of a drain stays small, however many partitions it waits for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from workers.switches.drain import Drained, PartitionDrain
-from workers.switches.lacking import NAMED, told_of
+from workers.switches.lacking import NAMED, drain_progress
 
 
 def lacks(
@@ -27,7 +27,7 @@ def covered(stream: str, partition: int) -> PartitionDrain:
 
 
 def named(partitions: Iterable[PartitionDrain]) -> list[tuple[str, int, str, int]]:
-    told = told_of(Drained(partitions=tuple(partitions)))
+    told = drain_progress(Drained(partitions=tuple(partitions)))
     return [
         (each["stream"], each["partition"], each["target"], each["missing_records"]) for each in told["lacking"]
     ]
@@ -39,18 +39,18 @@ def test_those_that_lack_most_come_first_and_those_that_lack_nothing_not_at_all(
 
 
 def test_one_that_nothing_can_be_told_of_yet_is_left_and_says_why():
-    (one,) = told_of(Drained(partitions=(lacks("a", 0, 0, waits_for="transactions"),)))["lacking"]
+    (one,) = drain_progress(Drained(partitions=(lacks("a", 0, 0, waits_for="transactions"),)))["lacking"]
     assert (one["missing_records"], one["waits_for"]) == (0, "transactions")
 
 
 def test_where_nothing_is_left_nothing_is_named():
-    told = told_of(Drained(partitions=(covered("a", 0), covered("a", 1))))
+    told = drain_progress(Drained(partitions=(covered("a", 0), covered("a", 1))))
     assert told == {"missing_records": 0, "left": 0, "lacking": []}
 
 
 def test_of_very_many_the_worst_are_named_and_all_are_counted():
     stream = f"{'t' * 60}/{'i' * 60}/{'e' * 60}/{'s' * 60}"
-    told = told_of(Drained(partitions=tuple(lacks(stream, number, number) for number in range(100_000))))
+    told = drain_progress(Drained(partitions=tuple(lacks(stream, number, number) for number in range(100_000))))
     assert [each["partition"] for each in told["lacking"]] == [99_999 - place for place in range(NAMED)]
     assert (told["left"], told["missing_records"]) == (100_000, sum(range(100_000)))
     assert len(json.dumps(told)) < 10_000, "bytes of a row that is written four times a second"

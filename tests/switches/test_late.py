@@ -1,5 +1,4 @@
-"""Clients that heard of a move too late: when what they had written before has come to the new cluster, and what
-they have read where they were."""
+"""Clients that learned of a move too late: whether their records have arrived, and which records they re-read."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from backend.queries.switch.discovery_clients import ClientRow
 from backend.queries.switch.switches import SwitchRow
 from tests.eventually import eventually
 from tests.switches.by_hand import ByHand
-from workers.switches.left import Left
+from workers.switches.residual_writes import Residuals
 from workers.switches.scope import Scope
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,8 +33,8 @@ HELD = ClientRow(
 )
 
 
-def left(hand: ByHand) -> Left:
-    """Of a switch from `a` to `c` that has moved its clients."""
+def left(hand: ByHand) -> Residuals:
+    """Return the remainder of a switch from `a` to `c` that has moved its clients."""
     row = SwitchRow(
         id="s1",
         source=hand.name("a"),
@@ -63,11 +62,11 @@ def left(hand: ByHand) -> Left:
         source_is_online=True,
         flags=0,
     )
-    return Left(hand.view(), row, scope)
+    return Residuals(hand.view(), row, scope)
 
 
 def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_between(hand: ByHand):
-    """As after a hold that ran out where nobody could be heard: the client is the same, what it sent is more."""
+    """The hold expired while discovery was unreachable: it is the same client, but it has sent more."""
     there = left(hand)
     hand.produce("a", 5)
     assert not there.has_arrived([HELD])
@@ -84,20 +83,20 @@ def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_betwee
 
 
 def test_a_group_has_read_up_to_where_the_log_ended_when_it_had_left(hand: ByHand):
-    """However short before: nobody looks all the time, and it need not have committed."""
+    """The group may have left just after the last observation, and need not have committed."""
     hand.produce("a", 5)
     there = left(hand)
     there.note_at_work()
-    assert not there.some_work
+    assert not there.had_members
     consumer = hand.consumer("a", "reads", **{"auto.offset.reset": "earliest"})
     consumer.subscribe([hand.topic("a")])
     eventually(lambda: consumer.poll(0.2) or consumer.assignment(), "it has joined")
     there.note_at_work()
-    assert there.some_work
+    assert there.had_members
     hand.produce("a", 3)
     consumer.close()
     there.note_at_work()
-    assert not there.some_work
+    assert not there.had_members
     hand.produce("a", 20)
     group = "acme/retail/prod/" + hand.group("reads").rpartition("-")[2]
     closed = {STOOD: {group: {hand.stream: {"0": 5, "1": 0}}}}

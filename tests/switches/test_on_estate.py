@@ -1,6 +1,6 @@
 """Switches as an operator makes them, over REST and on the command line, on the shared estate.
 
-Each test moves clients of a tenant of its own, from the primary to a cluster over two hops; nobody else's.
+Each test moves the clients of a tenant of its own, from the primary to a cluster two hops away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OLD, NEW = "cluster-1", "cluster-5"
 
 @pytest.fixture(scope="module")
 def made(estate: RunningEstate, rest: RestClient, servers: dict[str, str]) -> Iterator[list[Tenant]]:
-    """Tenants that nobody has used yet; all at once, since workers make topics of all of them in one round."""
+    """Create unused tenants, all at once, since workers create the topics of all of them in one round."""
 
     def make(_: int) -> Tenant:
         name = f"t{secrets.token_hex(3)}"
@@ -51,7 +51,7 @@ def tenant(made: list[Tenant]) -> Tenant:
 
 @pytest.fixture
 def groups(tenant: Tenant, rest: RestClient, servers: dict[str, str]) -> Groups:
-    """A group of the tenant that knows nothing of discovery."""
+    """Create a group of the tenant that does not use discovery."""
     return of_stream(rest, servers, (tenant.name, "shop", "prod", STREAM))
 
 
@@ -62,7 +62,7 @@ def neighbour(made: list[Tenant]) -> Tenant:
 
 @pytest.fixture
 def treeline(estate: RunningEstate) -> Callable[..., Any]:
-    """`treeline switch ...`, and the JSON that it prints."""
+    """Return a function that runs `treeline switch ...` and returns its JSON."""
 
     def run(*words: str, code: int = 0) -> Any:
         ended = estate.treeline("switch", *words, "--json")
@@ -77,7 +77,7 @@ def words_of(tenant: Tenant) -> tuple[str, ...]:
 
 
 def problem(tenant: Tenant, path: str, body: Any, **headers: str) -> tuple[int, str]:
-    """(status, slug) of a refusal."""
+    """Return (status, slug) of a refusal."""
     answer = RestClient(tenant.url, tenant.token)("POST", path, body, **headers)
     return answer.status_code, answer.json()["type"].rpartition(":")[2]
 
@@ -103,7 +103,7 @@ def test_there_and_back_on_the_command_line(tenant: Tenant, neighbour: Tenant, t
         applications.finish(OLD, NEW)
     assert applications.histories.stood == {1: {OLD}, 2: {NEW}, 3: {OLD}}
     assert treeline("watch", there["id"])["state"] == "completed"
-    # Once more it is a switch of nobody: the operator typed it twice.
+    # A repeat without an environment to move: the operator typed it twice.
     assert "nothing-to-move" in treeline("reverse", there["id"], "--yes", code=1)
 
 
@@ -111,7 +111,7 @@ def test_there_and_back_on_the_command_line(tenant: Tenant, neighbour: Tenant, t
 def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callable[..., Any]):
     with Applications(tenant) as applications, ByHand(tenant, "stubborn") as stubborn:
         with ByHand(tenant, "killed") as killed:
-            # It is never heard again, and nobody knows whether it writes.
+            # It never reports again, and may still write.
             killed.be_silent()
         switch = treeline("start", *words_of(tenant), "--yes", "--no-watch")["id"]
         row = tenant.in_phase(switch, "holding", killed.name, stubborn.name)
@@ -135,8 +135,10 @@ def test_an_abort_while_a_client_does_not_hold(tenant: Tenant, treeline: Callabl
 def test_a_client_that_is_forced_and_one_that_comes_late(
     tenant: Tenant, groups: Groups, treeline: Callable[..., Any]
 ):
-    """What the forced one writes afterwards is counted, and comes to every cluster once; what a group reads on the
-    old cluster after it was carried over is named, since it comes to it again."""
+    """Later writes of the forced client are counted and reach every cluster once.
+
+    What a group reads on the old cluster after its offsets were translated is reported, since it is re-read.
+    """
     with Applications(tenant) as applications, ByHand(tenant, "forced") as forced:
         groups.commit(OLD, 1)
         switch = tenant.start(OLD, NEW)["id"]
@@ -147,10 +149,10 @@ def test_a_client_that_is_forced_and_one_that_comes_late(
         strays = [f"stray:{number}" for number in range(3)]
         produce(tenant.servers[OLD], tenant.topic(OLD), [{"key": one, "value": one} for one in strays])
         groups.commit(OLD, 4)
-        # This one had not been heard of before: it has sent, holds now, and asks whether that has arrived.
+        # This client has not reported before: it has sent records, holds now, and asks whether they have arrived.
         with ByHand(tenant, "late") as late:
             eventually(lambda: late.tell(phase="held", generation=1)["arrived"], "it is told to go on", 0.2)
-            # Who knows of the move has moved once it is there.
+            # A client that knows of the move has moved once it is there.
             forced.tell(generation=2, still_in=1)
             late.tell(phase="active", generation=2)
             named = f"only {forced.name} is looked for"
@@ -159,7 +161,7 @@ def test_a_client_that_is_forced_and_one_that_comes_late(
         row = tenant.over(switch)
         assert row["state"] == "completed" and row["forced"] == [forced.name]
         assert row["report"]["forced_clients"] == [forced.name]
-        # At most so many: what comes to the old cluster by now lies between them.
+        # An upper bound: records that arrive on the old cluster by now are in between.
         assert row["report"]["stray_records"] >= len(strays)
         (read_on,) = row["report"]["read_on"]
         place = (f"{tenant.name}/shop/prod/{groups.group}", f"{tenant.name}/shop/prod/{STREAM}", 0)
@@ -176,11 +178,11 @@ def test_a_commit_on_the_old_cluster_after_the_move_moves_no_group_back(tenant: 
     groups.commit(OLD, groups.offset_of(OLD, "r0030"))
     assert tenant.over(tenant.start(OLD, NEW)["id"])["report"]["groups"] == 1
     assert groups.next_value(NEW) == "r0030"
-    # It goes on there by itself, and one of its consumers was left behind.
+    # It resumes there by itself, and one of its consumers was left behind.
     groups.commit(NEW, groups.offset_of(NEW, "r0035"))
     left_behind = groups.offset_of(OLD, "r0038")
     groups.commit(OLD, left_behind)
-    # Whoever commits later is dealt with later.
+    # A later commit is handled later.
     next_one = groups.another()
     next_one.commit(OLD, left_behind)
     next_one.until_applied(OLD, left_behind)
@@ -188,7 +190,7 @@ def test_a_commit_on_the_old_cluster_after_the_move_moves_no_group_back(tenant: 
 
 
 def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups):
-    """A group that reads on the target already; a plan that is not what would be done any more."""
+    """Refused are a group that reads on the target already, and a plan that has changed."""
     body = tenant.wish(OLD, NEW)
     consumer = groups.consumer(NEW)
     consumer.subscribe([groups.topics[NEW]])
@@ -206,7 +208,7 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
     fresh = {**body, "plan_digest": rest.ok("POST", "/switches/plan", body)["digest"]}
     assert rest("POST", "/switches?dry_run=true", fresh).status_code == 202
     assert tenant.name not in json.dumps(rest.ok("GET", "/switches")), "nothing has begun"
-    # While it is held by a client that does not answer, nobody else moves the tenant; a repeat is the same switch.
+    # While an unresponsive client delays the switch, no other may move the tenant; a repeat is the same switch.
     with ByHand(tenant, "stubborn") as stubborn:
         first = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
         again = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
@@ -227,7 +229,7 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
 
 
 def test_a_zone_is_moved_and_what_others_do_there_is_no_trouble(tenant: Tenant, groups: Groups):
-    """Their producers write on, and their groups read on, where they are; a group of both is named."""
+    """Producers and groups of the other zone continue there; a group of both zones is reported."""
     idle = groups.another()
     for each in (groups, idle):
         each.commit(OLD, 0)
@@ -260,7 +262,7 @@ def test_a_zone_is_moved_and_what_others_do_there_is_no_trouble(tenant: Tenant, 
 def test_a_batch_that_runs_is_waited_for_before_clients_are_held(
     tenant: Tenant, estate: RunningEstate, ends: bool
 ):
-    """For a while; then the report of the phase says that it ran beside."""
+    """The switch waits for a while; then the report of the phase says that the batch ran beside it."""
     with ByHand(tenant, "stubborn") as stubborn, ExitStack() as batch:
         batch.enter_context(running_batch(Place(estate)))
         switch = tenant.start(OLD, NEW)["id"]
@@ -277,7 +279,7 @@ def test_a_batch_that_runs_is_waited_for_before_clients_are_held(
 
 @pytest.mark.nightly
 def test_the_word_of_a_client_that_was_killed_while_it_held_runs_out(tenant: Tenant):
-    """It is named again, and the others hold on; nobody is moved until the operator takes the risk."""
+    """The client is listed again, and the others keep holding; nobody moves until the operator forces it."""
     with ByHand(tenant, "stubborn") as stubborn, ByHand(tenant, "killed") as killed:
         switch = tenant.start(OLD, NEW)["id"]
         tenant.in_phase(switch, "holding", killed.name, stubborn.name)

@@ -1,17 +1,17 @@
-"""What carrying groups over comes to in a report."""
+"""Translated offsets as summarized in a switch's report."""
 
 from __future__ import annotations
 
 from backend.domain.offsets.offset_map import Follower
-from workers.switches.closing import MEMBERS, OWN_PROGRESS, Carried
-from workers.switches.outcome import NAMED, came_to
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, TranslatedOffset
+from workers.switches.outcome import NAMED, translation_summary
 
 
-def carried(group: str, bound: int | None, partition: int = 0, refused: str | None = None) -> Carried:
+def carried(group: str, bound: int | None, partition: int = 0, refused: str | None = None) -> TranslatedOffset:
     follower = Follower(
         tenant="acme", instance="retail", environment="prod", stream="orders", partition=partition, group=group
     )
-    return Carried(
+    return TranslatedOffset(
         follower=follower,
         source_offset=7,
         target_offset=5,
@@ -22,7 +22,7 @@ def carried(group: str, bound: int | None, partition: int = 0, refused: str | No
 
 
 def test_what_comes_again_is_named_by_group_and_partition_the_worst_first():
-    found = came_to(
+    found = translation_summary(
         [carried("a", 0), carried("b", 3), carried("b", 9, 1), carried("c", None), carried("d", 50, 0, MEMBERS)]
     )
     assert (found["groups"], found["offsets"], found["re_read_bound"]) == (3, 4, None)
@@ -37,11 +37,13 @@ def test_what_comes_again_is_named_by_group_and_partition_the_worst_first():
 
 
 def test_where_nothing_comes_again_nobody_is_named_and_the_list_has_an_end():
-    found = came_to([carried("a", 0), carried("b", 4, 0, OWN_PROGRESS)])
+    found = translation_summary([carried("a", 0), carried("b", 4, 0, OWN_PROGRESS)])
     assert (found["re_read_bound"], found["read_again"], found["refused"]) == (0, [], [])
-    assert len(came_to([carried("a", 1, number) for number in range(NAMED + 5)])["read_again"]) == NAMED
+    assert (
+        len(translation_summary([carried("a", 1, number) for number in range(NAMED + 5)])["read_again"]) == NAMED
+    )
 
 
 def test_all_that_were_refused_are_counted_and_some_are_named():
-    found = came_to([carried(f"g{number}", 0, 0, "no coordinator") for number in range(NAMED + 5)])
+    found = translation_summary([carried(f"g{number}", 0, 0, "no coordinator") for number in range(NAMED + 5)])
     assert (len(found["refused"]), found["refused_in_all"]) == (NAMED, NAMED + 5)

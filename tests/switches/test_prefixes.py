@@ -1,4 +1,4 @@
-"""Which stretches of a log are read, for the vectors at some offsets of it."""
+"""Ranges of a log that are read to compute the vectors at some of its offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What groups read on where they were, after their offsets had been carried over."""
+"""Late reads: records that groups read on the source after their offsets were translated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backend.domain.offsets.offset_map import Follower
 from backend.domain.switch.switch_report import Found, PhaseTimes, report
 from tests.switches.test_outcome import carried
 from workers.switches.closing import MEMBERS, OWN_PROGRESS
-from workers.switches.read_on import since, stood
+from workers.switches.read_on import since, translated_commits
 
 AT = "2026-01-01T00:00:00+00:00"
 ORDERS = "acme/retail/prod/orders"
@@ -25,7 +25,9 @@ def follower(group: str, partition: int = 0) -> Follower:
 
 
 def test_what_a_group_has_committed_since_is_told_the_most_first():
-    noted = stood([carried("a", 0), carried("a", 0, 1), carried("b", 0), carried("c", 0, refused=MEMBERS)])
+    noted = translated_commits(
+        [carried("a", 0), carried("a", 0, 1), carried("b", 0), carried("c", 0, refused=MEMBERS)]
+    )
     assert noted == {A: {ORDERS: {"0": 7, "1": 7}}, B: {ORDERS: {"0": 7}}}
     now = {
         follower("a"): Standing(offset=9),
@@ -41,25 +43,25 @@ def test_what_a_group_has_committed_since_is_told_the_most_first():
 
 
 def test_what_was_set_for_it_after_commits_elsewhere_it_has_not_read_there():
-    noted = stood([carried("a", 0)])
+    noted = translated_commits([carried("a", 0)])
     assert noted is not None and since(noted, {follower("a"): Standing(offset=90, metadata=OURS)}, ENDS, {}) == []
     assert since(noted, {}, ENDS, {}) == [], "its group is gone"
 
 
 def test_one_that_was_seen_at_work_may_have_read_up_to_there_without_a_commit():
-    noted = stood([carried("a", 0), carried("b", 0), carried("b", 0, 1)])
+    noted = translated_commits([carried("a", 0), carried("b", 0), carried("b", 0, 1)])
     assert noted is not None
     found = since(noted, {}, ENDS, {B: {(ORDERS, 0): 10, (ORDERS, 1): 7}})
     assert found == [{"group": B, "stream": ORDERS, "partition": 0, "records": 3}]
 
 
 def test_one_whose_progress_stood_there_already_is_noted_too():
-    """After a reverse: what it reads on meanwhile comes again like any other's."""
-    assert stood([carried("a", 0, refused=OWN_PROGRESS)]) == {A: {ORDERS: {"0": 7}}}
+    """After a reverse, the group's later reads are re-read like those of any other."""
+    assert translated_commits([carried("a", 0, refused=OWN_PROGRESS)]) == {A: {ORDERS: {"0": 7}}}
 
 
 def test_the_list_that_is_noted_has_an_end_and_is_all_or_nothing():
-    assert stood([carried("a", 0, number) for number in range(20_001)]) is None
+    assert translated_commits([carried("a", 0, number) for number in range(20_001)]) is None
 
 
 def test_the_report_counts_it_with_what_comes_again():

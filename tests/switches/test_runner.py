@@ -1,4 +1,4 @@
-"""A switch that is carried out in this process: what its phases wait for, also while the database goes away."""
+"""A switch that runs in this process: what its phases wait for, also while the database is away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from workers.switches.runner import SwitchRunner
 
 @pytest.fixture
 def carried_out(hand: ByHand, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Call it, and a runner carries out switch s1 until it is over or the test is."""
+    """Return a function that starts a runner for switch s1, which runs until the switch or the test ends."""
     engine = create_engine(hand.database.url)
     dispatcher = Dispatcher(engine, domain_registry(), PROJECTIONS)
     monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
@@ -53,7 +53,7 @@ def state(hand: ByHand) -> Phase:
 
 
 def are_moved(hand: ByHand) -> bool:
-    """Also if the report on it is written already; a switch that has ended otherwise will never move them."""
+    """Return whether clients were moved; fail if the switch has ended otherwise."""
     with hand.database.engine.connect() as connection:
         row = find_switch(connection, "s1")
     assert row.state not in (Phase.ABORTED, Phase.FAILED), row.reason
@@ -66,7 +66,7 @@ def told(hand: ByHand) -> dict[str, Any]:
 
 
 def has_looked_twice(hand: ByHand) -> None:
-    """What a first look opens and reads is known then."""
+    """Wait for two observations, after which everything is opened and read."""
     for _ in range(2):
         with hand.database.engine.begin() as connection:
             switch_progress.write(connection, "s1", {})
@@ -82,7 +82,7 @@ def test_what_came_before_the_hold_is_waited_for_though_the_database_left_while_
     eventually(lambda: state(hand) is Phase.HOLDING, "clients are to hold")
     has_looked_twice(hand)
     hand.produce("a", 5)
-    # The estate is not as it was known: it is read anew where the ends of logs are asked for.
+    # The estate has changed: it is read again where log ends are read.
     assert hand.rest("POST", "/tenants", {"name": "other"}).status_code == 201
     with (
         StoppedStep(hand.database.url, "SwitchAdvanced", "draining") as step,
@@ -118,7 +118,7 @@ def test_a_consumer_that_opened_and_closed_again_while_offsets_were_carried_over
     hand.commit("a", "g", 10)
     tells("active")
     switched(hand.rest, start(source=hand.name("a"), target=hand.name("c")))
-    with setting_offsets(hand.database.engine, hand.name("c")):  # so that the runner waits in the middle
+    with setting_offsets(hand.database.engine, hand.name("c")):  # makes the runner wait in the middle
         carried_out()
         eventually(lambda: state(hand) is Phase.CLOSING, "consumers are to close")
         tells("closed")
@@ -146,7 +146,7 @@ def test_nobody_is_held_before_the_target_has_come_near(hand: ByHand, carried_ou
 def test_all_leaves_are_waited_for_where_the_operator_asked_for_that(
     hand: ByHand, carried_out: Callable[[], None]
 ):
-    """The target may have all that the source held before the others do."""
+    """The target may have all the source's records before the other leaves do."""
     hand.produce("a", 5)
     hand.copy(("a", 2))
     switched(hand.rest, replace(start(source=hand.name("a"), target=hand.name("b")), drain=ALL_LEAVES))
@@ -166,7 +166,8 @@ def test_a_hold_that_lasts_too_long_is_taken_back(hand: ByHand, carried_out: Cal
         connection.exec_driver_sql("UPDATE switch_progress SET held_at = held_at - interval '1 hour'")
     eventually(lambda: state(hand) is Phase.FAILED, "it is taken back")
     with hand.database.engine.connect() as connection:
-        assert find_switch(connection, "s1").reason == "clients were held for 600 s and it waited for p"
+        reason = find_switch(connection, "s1").reason
+    assert reason == "clients were held for 600 s, the maximum, while the switch was waiting for p"
     answer = discover(hand.rest, client_id="p", role="producer", generation=1).json()
     assert (answer["cluster"], answer["generation"], answer["phase"]) == (hand.name("a"), 1, "active")
 

@@ -1,4 +1,4 @@
-"""On the shared estate, with its distributors, translator and committers at work."""
+"""Translated offsets on the shared estate, with its distributors, translator and committers running."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_group
         assert [value for _, value in groups.log(cluster)] == numbered(150), "all of it is there"
     last = groups.offset_of(OLD, "r0120")
     groups.commit(OLD, last)
-    (one,) = closing.carry_over(2, 3)
+    (one,) = closing.translate(2, 3)
     assert (one.refused, one.settled, one.re_read_bound) == (None, True, 0)
     assert groups.next_value(NEW) == "r0120", "exact, though the environment has a margin"
     stood = groups.stands(NEW)
@@ -62,6 +62,6 @@ def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_group
     next_one.commit(OLD, left_behind)
     next_one.until_applied(OLD, left_behind)
     assert groups.stands(NEW) == stood
-    # What the translator has written down is taken as it is.
-    (again,) = [each for each in closing.carry_over(3, 3) if each.follower.group == groups.group]
+    # The rows stored by the translator are used unchanged.
+    (again,) = [each for each in closing.translate(3, 3) if each.follower.group == groups.group]
     assert again.source_offset == left_behind and groups.next_value(NEW) == "r0140"

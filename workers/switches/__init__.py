@@ -1,1 +1,1 @@
-"""Carrying out switches: one thread each, resumed from the event log by whoever has the lease."""
+"""Runs switches, one thread each; the process with the lease resumes a switch from the event log."""

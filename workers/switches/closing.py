@@ -1,12 +1,12 @@
-"""Taking consumer groups along: the offsets of those that have stopped on one cluster are set on another one.
+"""Translates consumer group offsets: sets the offsets of groups that have stopped on one cluster on another.
 
-While nothing is moved yet, `warm_up` finds the groups and walks through the target's logs up to where they would
-go on (`offsets/target_logs.py`), so that between the last commit on the source and the first poll on the target
-only the ends of logs are read. `carry_over` then reads the final commits, finds the first record there that each
-group has not read, and sets its offset to it. It can be repeated: the same commits give the same offsets.
+Before the move, `warm_up` finds the groups and reads the target's logs up to where they would resume
+(`offsets/target_logs.py`), so that between the last commit on the source and the first poll on the target only the
+ends of logs are read. `translate` then reads the final commits, finds the first record on the target that each
+group has not read, and sets the offset to it. It can be repeated: the same commits give the same offsets.
 
-After a drain the target has all that groups have read, so offsets are exact whatever the environment's mode is:
-what a margin protects against is not there. Without origins only the margin is left.
+After a drain the target has all that groups have read, so offsets are exact in every mode of the environment: the
+failure that a margin protects against cannot happen. Without origins only the margin is left.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from workers.switches.estate_view import EstateView
 from workers.switches.progress import ProgressReader
 from workers.switches.topology import Partition, Place, Topology
 
-MEMBERS = "the group has members there and is left alone"
-OWN_PROGRESS = "its progress was made there"
-SOME_STAY = "it has members on the source that do not move"
-_NOT_ASKED = "the topic is not there, or could not be read"
+MEMBERS = "the group has members on the target, so its offsets are left unchanged"
+OWN_PROGRESS = "the group made its progress on the target"
+SOME_STAY = "the group has members on the source that do not move"
+_NOT_ASKED = "the topic is missing or could not be read"
 _NO_ANSWER = "the cluster did not answer"
 
 
@@ -55,35 +55,38 @@ class ActiveGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """Who is at work."""
+    """Groups with members, by cluster."""
 
     on_source: tuple[ActiveGroup, ...]
-    """Has not closed yet."""
+    """Groups that have not closed yet."""
     on_target: tuple[ActiveGroup, ...]
-    """Other software of the same groups: it is left alone."""
+    """Groups with members of other software; their offsets are left unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
-    """What became of a group's offset of one partition."""
+class TranslatedOffset:
+    """Outcome for a group's offset of one partition."""
 
     follower: Follower
     source_offset: int
     target_offset: int | None
-    """That was set; None: none was."""
+    """Offset that was set on the target; None: none."""
     re_read_bound: int | None
-    """At most so many records come again; None: nobody can tell."""
+    """Upper bound of re-read records; None: unknown."""
     settled: bool | None
-    """Whether the target has all that the group has read."""
+    """True if the target has all records that the group has read."""
     refused: str | None
-    """Why none was set; None: it was."""
+    """Reason why no offset was set; None: it was set."""
 
 
 _Key = tuple[str, Place]
 
 
 class GroupClosing:
-    """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
+    """Translates the offsets of one switch.
+
+    Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class GroupClosing:
         environments: Collection[EnvironmentPlace],
         streams: Collection[str],
     ) -> None:
-        """`streams`: in full; of them those that are distributed and lie in the environments are moved."""
+        """Translate `streams` (full names) that are distributed and in the given environments."""
         self._estate, self._source, self._target = estate, source, target
         self._environments, self._streams = frozenset(environments), frozenset(streams)
         self._headers = (estate.settings.copy_flags_header, estate.settings.copy_origin_header)
@@ -101,15 +104,15 @@ class GroupClosing:
         self._chooser: Chooser | None = None
 
     def warm_up(self) -> None:
-        """Open all clients, and walk to where the groups would go on by now; once more it costs little."""
+        """Open all clients and read up to where groups would resume now; repeating it costs little."""
         topology = self._estate.topology()
         standing = self._standing(topology)
-        self._goings(topology, standing, 0)
+        self._resume_points(topology, standing, 0)
         self._active(topology, standing)
         self._target_clients(topology).offsets.open_for(len({self._key(topology, each)[0] for each in standing}))
 
     def members(self) -> Members:
-        """Groups of the moved environments that are at work on either side."""
+        """Return the groups of the moved environments with members on either cluster."""
         topology = self._estate.topology()
         standing = self._standing(topology)
         return Members(
@@ -118,24 +121,27 @@ class GroupClosing:
         )
 
     def stands(self) -> Mapping[Follower, Standing]:
-        """What the groups of the moved environments have committed on the source by now."""
+        """Return the current commits of the moved environments' groups on the source."""
         return self._standing(self._estate.topology())
 
-    def carry_over(
+    def translate(
         self,
         generation: int,
         flags: int,
         may_go_on: Callable[[], bool] = lambda: True,
         *,
         some_stay: bool = False,
-    ) -> list[Carried]:
-        """Set the offsets that follow from the final commits; `flags`: of records that come from the source to
-        the target. Groups with members on the target are left alone. `may_go_on` is asked right before: one that
-        was overtaken sets nothing. `some_stay`: groups with members on the source are left alone: these are of
-        clients that do not move. Raises OffsetsPending while a transaction that commits some has not ended.
+    ) -> list[TranslatedOffset]:
+        """Set the offsets that follow from the final commits.
+
+        `flags`: copy flags of records that come from the source to the target. Groups with members on the target
+        are left unchanged. `may_go_on` is called right before offsets are set: if it returns False, none is set.
+        With `some_stay`, groups with members on the source are left unchanged, since those clients do not move.
+
+        Raises OffsetsPending while a transaction with commits has not ended.
         """
         topology = self._estate.topology()
-        # Who is not at work any more has made its last commit before what is read now.
+        # A group without members now has made its last commit before the commits are read below.
         stay = {each.technical_group for each in self._at_work(topology, None)} if some_stay else set()
         here = topology.groups(self._source)
         everywhere = self._standing(topology, stable=True)
@@ -143,8 +149,8 @@ class GroupClosing:
         if self._chooser is not None:
             self._chooser.ask_all_again()
         busy = {each.technical_group for each in self._active(topology, standing)}
-        own = self._made_there(topology, standing)
-        progress, goings = self._goings(
+        own = self._progress_on_target(topology, standing)
+        progress, goings = self._resume_points(
             topology, {each: stands for each, stands in standing.items() if each not in own}, generation
         )
         settings: dict[str, dict[Place, Setting]] = {}
@@ -153,7 +159,7 @@ class GroupClosing:
             if group not in busy:
                 metadata = self._metadata(progress[follower], flags)
                 settings.setdefault(group, {})[place] = Setting(offset=going.chosen.offset, metadata=metadata)
-        # A committer that has looked at what stands before must not set what it has made of that.
+        # Take the lock, so that an offset committer that has read older state cannot overwrite these offsets.
         with setting_offsets(self._estate.engine, self._target) as lock:
             if not may_go_on():
                 return []
@@ -169,16 +175,16 @@ class GroupClosing:
             elif follower in goings:
                 answer = answers.get((group, place), Refused(reason=_NO_ANSWER))
                 refused = None if answer is None else MEMBERS if answer.has_members else answer.reason
-            found.append(_carried(follower, stands, goings.get(follower), refused))
+            found.append(_translated_offset(follower, stands, goings.get(follower), refused))
         staying = sorted(everywhere.keys() - standing.keys())
-        return found + [_carried(each, everywhere[each], None, SOME_STAY) for each in staying]
+        return found + [_translated_offset(each, everywhere[each], None, SOME_STAY) for each in staying]
 
     def _set(
         self, topology: Topology, settings: Mapping[str, Mapping[Place, Setting]], lock: HeldLock
     ) -> Mapping[tuple[str, Place], Refused | None]:
-        """What came of each; None: it stands. Raises LockLost.
+        """Set offsets; return for each the refusal, or None if it is set. Raises LockLost.
 
-        Asking what stands takes a fraction of setting it once more.
+        Reading present offsets costs a fraction of setting them again, so unchanged ones are skipped.
         """
         offsets = self._target_clients(topology).offsets
         standing = offsets.standing(settings)
@@ -209,7 +215,7 @@ class GroupClosing:
         )
 
     def _moved(self, topology: Topology) -> dict[str, StreamName]:
-        """Streams that are moved, by full name."""
+        """Return the streams that are moved, by full name."""
         rows = (topology.known.streams[name] for name in self._streams & topology.known.streams.keys())
         return {
             row.stream: StreamName(row.tenant, row.instance, row.environment, row.name)
@@ -219,7 +225,7 @@ class GroupClosing:
         }
 
     def _wanted(self, topology: Topology, groups: Iterable[str]) -> dict[str, dict[Place, Follower]]:
-        """The groups that the source's format knows in the environments, with all that they may have committed."""
+        """Return the source's groups of the environments, with all partitions that they may have committed."""
         names = topology.groups(self._source)
         found: dict[str, dict[Place, Follower]] = {}
         topics = [
@@ -239,8 +245,10 @@ class GroupClosing:
         return found
 
     def _standing(self, topology: Topology, *, stable: bool = False) -> dict[Follower, Standing]:
-        """What the groups have committed on the source; one that cannot be asked now fails it. `stable`: with
-        transactions that are not ended yet, which are waited for (OffsetsPending)."""
+        """Return the commits of the groups on the source; fail if one group cannot be queried.
+
+        `stable`: wait for transactions that have not ended (OffsetsPending).
+        """
         clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
         found = clients.offsets.standing(wanted, stable=stable) if wanted else {}
@@ -248,14 +256,16 @@ class GroupClosing:
             group for group, places in wanted.items() if not any((group, place) in found for place in places)
         ]
         if silent:
-            raise KafkaCallFailed(f"{self._source} does not tell where {silent[0]} is")
+            raise KafkaCallFailed(f"{self._source} did not return the offsets of group {silent[0]}")
         return {
             wanted[group][place]: stands for (group, place), stands in found.items() if stands.offset is not None
         }
 
-    def _made_there(self, topology: Topology, standing: Mapping[Follower, Standing]) -> set[Follower]:
-        """Those whose offset on the source was set for what they had made on the target, or is not newer than
-        what they made there: it is theirs already."""
+    def _progress_on_target(self, topology: Topology, standing: Mapping[Follower, Standing]) -> set[Follower]:
+        """Return the followers whose progress was made on the target, so that their offset there stays.
+
+        Their offset on the source was set for that progress, or is not newer.
+        """
         ours = {each: stands for each, stands in standing.items() if not stands.is_fresh}
         if not ours:
             return set()
@@ -266,19 +276,19 @@ class GroupClosing:
         there = self._target_clients(topology).offsets.standing(wanted)
 
         def is_theirs(follower: Follower, stands: Standing, on_target: Standing | None) -> bool:
-            # What a group made there may have expired since, or have been deleted.
+            # The group's commit on the target may have expired or been deleted.
             if on_target is None or on_target.offset is None:
                 return False
             if stands.mark is None:
                 return on_target.is_fresh
-            # What a group committed there before it went on elsewhere is older than what it did elsewhere.
+            # A commit on the target before the group moved on is older than its commits elsewhere.
             newest = topology.known.generation(self._target, follower)
             is_newer = on_target.is_fresh and stands.mark.generation <= newest
             return is_newer or stands.mark.cluster == self._target
 
         return {follower for key, follower in keys.items() if is_theirs(follower, ours[follower], there.get(key))}
 
-    def _goings(
+    def _resume_points(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
     ) -> tuple[Mapping[Follower, Progress], Mapping[Follower, Going]]:
         progress = self._progress.read(topology, standing, generation)
@@ -297,7 +307,7 @@ class GroupClosing:
             if not some:
                 break
             found |= some
-            # Groups that are far behind are looked for one log after the other.
+            # Groups that are far behind need several logs to be searched, one after the other.
             left = [goal for goal in left if goal.follower not in some]
         return progress, found
 
@@ -313,14 +323,16 @@ class GroupClosing:
             return checkpoints.read(connection, self._target, places)
 
     def _key(self, topology: Topology, follower: Follower) -> _Key:
-        """(group, partition) on the target."""
+        """Return (group, partition) on the target."""
         row = topology.known.streams[follower.stream_name]
         group = topology.groups(self._target).technical_group(follower)
         return group, (row.technical_names[self._target], follower.partition)
 
     def _at_work(self, topology: Topology, standing: Mapping[Follower, Standing] | None) -> Iterable[ActiveGroup]:
-        """Groups that have members on the source, and offsets in moved streams (None: perhaps) or partitions of
-        them."""
+        """Yield the groups that have members on the source and use moved streams.
+
+        `standing`: their commits; None: include groups that may have none.
+        """
         clients = self._estate.clients(topology.clusters[self._source])
         wanted = self._wanted(topology, clients.groups())
         here = topology.groups(self._source)
@@ -332,7 +344,7 @@ class GroupClosing:
                 yield _active_group(next(iter(wanted[group].values())), group, members)
 
     def _active(self, topology: Topology, standing: Mapping[Follower, Standing]) -> Iterable[ActiveGroup]:
-        """Of the groups that have offsets on the source those that have members on the target."""
+        """Return the groups with commits on the source that have members on the target."""
         group_format = topology.clusters[self._target].group_format
         whose: dict[str, Follower] = {}
         for each in standing:
@@ -353,9 +365,11 @@ def _active_group(follower: Follower, group: str, members: tuple[GroupMember, ..
     )
 
 
-def _carried(follower: Follower, standing: Standing, going: Going | None, refused: str | None) -> Carried:
+def _translated_offset(
+    follower: Follower, standing: Standing, going: Going | None, refused: str | None
+) -> TranslatedOffset:
     done = going if refused is None else None
-    return Carried(
+    return TranslatedOffset(
         follower=follower,
         source_offset=standing.offset or 0,
         target_offset=done.chosen.offset if done else None,

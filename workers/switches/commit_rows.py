@@ -1,4 +1,4 @@
-"""What the translator has written down of groups' commits, for those who do not wait for it."""
+"""Group commits as the translator stored them, for readers that do not wait for it."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from workers.switches.topology import Partition
 
 @dataclass(frozen=True, kw_only=True)
 class CommitRow:
-    """A group's commit, as it is on the map."""
+    """A group's commit, as published in the offset map."""
 
     offset: int
     committed_at_ms: int
-    """By which it is ordered."""
+    """Commit time, by which commits are ordered."""
     timestamp_ms: int | None
-    """Of the last record before the offset."""
+    """Timestamp of the last record before the offset."""
     safe_timestamp_ms: int | None
-    """The smallest of those at or behind it."""
+    """Smallest timestamp of records at or behind the offset."""
 
 
 @dataclass(frozen=True)
 class CommitRows:
-    """Of some logs of one cluster."""
+    """Stored commits and known vectors of some logs of one cluster."""
 
     by_follower: Mapping[Follower, CommitRow] = field(default_factory=dict)
     bases: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
-    """Places where vectors are known, by them and by the translator's index."""
+    """Prefixes with known vectors, from these commits and the translator's index."""
     told: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
-    """Commits of which not all was known: part of the log was gone, or in open transactions."""
+    """Prefixes with partly known vectors: part of the log was deleted, or in open transactions."""
 
 
 def read(connection: Connection, cluster: str, incarnations: Mapping[Partition, int]) -> CommitRows:
-    """`incarnations`: of the newest records of each log; what was written of another one is left out."""
+    """Read the stored commits of these logs; rows of another incarnation are left out."""
     t = group_commits.c
     these = sa.and_(t.cluster == cluster, sa.not_(t.is_ended), among((t.stream, t.partition), list(incarnations)))
     commits: dict[Follower, CommitRow] = {}

@@ -1,17 +1,17 @@
-"""Whether other clusters have all that one cluster held at one moment, partition by partition.
+"""Decides whether other clusters have all records that one cluster held at one moment, by partition.
 
-The moment is `mark`: where the source's logs ended, records of open transactions included. The vector of a log up
-to there is what the furthest of the units that read it has seen, told by its position, with the records from that
-position to the end, which are read. A target has them when what the units that copy to it have committed covers
-that vector (`domain/draining.py`). No time-out and no lag figure takes part in it.
+The moment is `mark`: the ends of the source's logs then, including records of open transactions. The vector of a
+log up to its marked end is what the furthest task that reads the log has seen (told by its position), merged with
+the records from that position to the end, which are read. A target has them all when the committed positions of
+its inbound tasks cover that vector (`domain/draining.py`). No timeout and no lag figure is involved.
 
     mark --> transactions open then are decided --> the vector at the end is known --> each target covers it
 
-What retention or compaction took from the source's log is not waited for: where records of an origin stay
-uncovered, the log is looked through for them once. Without origins there are no vectors; then positions are
+Records that retention or compaction removed from the source's log are not waited for: where records of an origin
+stay uncovered, the log is searched for them once. Without origins there are no vectors; then positions are
 followed from hop to hop (`hops.py`).
 
-The same figures say what is lost if the source dies now: `undrained`, of all other leaves as targets.
+The same figures tell which records are lost if the source fails now (`undrained`, all other leaves as targets).
 """
 
 from __future__ import annotations
@@ -38,72 +38,75 @@ from workers.switches.prefixes import AskedPrefixes, PrefixReader, bases_of
 from workers.switches.topology import Partition, Place, Topology
 
 _LOOKED_THROUGH = 200_000
-"""Offsets of a log that is looked through at most, for records that stay uncovered."""
+"""Limit of offsets of a log that is searched for records that stay uncovered."""
 _MOST_MARKS = 10
-"""So often a mark asks where the logs end, while some come or are made anew in the meantime."""
+"""Attempts of a mark to read log ends while topics are created or recreated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionDrain:
-    """One partition and one target."""
+    """Drain state of one partition for one target."""
 
     stream: str
     partition: int
     target: str
     is_covered: bool
     missing_records: int
-    """At most so many; 0 if it is covered."""
+    """Upper bound; 0 if the partition is covered."""
     waits_for: str | None = None
-    """Why nothing can be told yet: transactions that are still open, or units that are far behind."""
+    """Reason why the count is still unknown: open transactions, or tasks that are far behind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drained:
-    """What one look found."""
+    """Drain state of all partitions at one observation."""
 
     partitions: tuple[PartitionDrain, ...]
 
     @property
     def total(self) -> int:
-        """Partitions, each once for each target."""
+        """Return the number of partitions, counted once per target."""
         return len(self.partitions)
 
     @property
     def covered(self) -> int:
-        """Those of them that the target has."""
+        """Return the number of partitions that their target has completely."""
         return sum(one.is_covered for one in self.partitions)
 
     @property
     def missing_records(self) -> int:
-        """Of all together, at most."""
+        """Return an upper bound of the missing records of all partitions."""
         return sum(one.missing_records for one in self.partitions)
 
     @property
     def is_drained(self) -> bool:
-        """Whether every target has all."""
+        """Return whether every target has all records."""
         return self.covered == self.total
 
 
 @dataclass(frozen=True, kw_only=True)
 class Undrained:
-    """Offsets of the source whose records no target has."""
+    """Offset range of the source whose records no target has."""
 
     stream: str
     partition: int
     incarnation: int
-    """Of the newest records of the log."""
+    """Incarnation of the newest records of the log."""
     first: int
     end: int | None
-    """None: nobody has asked the source where its log ends."""
+    """End of the range; None: the source was not queried for the end of its log."""
     records: int | None
-    """At most so many; None with `end`."""
+    """Upper bound of the records; None with `end`."""
 
 
 class Drain:
-    """Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated."""
+    """Observes the drain of one switch.
+
+    Used by one thread. Calls raise KafkaCallFailed where a cluster does not answer; they can be repeated.
+    """
 
     def __init__(self, estate: EstateView, source: str, targets: Sequence[str], streams: Collection[str]) -> None:
-        """`streams`: in full; those that are not distributed are no part of it."""
+        """Observe `streams` (full names); streams that are not distributed are left out."""
         self._estate, settings = estate, estate.settings
         self._source, self._targets, self._streams = source, tuple(targets), frozenset(streams)
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
@@ -111,17 +114,16 @@ class Drain:
         self._hops = None if settings.origin_header else Hops(estate, source, self._targets)
 
     def warm_up(self) -> None:
-        """Open all clients, and learn what does not depend on the moment: by a first mark and look, of whatever
-        answers. Again before the mark it costs little."""
+        """Open all clients, and make a first mark and observation; repeating it before the mark costs little."""
         self._keep_logs(self._estate.topology())
-        # Of a cluster that is gone, what others know is told all the same; `mark` itself will say so.
+        # If a cluster is down, still use what the others report; `mark` itself will raise.
         with contextlib.suppress(KafkaCallFailed):
             self.mark()
             self._warm_reader()
-        self.look()
+        self.observe()
 
     def _warm_reader(self) -> None:
-        """Read one record, or marker, of each log: the first reading of one costs more than all that follow."""
+        """Read one record or marker of each log, since the first read of a log is the most expensive."""
         clients = self._source_clients(self._estate.topology())
         ranges = [
             LogRange(log=0, topic=log.place[0], partition=log.place[1], first=log.decided - 1, end=log.decided)
@@ -134,19 +136,19 @@ class Drain:
             log.is_warm = log.is_warm or (log.decided is not None and log.decided > log.low)
 
     def mark(self) -> None:
-        """Note where the logs of the source end now. Raises KafkaCallFailed, too, if they do not come to rest."""
+        """Record the present ends of the source's logs. Raises KafkaCallFailed, also if topics keep changing."""
         for _ in range(_MOST_MARKS):
             self._mark_ends()
             if all(log.end is not None for log in self._logs.values()):
                 break
-            # One has come, or was made anew, while ends were asked for: all are asked for again.
+            # A topic was created or recreated while ends were read: read all of them again.
         else:
-            raise KafkaCallFailed(f"topics on {self._source} change while it is asked where they end")
+            raise KafkaCallFailed(f"topics on {self._source} keep changing while their log ends are read")
         if self._hops is not None:
             self._hops.mark(self._estate.topology(), list(self._logs))
 
     def _mark_ends(self) -> None:
-        """Ask once where the logs end; those that came meanwhile have no end afterwards."""
+        """Read the log ends once; logs that appeared meanwhile have no end afterwards."""
         topology = self._estate.topology()
         self._keep_logs(topology)
         clients, places = self._source_clients(topology), {log.place: log for log in self._logs.values()}
@@ -156,30 +158,32 @@ class Drain:
             every[place] = decided[place] = (0, 0)
         if silent - every.keys() or silent - decided.keys():
             topic, partition = min(silent)
-            raise KafkaCallFailed(f"{self._source} does not tell where {topic}/{partition} ends")
-        # Whoever's records lie before those ends is known from now on.
+            raise KafkaCallFailed(f"{self._source} did not return the log end of {topic}/{partition}")
+        # The directory read after the ends knows every origin with records before them.
         self._keep_logs(self._estate.topology())
         for place, log in places.items():
             log.low, log.decided, log.end = every[place][0], decided[place][1], every[place][1]
             log.is_decided, log.wanted = log.decided >= log.end, None
 
-    def look(self) -> Drained:
-        """Ask what the targets have by now."""
+    def observe(self) -> Drained:
+        """Observe which records the targets have by now."""
         topology = self._estate.topology()
         if self._hops is not None:
             return Drained(partitions=tuple(self._by_hops(topology)))
         try:
             self._find_wanted(topology)
         finally:
-            # Also if the source has died meanwhile: what others have by now says what is lost with it.
+            # Also if the source has failed meanwhile: the state of the others tells which records are lost.
             for target in self._targets:
                 self._read_covered(topology, target)
         found = [self._judge(topology, log, target) for log in self._logs.values() for target in self._targets]
         return Drained(partitions=tuple(found))
 
     def undrained(self) -> list[Undrained]:
-        """What would be lost if the source were gone now, by the last mark and the last look: records born there
-        that none of the targets has."""
+        """Return the records produced on the source that no target has, by the last mark and observation.
+
+        They would be lost if the source failed now.
+        """
         number = self._estate.topology().clusters[self._source].number
         found = []
         for (stream, partition), log in self._logs.items():
@@ -207,33 +211,33 @@ class Drain:
         return found
 
     def born(self) -> dict[Partition, Reached]:
-        """How far the records that were born on the source reach at the mark, as far as a look has told."""
+        """Return the last records produced on the source before the mark, as far as known, by partition."""
         number = self._estate.topology().clusters[self._source].number
         found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
         return {partition: reached for partition, reached in found if reached is not None}
 
     def ends(self) -> dict[Partition, Reached]:
-        """(incarnation of the newest records, end at the mark) of each log."""
+        """Return (incarnation of the newest records, end at the mark) of each log."""
         return {log.partition: (log.births[-1][1], log.end or 0) for log in self._logs.values()}
 
     def lows(self) -> dict[Partition, int]:
-        """Where each log begins, as of the last look."""
+        """Return the beginning of each log, as of the last observation."""
         return {log.partition: log.low for log in self._logs.values()}
 
     @property
     def is_told(self) -> bool:
-        """Whether it is known of all logs what the source held at the mark."""
+        """Return whether the vectors of all logs at the mark are known."""
         return all(log.wanted is not None for log in self._logs.values())
 
     def source_answers(self) -> bool:
-        """Whether the source is known to be there."""
+        """Return whether the source is known to be reachable."""
         return self._source in self._estate.topology().known.clusters
 
     def _source_clients(self, topology: Topology) -> ClusterClients:
         return self._estate.clients(topology.clusters[self._source])
 
     def _keep_logs(self, topology: Topology) -> None:
-        """One for each partition of the moved streams whose topic is on the source."""
+        """Keep one log for each partition of the moved streams whose topic is on the source."""
         wanted: dict[Partition, MarkedLog] = {}
         for name in sorted(self._streams & topology.known.streams.keys()):
             for number in range(topology.known.streams[name].partitions):
@@ -246,7 +250,7 @@ class Drain:
         self._logs = wanted
 
     def _find_wanted(self, topology: Topology) -> None:
-        """The vectors at the marked ends, as far as they can be told now."""
+        """Determine the vectors at the marked ends, as far as possible now."""
         unknown = [log for log in self._logs.values() if log.wanted is None]
         self._read_furthest(topology, unknown)
         marked = [log for log in unknown if log.end is not None]
@@ -256,7 +260,7 @@ class Drain:
         ready = []
         for log in marked:
             if log.place in ends:
-                # The beginning may have moved since: what is gone cannot be read.
+                # The beginning may have moved since; deleted records cannot be read.
                 log.low = ends[log.place][0]
                 log.is_decided = log.is_decided or ends[log.place][1] >= (log.end or 0)
             if log.low >= (log.end or 0):
@@ -302,10 +306,10 @@ class Drain:
             for base in found.get(log.partition, ()):
                 beyond = log.end is not None and base.offset > log.end
                 if not beyond and (log.furthest is None or base.offset > log.furthest.offset):
-                    log.moved_to(base)
+                    log.advance_to(base)
 
     def _read_covered(self, topology: Topology, target: str) -> None:
-        """What a target has, of the partitions that it did not have at the last look."""
+        """Read the target's vectors of the partitions that were incomplete at the last observation."""
         number = topology.clusters[target].number
         wanted: dict[str, list[Place]] = {}
         by_place: dict[Place, MarkedLog] = {}
@@ -320,7 +324,7 @@ class Drain:
         for place, log in by_place.items():
             incarnation = topology.known.streams[log.partition[0]].incarnations[target]
             told = [each.mark for each in found.get(place, {}).values()]
-            # Marks of a topic that was made anew since say nothing of the one that is there.
+            # Marks for an earlier incarnation of the topic say nothing about the present one.
             log.covered[target] = origin.merge(
                 mark.covered for mark in told if mark.target_incarnation in (0, incarnation)
             )
@@ -335,17 +339,17 @@ class Drain:
                 behind = draining.lacking(log.furthest.seen, covered, number)
                 since = draining.most_missing(behind, covered, held)
                 missing = min(held, log.end - max(log.furthest.offset, log.low) + since)
-            waits_for = "the units that read it are far behind"
+            waits_for = "the tasks that read it are far behind"
             if not log.is_decided:
                 waits_for = "transactions that were open at the mark"
             if log.end is None:
-                waits_for = "its end was not asked for"
+                waits_for = "its log end"
             is_covered = False
         else:
             lacks = draining.lacking(log.wanted, covered, number)
             stuck = self._stuck(topology, log, target, lacks)
             if stuck:
-                self._look_through(topology, log, stuck)
+                self._search_source(topology, log, stuck)
                 lacks = draining.lacking(log.wanted, covered, number)
             missing, is_covered = draining.most_missing(lacks, covered, held), not lacks
         return PartitionDrain(
@@ -358,18 +362,18 @@ class Drain:
         )
 
     def _stuck(self, topology: Topology, log: MarkedLog, target: str, lacks: Vector) -> Vector:
-        """Of what a target lacks, what may not be in the source's log any more."""
+        """Return which of the lacking records may no longer be in the source's log."""
         compacted = "compact" in topology.known.streams[log.partition[0]].cleanup_policy
         source = topology.clusters[self._source].number
         return {
             number: reached
             for number, reached in log.long_lacked(target, lacks).items()
-            # A record that was born here is at its offset, unless the log was cleaned.
+            # A record that was produced here is at its offset, unless the log was compacted.
             if number != source or compacted or reached[1] < log.low
         }
 
-    def _look_through(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
-        """Want no more what the source's log does not have itself."""
+    def _search_source(self, topology: Topology, log: MarkedLog, stuck: Vector) -> None:
+        """Search the source's log for lacking records, and stop waiting for those that it does not have."""
         assert log.wanted is not None
         with self._estate.engine.connect() as connection:
             places = checkpoints.read(connection, self._source, [log.partition]).get(log.partition, ())
@@ -384,7 +388,7 @@ class Drain:
 
     def _by_hops(self, topology: Topology) -> Iterable[PartitionDrain]:
         assert self._hops is not None
-        for (stream, partition), target, missing in self._hops.look(topology):
+        for (stream, partition), target, missing in self._hops.observe(topology):
             yield PartitionDrain(
                 stream=stream,
                 partition=partition,

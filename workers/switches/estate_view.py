@@ -1,7 +1,7 @@
-"""The estate as a switch sees it: what is known of it, and open clients of all clusters that are asked.
+"""The estate as a switch sees it: its topology, and open clients of all clusters that are queried.
 
-All that a switch does shares one: a client costs threads and connections, and the first call on one a multiple of
-those that follow.
+All parts of a switch share one view: a client costs threads and connections, and the first call on it takes a
+multiple of the time of later calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workers.switches.topology import Topologies, Topology
 
 
 class EstateView:
-    """Used by one thread."""
+    """Topology and clients for one switch. Used by one thread."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine, self.settings = engine, settings
@@ -23,11 +23,11 @@ class EstateView:
         self._by_name: dict[str, tuple[ClusterRow, ClusterClients]] = {}
 
     def topology(self) -> Topology:
-        """The present one."""
+        """Return the current topology."""
         return self._topologies.read()
 
     def clients(self, row: ClusterRow) -> ClusterClients:
-        """Those of one cluster, opened anew where it is reached in another way than before."""
+        """Return the clients of a cluster; reopen them if its address or properties changed."""
         before = self._by_name.get(row.name)
         if before is not None:
             known, found = before
@@ -39,7 +39,7 @@ class EstateView:
         return found
 
     def close(self) -> None:
-        """Give the connections back; those that are asked for later are opened anew."""
+        """Close all connections; later requests reopen them."""
         for _, clients in self._by_name.values():
             clients.close()
         self._by_name.clear()

@@ -1,4 +1,4 @@
-"""Logs the failures of work that is tried again and again, without a line for each attempt."""
+"""Logs the failures of retried work, without a line for each attempt."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ log = structlog.get_logger("switches")
 
 
 class FailureLog:
-    """Logs a failure when it is another one than the last, and again each minute while it goes on.
+    """Logs a failure when it differs from the last one, and once a minute while it persists.
 
-    Used by one thread. Each line says by `times` how often the failure happened since the line before.
+    Used by one thread. `times` in each line counts the failures since the line before.
     """
 
     def __init__(self, every_seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """`every_seconds`: how often a failure that goes on is logged, by a clock of seconds."""
+        """`every_seconds`: interval at which a persisting failure is logged; `clock` returns seconds."""
         self._every_seconds, self._clock = every_seconds, clock
         self._last: tuple[str, str, str] | None = None
         self._logged_at = 0.0
         self._unlogged = 0
 
     def failed(self, message: str, switch: str, reason: str) -> None:
-        """Note one failure; log it unless the same was logged a moment ago."""
+        """Record one failure; log it unless the same was logged a moment ago."""
         failure, now = (message, switch, reason), self._clock()
         if failure == self._last:
             self._unlogged += 1
@@ -32,7 +32,7 @@ class FailureLog:
                 self._write()
             return
         if self._unlogged:
-            self._write()  # what is left of the failure before
+            self._write()  # the unlogged rest of the earlier failure
         self._last, self._unlogged = failure, 1
         self._write()
 

@@ -1,4 +1,4 @@
-"""The clients of a switch, and whether they keep their word to hold."""
+"""Observes the clients of a switch, and whether they keep the hold."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _AWAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
-    """What one look at the clients told."""
+class HoldObservation:
+    """One observation of the clients."""
 
     clients: int
-    """That there are in all."""
+    """Number of all clients."""
     waiting: list[str]
-    """Those that are waited for in the phase of the switch."""
+    """Clients that the switch waits for in its phase."""
     lost: list[str]
-    """Producers that had held, and may write again, or may have written since the drain was measured."""
+    """Producers that confirmed the hold but may have written since the drain was marked."""
 
 
 class Hold:
-    """Of one switch; used by one thread."""
+    """Hold of one switch; used by one thread."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -44,57 +44,60 @@ class Hold:
 
     @property
     def is_marked(self) -> bool:
-        """Whether this process has measured the drain since clients began to hold."""
+        """Return whether this process has marked the drain since clients began to hold."""
         return self._marked_at is not None
 
     @property
     def marked_at(self) -> int | None:
-        """Position of the event after which it did."""
+        """Return the position of the event after which the drain was marked."""
         return self._marked_at
 
     def note_mark(self, switch: SwitchRow) -> None:
-        """The drain is measured from now on: who has not held since before may have written since."""
-        # By no clock: of two, read one after the other, words are called broken that are not, or the reverse.
+        """Record the mark of the drain: a client that has not held since before it may have written since."""
+        # Compare event positions: two clocks, read one after the other, would misjudge holds in both directions.
         self._marked_at = switch.position
 
     def forget_mark(self) -> None:
-        """The hold begins again."""
+        """Forget the mark, because the hold starts again."""
         self._marked_at = self._closed = None
 
     def note_closed(self) -> None:
-        """Offsets are carried over from now on: consumers must keep the word that the last look has found, for one
-        that let go of it, and closed again, may have committed."""
+        """Record that offsets are translated from now on.
+
+        Consumers must keep the hold of the last observation: one that released it and closed again may have
+        committed in between.
+        """
         self._closed = self._words
 
     def forget_closed(self) -> None:
-        """They are carried over once more."""
+        """Forget the recorded holds, because offsets are translated again."""
         self._closed = None
 
     def begin(self, switch: SwitchRow) -> None:
-        """Clients are about to be told to hold: those there now are waited for, whatever becomes of them."""
+        """Start the hold: wait for all clients known now, even if they never report again."""
         with self._engine.begin() as connection:
             switch_progress.begin_hold(connection, switch.id)
             self._await(connection, switch)
 
     def held_ms(self, connection: Connection, switch: SwitchRow) -> int:
-        """For how long clients have been held by now, whoever carried the switch out."""
+        """Return for how many milliseconds clients have held, whichever process ran the switch."""
         return switch_progress.held_ms(connection, switch.id)
 
-    def look(self, switch: SwitchRow) -> Looked:
-        """At all clients of the switch, in the phase in which it is."""
+    def observe(self, switch: SwitchRow) -> HoldObservation:
+        """Observe all clients of the switch in its present phase."""
         with self._engine.begin() as connection:
             if time.monotonic() - self._awaited_at > _AWAIT_SECONDS:
-                # Those that have come since as well: also of them none may fall silent unnamed.
+                # Include clients that appeared since, so that none of them can go silent unnoticed.
                 self._await(connection, switch)
             clients = clients_of(connection, switch, self._settings)
         self._words = {row.client_id: row.still_since for row in clients}
         holding = replace(switch, state=Phase.HOLDING)
-        return Looked(
+        return HoldObservation(
             clients=len(clients), waiting=self._missing(switch, clients), lost=self._missing(holding, clients)
         )
 
     def missing_now(self, connection: Connection, switch: SwitchRow) -> list[str]:
-        """Clients that are waited for, at the moment of a command."""
+        """Return the clients that are waited for, at the moment of a command."""
         return self._missing(switch, clients_of(connection, switch, self._settings))
 
     def _missing(self, switch: SwitchRow, clients: Collection[ClientRow]) -> list[str]:

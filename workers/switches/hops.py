@@ -1,10 +1,10 @@
-"""Whether targets have all that was there at one moment, where no origins are written: by positions, hop by hop.
+"""Decides without origins whether targets have all records of one moment, by positions from hop to hop.
 
-Every record on the source was born on some leaf before the moment, and comes to a target along that leaf's route.
-So at the moment all leaves are asked where their logs end. Once the unit of a route's first hop has read up to
-there, the next leaf has those records, and is asked where its log ends by now; and so on to the target. That says
-more than is needed (what has not come to the source either is waited for, too), and nothing wrong. A leaf that is
-away can say nothing: what was born there is not waited for.
+Every record on the source was produced on some leaf before the moment and reaches a target along that leaf's
+route. So at the moment all leaves are queried for their log ends. Once the task of a route's first hop has read
+up to there, the next leaf has those records and is queried for its log end; and so on to the target. The check is
+stricter than needed (it also waits for records that have not reached the source), and never wrong. A leaf that is
+unreachable is left out: records produced there are not waited for.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class _Chain:
     target: str
     hops: Sequence[Edge]
     required: int
-    """Where the log of the first hop's source ended: its unit has to read up to there."""
+    """Log end of the first hop's source; the hop's task must read up to there."""
     position: int = 0
 
 
 class Hops:
-    """Used by one thread. All of it raises KafkaCallFailed."""
+    """Chains of hops of one drain. Used by one thread; methods raise KafkaCallFailed."""
 
     def __init__(self, estate: EstateView, source: str, targets: Sequence[str]) -> None:
         self._estate, self._source, self._targets = estate, source, targets
@@ -41,7 +41,7 @@ class Hops:
         self._places: list[tuple[Partition, str]] = []
 
     def mark(self, topology: Topology, partitions: Sequence[Partition]) -> None:
-        """Note where logs end now, on the source and wherever else records of it may be on their way from."""
+        """Record the present log ends of the source and of all leaves whose records may still be on their way."""
         self._chains = []
         self._places = [(partition, target) for partition in partitions for target in self._targets]
         leaves = [self._source, *(each for each in topology.routes if each != self._source)]
@@ -53,8 +53,8 @@ class Hops:
                 hops = routes.way(topology.routes.get(leaf, ()), leaf, target)
                 self._chains += [_Chain(place, target, hops, end) for place, end in ends.items() if hops]
 
-    def look(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
-        """(partition, target, records that are missing, at most)."""
+    def observe(self, topology: Topology) -> Iterator[tuple[Partition, str, int]]:
+        """Yield (partition, target, upper bound of missing records)."""
         self._read_positions(topology)
         passed = [chain for chain in self._chains if self._has_passed(topology, chain)]
         arrived: dict[str, list[_Chain]] = {}
@@ -96,7 +96,7 @@ class Hops:
                         chain.position = position.offset
 
     def _has_passed(self, topology: Topology, chain: _Chain) -> bool:
-        """Whether the unit has read all: also if behind its position are markers only, which nobody is shown."""
+        """Return whether the task has read everything, also if only markers remain, which readers never see."""
         if chain.position >= chain.required:
             return True
         hop = chain.hops[0]

@@ -1,4 +1,4 @@
-"""Carries out every switch that is not over."""
+"""Host of switch runners: runs every switch that has not ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.switches.runner import SwitchRunner
 
 
 def switch_host(engine: Engine, settings: Settings) -> RunHost:
-    """This process's."""
+    """Return the host for this process."""
     return RunHost(
         engine,
         settings,

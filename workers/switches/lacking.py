@@ -1,6 +1,6 @@
-"""What a look at a drain tells of the partitions that are still to come: the worst by name, all as a number.
+"""Progress report of a drain: the worst partitions by name, and the number of all that are incomplete.
 
-The progress of a switch is one row that pages read again and again: with 100,000 partitions it stays as small.
+Pages poll the progress, which is one row: it stays small even with 100,000 partitions.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from workers.switches.drain import Drained, PartitionDrain
 
 NAMED = 20
-"""Partitions that are named at most."""
+"""Limit of partitions that are named."""
 
 
-def told_of(drained: Drained) -> dict[str, Any]:
-    """`left` counts partitions, each once for each target; `lacking` names the worst of them, the worst first."""
+def drain_progress(drained: Drained) -> dict[str, Any]:
+    """Return the report; `left` counts partitions once per target, `lacking` names the worst, the worst first."""
     open_ones = [one for one in drained.partitions if not one.is_covered]
     return {
         "missing_records": drained.missing_records,

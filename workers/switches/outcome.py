@@ -1,4 +1,4 @@
-"""What carrying groups over came to, in the figures that a switch's report has."""
+"""Summarizes translated offsets in the figures of a switch's report."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from backend.domain.base.known import total
 from backend.domain.offsets.offset_map import Follower
-from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, Carried
+from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, TranslatedOffset
 
 NAMED = 200
-"""Groups, or clients, that are named at most: an event is no place for a list without end."""
+"""Limit of groups, or clients, that are named, since an event must stay small."""
 
 
-def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
-    """How many groups and offsets were carried over, what they read again at most, and which were refused."""
+def translation_summary(carried: Sequence[TranslatedOffset]) -> dict[str, Any]:
+    """Return how many groups and offsets were translated, the re-read bound, and the refused groups."""
     set_there = [one for one in carried if one.refused is None]
     again = sorted((one for one in set_there if one.re_read_bound != 0), key=_worst_first)
     refused = {
         _group(one): one.refused
         for one in carried
-        # Where a group's progress was made on the target, it stands there already.
+        # A group that made its progress on the target needs no offset there.
         if one.refused not in (None, OWN_PROGRESS)
     }
     return {
@@ -33,28 +33,28 @@ def came_to(carried: Sequence[Carried]) -> dict[str, Any]:
     }
 
 
-def _worst_first(one: Carried) -> tuple[bool, int, str, str, int]:
-    """What nobody can tell before all."""
+def _worst_first(one: TranslatedOffset) -> tuple[bool, int, str, str, int]:
+    """Sort unknown bounds first, then the largest."""
     follower, bound = one.follower, one.re_read_bound
     return bound is not None, -(bound or 0), follower.group, follower.stream_name, follower.partition
 
 
-def _read_again(one: Carried) -> dict[str, Any]:
+def _read_again(one: TranslatedOffset) -> dict[str, Any]:
     follower = one.follower
     partition = {"stream": follower.stream_name, "partition": follower.partition}
     return {"group": _group(one), **partition, "records": one.re_read_bound}
 
 
-def to_try_again(carried: Sequence[Carried]) -> list[str]:
-    """Groups whose offsets could not be set, but can be: what is about members is for the operator."""
+def retryable_groups(carried: Sequence[TranslatedOffset]) -> list[str]:
+    """Return the groups whose offsets can be retried; groups with members are left to the operator."""
     left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS, SOME_STAY)}
     return sorted(left)[:NAMED]
 
 
-def _group(one: Carried) -> str:
+def _group(one: TranslatedOffset) -> str:
     return group_name(one.follower)
 
 
 def group_name(whose: Follower | ActiveGroup) -> str:
-    """Of a group, its full logical name."""
+    """Return a group's full logical name."""
     return "/".join((whose.tenant, whose.instance, whose.environment, whose.group))

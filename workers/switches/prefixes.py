@@ -1,4 +1,4 @@
-"""Vectors at offsets of a cluster's logs: from the nearest places where they are known, and the records since."""
+"""Computes vectors at offsets of a cluster's logs, from the nearest known vectors and the records since."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ from workers.switches.topology import Partition
 
 @dataclass(frozen=True, kw_only=True)
 class AskedPrefixes:
-    """A log, and the offsets at which its vector is wanted; none is behind its end for readers of decided
-    transactions."""
+    """A log and the offsets at which its vector is requested.
+
+    None of the offsets is behind the log's end for readers of decided transactions.
+    """
 
     partition: Partition
     topic: str
     births: Births
     low: int
-    """Where it begins by now."""
+    """Present beginning of the log."""
     offsets: Collection[int]
     bases: Sequence[Prefix]
-    """Places where its vector is known: reading begins there."""
+    """Offsets with known vectors, where reading can begin."""
     told: Sequence[Prefix] = ()
-    """Places of whose vectors something is known, but perhaps not all."""
+    """Offsets with partly known vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stands:
-    """What stands before an offset."""
+class PrefixState:
+    """Vector and timestamp before an offset."""
 
     seen: Vector
     whole: bool
-    """Whether that is all that ever lay there: not if part of it was gone before anybody had looked."""
+    """True if the vector covers all records that ever were there; False if some were deleted unseen."""
     timestamp_ms: int | None = None
-    """Of the last record, if it was read."""
+    """Timestamp of the last record, if it was read."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Offsets to read in one go, and the vector before them."""
+    """Range of offsets to read at once, and the vector before it."""
 
     first: int
     end: int
@@ -54,8 +56,10 @@ class Stretch:
 
 
 def stretches(offsets: Iterable[int], prefixes: Sequence[Prefix], low: int) -> Iterator[Stretch]:
-    """What to read of a log that begins at `low`, so that the vector at each offset is known: from the nearest
-    place before it, or on from the offset before it if that is nearer."""
+    """Yield the ranges to read of a log that begins at `low`, so that the vector at each offset is known.
+
+    Each range begins at the nearest known vector, or continues the range before it if that is nearer.
+    """
     ordered, known = sorted(prefixes, key=lambda each: each.offset), Prefixes(prefixes)
     first = end = None
     for offset in sorted({max(each, low) for each in offsets}):
@@ -71,21 +75,21 @@ def stretches(offsets: Iterable[int], prefixes: Sequence[Prefix], low: int) -> I
 
 
 def bases_of(checkpoints: Iterable[Checkpoint], births: Births) -> list[Prefix]:
-    """Those of the places that speak of the log as it is now."""
-    # One that knows of no origin may have records before it that do not say where they were born.
+    """Return the checkpoints that are valid for the log's present incarnations."""
+    # A checkpoint without origins may have records before it that do not tell where they were produced.
     held = [each for each in checkpoints if each.seen and rescan.holds(each, births)]
     return [Prefix(offset=each.offset, seen=each.seen) for each in held]
 
 
 class PrefixReader:
-    """One cluster's; used by one thread."""
+    """Reads vectors of one cluster's logs; used by one thread."""
 
     def __init__(self, reader: RangeReader, number: int, headers: tuple[str, str]) -> None:
-        """`number`: of the cluster; `headers`: names of those for flags and origin."""
+        """`number`: number of the cluster; `headers`: names of the flags header and the origin header."""
         self._reader, self._number, self._headers = reader, number, headers
 
-    def read(self, logs: Sequence[AskedPrefixes], known: Directory) -> dict[tuple[Partition, int], Stands]:
-        """By (partition, offset). `known` was read after the ends of the logs. Raises KafkaCallFailed."""
+    def read(self, logs: Sequence[AskedPrefixes], known: Directory) -> dict[tuple[Partition, int], PrefixState]:
+        """Return vectors by (partition, offset). `known` was read after the log ends. Raises KafkaCallFailed."""
         ranges: list[LogRange] = []
         walks: list[_Walk] = []
         by_log: list[list[_Walk]] = []
@@ -113,7 +117,7 @@ class PrefixReader:
         }
 
     def present(self, one: AskedPrefixes, end: int, known: Directory) -> Vector:
-        """Per origin the highest of the records that the log itself has before `end`. Raises KafkaCallFailed."""
+        """Return, by origin, the highest record that the log has before `end`. Raises KafkaCallFailed."""
         read = LogRange(log=0, topic=one.topic, partition=one.partition[1], first=one.low, end=end)
         born = self._born(one, Prefixes(one.bases).before(one.low, one.low)[0], known)
         rows, found = LogRows(), Vector()
@@ -142,7 +146,7 @@ class PrefixReader:
 
 
 class _Walk:
-    """One stretch, with what stands at the offsets asked about."""
+    """Reader of one range, which notes the vector at each requested offset."""
 
     def __init__(self, read: LogRange, born: BornIn, asked: Iterable[int]) -> None:
         self._judge, self._rows = prefix(read, born), LogRows()
@@ -152,7 +156,7 @@ class _Walk:
         self._found: dict[int, tuple[Vector, int | None]] = {}
 
     def take(self, messages: Iterable[object]) -> None:
-        """The next records."""
+        """Consume the next records."""
         for message in messages:
             offset = message.offset()  # type: ignore[attr-defined]
             while self._left and self._left[-1] <= offset:
@@ -165,20 +169,20 @@ class _Walk:
         self._found[self._left.pop()] = (dict(self._judge.seen), self._timestamp_ms)
 
     def found(self) -> Mapping[int, tuple[Vector, int | None]]:
-        """Offset -> (vector, time of the last record), once all was read."""
+        """Return offset -> (vector, timestamp of the last record), after all records were consumed."""
         while self._left:
             self._note()
         return self._found
 
 
-def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, Stands]]:
+def _stands(one: AskedPrefixes, walks: Iterable[_Walk]) -> Iterator[tuple[int, PrefixState]]:
     prefixes = Prefixes([*one.bases, *one.told])
     found = dict(itertools.chain.from_iterable(walk.found().items() for walk in walks))
     for offset in one.offsets:
-        # What was gone before anybody looked may be known from elsewhere, no further than the offset.
+        # Records deleted before the read may be known from stored prefixes, but only up to the offset.
         seen, is_all = prefixes.before(offset, one.low)
         timestamp = None
         if offset >= one.low:
             read, timestamp = found[offset]
             seen = merge([seen, read])
-        yield offset, Stands(seen=seen, whole=is_all or one.low == 0 or offset == 0, timestamp_ms=timestamp)
+        yield offset, PrefixState(seen=seen, whole=is_all or one.low == 0 or offset == 0, timestamp_ms=timestamp)

@@ -1,8 +1,8 @@
-"""What groups have committed on a cluster, as progress: what has to be known to go on elsewhere.
+"""Reads the commits of groups on a cluster as progress, which is what the translation to another cluster needs.
 
 The translator writes the same for every commit, a second or more after it was made (`offsets/translator.py`). Here
-it is had at once: from what the translator has written down, or from the nearest place of the log whose vector is
-known and the records since, read once for all groups.
+it is available at once: from the translator's stored rows, or from the nearest known vector of the log and the
+records since, read once for all groups.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from workers.distribution import checkpoints
 from workers.switches import commit_rows, unit_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
 from workers.switches.estate_view import EstateView
-from workers.switches.prefixes import AskedPrefixes, PrefixReader, Stands, bases_of
+from workers.switches.prefixes import AskedPrefixes, PrefixReader, PrefixState, bases_of
 from workers.switches.topology import Partition, Place, Topology
 
 _TIMES_BEFORE, _TIMES_BEHIND = 1_000, 20_000
-"""Offsets that are read around a commit for timestamps, where nothing else tells where a group is."""
+"""Offsets read before and behind a commit for timestamps, where nothing else gives the group's progress."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +35,32 @@ class _Log:
     births: Births
     low: int
     end: int
-    """For readers of decided transactions."""
+    """End of the log for readers of decided transactions."""
     high: int
 
     def at(self, offset: int) -> int:
-        """Where an offset lies: a group may have committed one behind the end."""
+        """Return an offset within the log: a group may have committed one behind the end."""
         return min(offset, max(self.low, self.end))
 
 
 class ProgressReader:
-    """One cluster's; used by one thread."""
+    """Reads the progress of one cluster's groups; used by one thread."""
 
     def __init__(self, estate: EstateView, cluster: str) -> None:
         self._estate, self._cluster = estate, cluster
         settings = estate.settings
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
         self._known: dict[Partition, tuple[Births, list[Prefix]]] = {}
-        """Places that were read up to the last time: from there it is the shortest way."""
+        """Vectors computed in the last read; the next one continues from there."""
         self._times: dict[tuple[Partition, int], int] = {}
-        """Times of the last records before them."""
+        """(partition, offset) -> timestamp of the last record before the offset."""
         self._noticed: dict[Follower, tuple[int, int]] = {}
-        """(offset, when it was seen first) of commits that nobody has dated yet."""
+        """Follower -> (offset, time first observed in ms) of commits without a known commit time."""
 
     def read(
         self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
     ) -> dict[Follower, Progress]:
-        """Of groups that have an offset; those whose log cannot be asked are left out. Raises KafkaCallFailed."""
+        """Return the progress of groups with a commit; leave out unreadable logs. Raises KafkaCallFailed."""
         logs = self._logs(topology, {(each.stream_name, each.partition) for each in standing})
         with self._estate.engine.connect() as connection:
             incarnations = {partition: log.births[-1][1] for partition, log in logs.items()}
@@ -70,7 +70,7 @@ class ProgressReader:
             partition = (follower.stream_name, follower.partition)
             if partition in logs and stands.offset is not None:
                 asked[partition].add(logs[partition].at(stands.offset))
-        found: dict[tuple[Partition, int], Stands] = {}
+        found: dict[tuple[Partition, int], PrefixState] = {}
         if self._estate.settings.origin_header:
             found = self._vectors(topology, logs, asked, rows)
         progress: dict[Follower, Progress] = {}
@@ -89,7 +89,7 @@ class ProgressReader:
         return progress
 
     def _committed_at_ms(self, follower: Follower, offset: int, stands: Standing, row: CommitRow | None) -> int:
-        """By which it is ordered: what is known of it, or when it was seen first, which is later than it was."""
+        """Return the commit time; if it is unknown, the time of the first observation, which is later."""
         if stands.mark is not None:
             return stands.mark.committed_at_ms
         if row is not None:
@@ -99,7 +99,7 @@ class ProgressReader:
         return self._noticed[follower][1]
 
     def _logs(self, topology: Topology, partitions: set[Partition]) -> dict[Partition, _Log]:
-        """Where they begin and end now."""
+        """Read the present beginnings and ends of the logs."""
         wanted = {}
         for stream, number in partitions:
             place = topology.place(self._cluster, (stream, number))
@@ -120,7 +120,7 @@ class ProgressReader:
         logs: Mapping[Partition, _Log],
         asked: Mapping[Partition, set[int]],
         rows: CommitRows,
-    ) -> dict[tuple[Partition, int], Stands]:
+    ) -> dict[tuple[Partition, int], PrefixState]:
         born = {partition: log.births for partition, log in logs.items()}
         positions = unit_positions.read(topology, self._estate, self._cluster, born)
         with self._estate.engine.connect() as connection:
@@ -161,7 +161,7 @@ class ProgressReader:
         topology: Topology,
         log: _Log,
         offset: int,
-        known: Stands,
+        known: PrefixState,
         row: CommitRow | None,
         committed_at_ms: int,
         generation: int,
@@ -175,7 +175,7 @@ class ProgressReader:
             vector=known.seen,
             offset=offset,
             passed=births.passed(number, log.births, log.at(offset), known.seen),
-            # What lies in open transactions may become anything.
+            # Records of open transactions may still be committed or aborted.
             whole=known.whole and not log.end < offset <= log.high,
             topic_incarnation=topology.known.streams[log.partition[0]].incarnations[self._cluster],
         )
@@ -190,7 +190,7 @@ class ProgressReader:
         committed_at_ms: int,
         generation: int,
     ) -> Progress:
-        """Without origins: the timestamp, with the environment's margin, as the translator takes it."""
+        """Return the progress without origins: the timestamp less the environment's margin, as the translator."""
         told = () if row is None else (row.timestamp_ms, row.safe_timestamp_ms)
         times = [each for each in told if each is not None and each != NO_TIMESTAMP]
         if not times:
@@ -205,7 +205,7 @@ class ProgressReader:
         )
 
     def _times_around(self, topology: Topology, log: _Log, offset: int) -> list[int]:
-        """Of the last record before an offset, and the smallest of those behind it that are read."""
+        """Return the timestamp of the last record before an offset, and the smallest one read behind it."""
         first = max(log.low, log.at(offset) - _TIMES_BEFORE)
         end = min(log.end, log.at(offset) + _TIMES_BEHIND)
         read = LogRange(log=0, topic=log.place[0], partition=log.place[1], first=first, end=end)
@@ -222,5 +222,5 @@ class ProgressReader:
                 else:
                     behind.append(timestamp)
         if not last and first > log.low:
-            return []  # nothing was found that was read: from the beginning then, so that nothing is skipped
+            return []  # no timestamp was found: start from the beginning, so that nothing is skipped
         return [*last, *([min(behind)] if behind else ())]

@@ -1,7 +1,7 @@
-"""Groups that read on where they were, after their offsets had been carried over: it comes to them again.
+"""Computes late reads: what groups read on the source after their offsets were translated, and so re-read.
 
-A consumer that does not hear of the move until its word to hold has run out goes on there; one that does not
-follow discovery never stopped.
+A consumer that does not learn of the move before its hold expires continues there; one that does not use discovery
+never stopped.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 
 from backend.domain.offsets.committing import Standing
 from backend.domain.offsets.offset_map import Follower
-from workers.switches.closing import OWN_PROGRESS, Carried
+from workers.switches.closing import OWN_PROGRESS, TranslatedOffset
 from workers.switches.outcome import group_name
 from workers.switches.topology import Partition
 
 Stood = dict[str, dict[str, dict[str, int]]]
-"""Group -> stream -> partition (JSON's keys are words) -> offset."""
+"""Group -> stream -> partition (a string, as JSON keys are) -> offset."""
 _NOTED = 20_000
-"""Commits that are noted at most: an event is no place for a list without end."""
+"""Limit of commits that are stored, since an event must stay small."""
 
 
-def stood(carried: Sequence[Carried]) -> Stood | None:
-    """To be noted of what was carried over; None if it is too much."""
-    # Where a group's progress stands on the target already it goes on there as well.
+def translated_commits(carried: Sequence[TranslatedOffset]) -> Stood | None:
+    """Return the translated commits to be stored with the event; None if they are too many."""
+    # A group whose progress is on the target already resumes there, too.
     done = [one for one in carried if one.refused in (None, OWN_PROGRESS)]
     if len(done) > _NOTED:
         return None
@@ -40,13 +40,14 @@ def since(
     ends: Mapping[Partition, int],
     at_work: Mapping[str, Mapping[Partition, int]],
 ) -> list[dict[str, Any]]:
-    """Group, stream, partition and records, at most, of the groups that have committed more than was carried over,
-    or were seen at work since, the most first.
+    """Return the groups that read more than was translated, with an upper bound of records, the most first.
+
+    Entries have group, stream, partition and records.
 
     `ends`: of the logs, after those commits. A consumer may have read more than it has committed, up to there.
     `at_work`: group -> where the logs ended when it was seen last with members.
     """
-    # What was set for a group, after commits on other clusters, it has not read here.
+    # An offset that was set for a group after commits on other clusters was not read here.
     now = {_key(follower): stands.offset or 0 for follower, stands in standing.items() if stands.is_fresh}
     found = []
     for group, stream, partition, offset in _each(noted):

@@ -1,8 +1,8 @@
-"""One switch, carried out: look where it is, do what that phase needs, go on to the next.
+"""Runs one switch: observe its phase, do the work of that phase, go on to the next.
 
-All that is known between two looks stands in the event log and in what clients tell, so whoever has the lease goes
-on where another one was killed; what was half done is done again and comes to the same. While clients are held a
-look takes milliseconds; everything slow is done before (`planned`) or after (`verifying`).
+All state between two observations is in the event log and in clients' reports, so the next owner of the lease
+resumes where a killed process stopped; work that was half done is repeated with the same result. While clients
+hold, an observation takes milliseconds; everything slow is done before (`planned`) or after (`verifying`).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from workers.switches.closing import GroupClosing
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
 from workers.switches.failure_log import FailureLog
-from workers.switches.holding import Hold, Looked
-from workers.switches.lacking import told_of
-from workers.switches.left import Left, written_until
-from workers.switches.outcome import NAMED, came_to, to_try_again
-from workers.switches.read_on import stood
+from workers.switches.holding import Hold, HoldObservation
+from workers.switches.lacking import drain_progress
+from workers.switches.outcome import NAMED, retryable_groups, translation_summary
+from workers.switches.read_on import translated_commits
 from workers.switches.readiness import Readiness
+from workers.switches.residual_writes import Residuals, produced_until
 from workers.switches.scope import Scope
-from workers.switches.stranded import Stranded
+from workers.switches.unreplicated import UnreplicatedRecords
 from workers.switches.verifying import Verification
 
 log = structlog.get_logger("switches")
@@ -54,39 +54,39 @@ _CALM_SECONDS = 0.2
 _FAR_SECONDS = 1.0
 _RENEW_SECONDS = 1.0
 _STRANDED_SECONDS = 2.0
-_TELL_SECONDS = 0.25
+_REPORT_SECONDS = 0.25
 _AGAIN_SECONDS = 0.5
 _PATIENCE_SECONDS = 120.0
-"""For preparations that fail again and again; nobody is held meanwhile."""
+"""Time limit for preparations that keep failing; no client holds meanwhile."""
 
 
 class SwitchRunner:
-    """Used by one thread."""
+    """Runner of one switch. Used by one thread."""
 
     def __init__(self, engine: Engine, settings: Settings, switch: str, is_mine: Callable[[str], bool]) -> None:
-        """`is_mine`: whether the lease of the switch is still held; asked about once a second."""
+        """`is_mine`: returns whether the switch's lease is still held; called once a second."""
         self._engine, self._settings, self._id, self._is_mine = engine, settings, switch, is_mine
         self._estate = EstateView(engine, settings)
         self._drain: Drain | None = None
         self._closing: GroupClosing | None = None
         self._verification: Verification | None = None
-        self._left: Left | None = None
-        self._stranded: Stranded | None = None
+        self._left: Residuals | None = None
+        self._stranded: UnreplicatedRecords | None = None
         self._hold = Hold(engine, settings)
         self._failing_since: float | None = None
         self._failures = FailureLog()
         self._readiness = Readiness(engine, switch)
-        self._asked_at = self._told_at = 0.0
+        self._asked_at = self._reported_at = 0.0
         self._walked = self._retargeted = False
 
     def run(self) -> None:
-        """Until the switch is over, or somebody else has it."""
+        """Run until the switch has ended or the lease is lost."""
         try:
             while self._go_on():
                 pass
         except Exception:
-            # The next tick takes it up again; a thread that ends in silence would leave clients held.
-            log.exception("the runner of a switch has ended; it is taken up again", switch=self._id)
+            # The next tick restarts it; a thread that ends silently would leave clients holding.
+            log.exception("the runner of a switch failed; it restarts", switch=self._id)
         finally:
             self._close_clients()
 
@@ -105,20 +105,20 @@ class SwitchRunner:
             if row.state not in (*HELD, Phase.PLANNED, Phase.VERIFYING):
                 return False
             if held_ms > self._settings.switch_hold_seconds * 1000:
-                self._give_up(row)
+                self._abort_expired_hold(row)
                 return True
             if row.state is Phase.HOLDING:
-                # What was measured of a hold that ran out says nothing of this one.
+                # Measurements of a hold that timed out do not apply to this one.
                 self._hold.forget_mark()
             advanced = self._step(row)
             self._failing_since = None
         except DatabaseUnavailable as error:
-            self._failures.failed("a switch waits for the database", self._id, error.detail)
+            self._failures.failed("a switch is waiting for the database", self._id, error.detail)
             time.sleep(_AGAIN_SECONDS)
             return True
         except (StateConflict, StaleVersion) as error:
-            # Aborted or forced meanwhile, or a word to hold has run out: the next look tells.
-            log.info("a switch looks again", switch=self._id, reason=error.detail)
+            # Aborted or forced meanwhile, or a hold has expired: the next observation tells.
+            log.info("a switch retries its step", switch=self._id, reason=error.detail)
             time.sleep(_CALM_SECONDS)
             return True
         except (KafkaCallFailed, DomainError) as error:
@@ -129,14 +129,14 @@ class SwitchRunner:
         return True
 
     def _step(self, row: SwitchRow) -> bool:
-        """What the phase needs; whether the switch is in another one now."""
+        """Do the work of the phase; return whether the switch has entered another one."""
         match row.state:
             case Phase.PLANNED:
-                return self._approach(row)
+                return self._prepare(row)
             case Phase.HOLDING:
-                return self._hold_on(row)
+                return self._await_hold(row)
             case Phase.DRAINING:
-                return self._drained(row)
+                return self._drain_step(row)
             case Phase.CLOSING:
                 return self._close(row)
             case Phase.RETARGETING:
@@ -148,20 +148,20 @@ class SwitchRunner:
 
     # --- the phases
 
-    def _approach(self, row: SwitchRow) -> bool:
-        """Open what will be needed, and let the target come near, while everybody goes on."""
+    def _prepare(self, row: SwitchRow) -> bool:
+        """Open all clients, and wait until the target has nearly caught up, while clients continue."""
         drain, closing = self._clients(row)
         drain.mark()
-        seen = drain.look()
+        seen = drain.observe()
         lacking = seen.missing_records
         if lacking > NEAR_RECORDS:
             self._readiness.begin_again()
-            self._tell(told_of(seen))
+            self._report(drain_progress(seen))
             time.sleep(_FAR_SECONDS)
             return False
         if not self._readiness.batches_rest(lacking) or not self._readiness.is_warm(closing):
             return False
-        # Deciding on the hold, too, takes a process several times as long when it does it first.
+        # Rehearse the decision: the first one in a process takes several times as long.
         context.dispatch(
             deciders.SWITCH,
             event_stream(self._id),
@@ -175,12 +175,12 @@ class SwitchRunner:
             row, Phase.HOLDING, {"missing_records": lacking, "beside_a_batch": self._readiness.beside_a_batch}
         )
 
-    def _hold_on(self, row: SwitchRow) -> bool:
-        seen = self._look(row)
+    def _await_hold(self, row: SwitchRow) -> bool:
+        seen = self._observe(row)
         if seen.waiting:
             _, closing = self._clients(row)
             if not self._walked:
-                # While producers come to rest there is time to look at all that has come since. It can do without.
+                # While producers come to rest there is time to read what has arrived since. A failure is harmless.
                 self._walked = True
                 with contextlib.suppress(KafkaCallFailed):
                     closing.warm_up()
@@ -189,62 +189,62 @@ class SwitchRunner:
             return False
         return self._advance(row, Phase.DRAINING, {"clients": seen.clients, "forced": list(row.forced)})
 
-    def _drained(self, row: SwitchRow) -> bool:
-        lost = self._hold.look(row).lost
+    def _drain_step(self, row: SwitchRow) -> bool:
+        lost = self._hold.observe(row).lost
         if lost:
-            return self._begin_again(row, lost)
+            return self._restart_hold(row, lost)
         drain, _ = self._clients(row)
         if not self._hold.is_marked:
             drain.mark()
-            # Only now: a mark that failed half-way, since the database went, has measured nothing of this hold.
+            # Only now: a mark that failed half-way with the database has measured nothing of this hold.
             self._hold.note_mark(row)
-        seen = drain.look()
+        seen = drain.observe()
         if not seen.is_drained:
-            self._tell(told_of(seen))
+            self._report(drain_progress(seen))
             return False
         measured = {"partitions": seen.total, "not_drained_records": seen.missing_records}
-        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: written_until(drain)})
+        return self._advance(row, Phase.CLOSING, {**measured, WRITTEN: produced_until(drain)})
 
     def _close(self, row: SwitchRow) -> bool:
         _, closing = self._clients(row)
         self._hold.forget_closed()
-        seen = self._look(row)
+        seen = self._observe(row)
         if seen.lost or not self._hold.is_marked:
-            return self._begin_again(row, seen.lost)
+            return self._restart_hold(row, seen.lost)
         if seen.waiting:
             return False
         self._hold.note_closed()
         some_stay = any(moving.zone is not None for moving in row.moves)
         try:
-            carried = closing.carry_over(
+            carried = closing.translate(
                 row.generation, self._scope.flags, lambda: self._is_still(row), some_stay=some_stay
             )
         except OffsetsPending as pending:
-            self._tell({"pending": pending.reason})
+            self._report({"pending": pending.reason})
             return False
-        left = to_try_again(carried)
+        left = retryable_groups(carried)
         if left:
-            self._tell({"groups_to_set": left})
+            self._report({"groups_to_set": left})
             return False
-        if self._look(row).waiting:
-            return False  # who has committed meanwhile is carried over once more
-        measured = {**came_to(carried), STOOD: stood(carried)}
+        if self._observe(row).waiting:
+            return False  # a consumer has committed meanwhile: translate again
+        measured = {**translation_summary(carried), STOOD: translated_commits(carried)}
         if row.retargets:
             return self._retarget(row, measured)
         return self._advance(row, Phase.MOVING, measured)
 
     def _is_still(self, row: SwitchRow) -> bool:
-        """Whether nobody has carried the switch on meanwhile."""
+        """Return whether no other process has advanced the switch meanwhile."""
         with self._engine.connect() as connection:
             version = find_switch(connection, self._id).version
         return version == row.version and self._is_mine(self._id)
 
     def _retarget(self, row: SwitchRow, measured: Mapping[str, Any]) -> bool:
-        """All in one transaction with the phase: an abort finds either none of it, or all."""
+        """Change targets and phase in one transaction, so that an abort finds all of it or none."""
 
         def build(connection: Connection) -> list[Directed]:
             if find_switch(connection, self._id).version != row.version:
-                raise StateConflict("somebody else has carried the switch on")
+                raise StateConflict("another process has advanced the switch")
             advance = Advance(phase=Phase.RETARGETING, measured=measured)
             switch = Directed(deciders.SWITCH, event_stream(self._id), advance, self._metadata())
             return [switch, *self._targets(connection, row)]
@@ -253,7 +253,7 @@ class SwitchRunner:
         return True
 
     def _targets(self, connection: Connection, row: SwitchRow) -> list[Directed]:
-        """New targets of the distributors that copy to the source."""
+        """Return the commands that retarget the distributors which copy to the source."""
         tree = get_tree(connection)
         targets = {} if tree is None else tree.targets
         return [
@@ -268,12 +268,12 @@ class SwitchRunner:
         ]
 
     def _move(self, row: SwitchRow) -> bool:
-        seen = self._look(row)
+        seen = self._observe(row)
         if seen.waiting or self._other_scope(row) or not self._hold.is_marked:
-            return self._begin_again(row, seen.lost)
+            return self._restart_hold(row, seen.lost)
 
         def build(connection: Connection) -> Move:
-            # Under the append lock: whose word has run out meanwhile is not moved, nor is anybody out of the tree.
+            # Under the append lock: no client whose hold has expired is moved, and both clusters are in the tree.
             leaves = list_leaves(connection)
             if row.source not in leaves or row.target not in leaves:
                 raise StateConflict(f"{row.source} or {row.target} has left the tree")
@@ -285,22 +285,22 @@ class SwitchRunner:
 
     def _verify(self, row: SwitchRow) -> bool:
         if row.mode == EMERGENCY and not self._retargeted:
-            # The command that moved the clients had no time for it.
+            # The command that moved the clients was too urgent to change targets.
             context.dispatch_all(lambda connection: self._targets(connection, row))
             self._retargeted = True
         if self._verification is None:
-            self._left = Left(self._estate, row, self._read_scope(row))
+            self._left = Residuals(self._estate, row, self._read_scope(row))
             self._verification = Verification(self._engine, self._settings, row, self._left)
-        report = self._verification.look()
+        report = self._verification.observe()
         if report is None:
-            self._tell(self._verification.told)
+            self._report(self._verification.progress)
             return False
-        return self._dispatch(row, Complete(measured=self._verification.told, report=report))
+        return self._dispatch(row, Complete(measured=self._verification.progress, report=report))
 
     def _wait_for_stranded(self, row: SwitchRow) -> bool:
-        """After an emergency: until the cluster that was left is back, and the others have what it alone had."""
+        """Wait after an emergency until the old cluster is back and the others have its unreplicated records."""
         if self._stranded is None:
-            self._stranded = Stranded(self._estate, row, self._read_scope(row))
+            self._stranded = UnreplicatedRecords(self._estate, row, self._read_scope(row))
         arrived = self._stranded.arrived((row.report or {}).get("stranded", ()))
         if arrived is None:
             time.sleep(_STRANDED_SECONDS)
@@ -315,7 +315,7 @@ class SwitchRunner:
             scope = self._scope = self._read_scope(row)
             targets = scope.online_leaves if row.drain == ALL_LEAVES else (row.target,)
             self._drain = Drain(self._estate, row.source, targets, scope.streams)
-            # What was measured by another one is not what this one would wait for.
+            # A mark of an earlier drain object does not apply to this one.
             self._hold.forget_mark()
             self._closing = GroupClosing(self._estate, row.source, row.target, scope.environments, scope.streams)
             self._drain.warm_up()
@@ -331,7 +331,7 @@ class SwitchRunner:
         self._drain = self._closing = self._left = self._stranded = self._verification = None
 
     def _other_scope(self, row: SwitchRow) -> bool:
-        """Whether streams were declared, or leaves that are waited for came or went, since clients were opened."""
+        """Reopen clients if streams were declared, or awaited leaves came or went; return whether it did."""
         present = self._read_scope(row)
         if self._drain is not None and present.wanted(row) == self._scope.wanted(row):
             self._scope = present
@@ -340,20 +340,20 @@ class SwitchRunner:
         self._clients(row)
         return True
 
-    def _look(self, row: SwitchRow) -> Looked:
-        seen = self._hold.look(row)
-        self._tell({"clients": seen.clients})
+    def _observe(self, row: SwitchRow) -> HoldObservation:
+        seen = self._hold.observe(row)
+        self._report({"clients": seen.clients})
         return seen
 
-    def _begin_again(self, row: SwitchRow, lost: Sequence[str]) -> bool:
-        """The hold begins anew: these producers may have written since, or this process cannot tell."""
+    def _restart_hold(self, row: SwitchRow, lost: Sequence[str]) -> bool:
+        """Start the hold again, because these producers may have written since, or this process cannot tell."""
         return self._advance(row, Phase.HOLDING, {"ran_out": list(lost[:NAMED])})
 
     def _advance(self, row: SwitchRow, phase: Phase, measured: Mapping[str, Any]) -> bool:
         return self._dispatch(row, Advance(phase=phase, measured=measured))
 
     def _dispatch(self, row: SwitchRow, command: SwitchCommand | Callable[[Connection], SwitchCommand]) -> bool:
-        """Decided on what this process has seen: whoever was overtaken is refused."""
+        """Dispatch a command decided on this process's observation; a stale version is refused."""
         stream = event_stream(self._id)
         context.dispatch(deciders.SWITCH, stream, command, ACTOR, self._id, expected_version=row.version)
         return True
@@ -361,33 +361,35 @@ class SwitchRunner:
     def _metadata(self) -> Metadata:
         return Metadata(actor=ACTOR, request_id=self._id)
 
-    def _tell(self, told: dict[str, Any]) -> None:
-        if time.monotonic() - self._told_at > _TELL_SECONDS:
-            self._told_at = time.monotonic()
+    def _report(self, told: dict[str, Any]) -> None:
+        if time.monotonic() - self._reported_at > _REPORT_SECONDS:
+            self._reported_at = time.monotonic()
             with self._engine.begin() as connection:
                 switch_progress.write(connection, self._id, told)
 
-    def _give_up(self, row: SwitchRow) -> None:
-        waiting = self._look(row).waiting
-        what = f"it waited for {', '.join(waiting[:10])}" if waiting else f"it was {row.state}"
+    def _abort_expired_hold(self, row: SwitchRow) -> None:
+        waiting = self._observe(row).waiting
+        what = (
+            f"the switch was waiting for {', '.join(waiting[:10])}" if waiting else f"the switch was {row.state}"
+        )
         seconds = self._settings.switch_hold_seconds
-        self._take_back(row, f"clients were held for {seconds:g} s and {what}")
+        self._abort(row, f"clients were held for {seconds:g} s, the maximum, while {what}")
 
     def _failed(self, row: SwitchRow | None, reason: str) -> None:
-        self._failures.failed("a switch cannot go on at the moment", self._id, reason)
+        self._failures.failed("a switch cannot continue at the moment", self._id, reason)
         time.sleep(_AGAIN_SECONDS)
         if row is None:
             return
-        self._told_at = 0.0
-        self._readiness.begin_again()  # what is told now replaces the word to batches
-        self._tell({"failing": reason})
+        self._reported_at = 0.0
+        self._readiness.begin_again()  # this report replaces the one that keeps batches from starting
+        self._report({"failing": reason})
         self._close_clients()
         if row.state is Phase.DRAINING:
-            self._hold.forget_mark()  # where the logs ended is not known any more
+            self._hold.forget_mark()  # the marked log ends are lost with the clients
         self._failing_since = self._failing_since or time.monotonic()
         if row.state is Phase.PLANNED and time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
-            self._take_back(row, reason)
+            self._abort(row, reason)
 
-    def _take_back(self, row: SwitchRow, reason: str) -> None:
+    def _abort(self, row: SwitchRow, reason: str) -> None:
         abort = Abort(by=WORKER, reason=reason)
         context.dispatch_all(lambda connection: taking_back(connection, row.id, abort, self._metadata()))

@@ -1,4 +1,4 @@
-"""What a switch moves, as its runner needs it: environments, and the streams in them whose records are drained."""
+"""Scope of a switch for its runner: environments, and the streams in them whose records are drained."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backend.queries.tree.trees import get_tree
 
 
 def _flags(root: Node, targets: Targets, switch: SwitchRow) -> int:
-    """0 once the source has left the tree."""
+    """Return the copy flags of records from source to target; 0 once the source has left the tree."""
     if switch.source not in tree_shape.leaves(root):
         return 0
     return routes.arrival_flags(root, targets, switch.source).get(switch.target, 0)
@@ -27,25 +27,27 @@ def _flags(root: Node, targets: Targets, switch: SwitchRow) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """As of one moment."""
+    """Scope at one moment."""
 
     environments: tuple[Place, ...]
     streams: tuple[str, ...]
-    """STREAMs that are distributed: what is not has nothing to wait for."""
+    """Distributed streams; others have nothing to wait for."""
     online_leaves: tuple[str, ...]
-    """Without the cluster that is left."""
+    """Online leaves without the source."""
     source_is_online: bool
     flags: int
-    """That records born on the cluster to leave carry on the one to go to: offsets are set with the same."""
+    """Copy flags that records of the source carry on the target; offsets are set with the same flags."""
 
     def wanted(self, switch: SwitchRow) -> Scope:
-        """The same without leaves that the switch does not wait for: where one of these goes offline while clients
-        are held, nothing has to be opened and walked anew."""
+        """Return the scope without leaves that the switch does not wait for.
+
+        If one of those goes offline during the hold, clients need not be reopened.
+        """
         return self if switch.drain == ALL_LEAVES else replace(self, online_leaves=())
 
     @staticmethod
     def read(connection: Connection, switch: SwitchRow) -> Scope:
-        """The present scope of a switch."""
+        """Read the present scope of a switch."""
         places = {moving.place for moving in switch.moves}
         streams = [
             row.stream
@@ -54,7 +56,7 @@ class Scope:
         ]
         tree = get_tree(connection)
         if tree is None:
-            raise StateConflict("there is no tree any more")
+            raise StateConflict("the tree does not exist any more")
         root = tree.shape
         online = {row.name for row in list_clusters(connection) if row.state != "offline"}
         return Scope(

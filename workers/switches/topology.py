@@ -1,4 +1,4 @@
-"""What a switch has to know of clusters, streams and distributors, read anew only if something has happened."""
+"""Clusters, streams and distributors as a switch needs them, re-read only if an event has changed them."""
 
 from __future__ import annotations
 
@@ -30,53 +30,53 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """As of one moment."""
+    """State at one position of the event log."""
 
     known: Directory
     clusters: Mapping[str, ClusterRow]
-    """All, also those that are away."""
+    """All clusters, also those that are offline."""
     leaves: Mapping[str, LeafInbound]
     targets: Mapping[tuple[str, int], str]
-    """(cluster, level) -> leaf that its distributor copies to."""
+    """(cluster, level) -> leaf that the distributor copies to."""
     routes: Mapping[str, tuple[Edge, ...]]
-    """By origin."""
+    """Routes by origin."""
     buckets: int
 
     def place(self, cluster: str, partition: Partition) -> Place | None:
-        """What a partition is called on a cluster; None while the cluster has no topic of the stream."""
+        """Return a partition's topic on a cluster; None while the cluster has no topic of the stream."""
         row = self.known.streams[partition[0]]
         return (row.technical_names[cluster], partition[1]) if cluster in row.incarnations else None
 
     def groups(self, cluster: str) -> GroupDirectory:
-        """How a cluster names groups. Raises KafkaCallFailed while it is away."""
+        """Return the cluster's naming of groups. Raises KafkaCallFailed while it is offline."""
         if cluster not in self.known.groups:
-            raise KafkaCallFailed(f"{cluster} is offline, or no leaf of the tree")
+            raise KafkaCallFailed(f"{cluster} is offline, or not a leaf of the tree")
         return self.known.groups[cluster]
 
     def unit(self, cluster: str, level: int, partition: Partition) -> Unit:
-        """Which unit of a distributor copies a partition."""
+        """Return the task of a distributor that copies a partition."""
         return Unit(cluster, level, assignment.bucket(*partition, self.buckets))
 
     def outgoing(self, cluster: str, partition: Partition) -> Iterator[tuple[str, str]]:
-        """(target, position group) of the units that read a partition of a cluster."""
+        """Yield (target, position group) of the tasks that read a partition of a cluster."""
         for (source, level), target in self.targets.items():
             if source == cluster:
                 yield target, self.unit(source, level, partition).kafka_name
 
     def inbound(self, cluster: str, partition: Partition) -> tuple[str, ...]:
-        """Position groups of all units that may ever have copied a partition to a leaf."""
+        """Return the position groups of all tasks that may ever have copied a partition to a leaf."""
         return self.leaves[cluster].groups(assignment.bucket(*partition, self.buckets), self.buckets)
 
 
 class Topologies:
-    """Reads the topology again only if something has happened since; used by one thread."""
+    """Caches the topology until another event is appended; used by one thread."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._last: Topology | None = None
 
     def read(self) -> Topology:
-        """The present one."""
+        """Return the current topology."""
         with self._engine.connect() as connection:
             if self._last is None or directory.position_of(connection) != self._last.known.position:
                 self._last = _read(connection, self._settings)
@@ -84,7 +84,7 @@ class Topologies:
 
 
 def _read(connection: Connection, settings: Settings) -> Topology:
-    # The head comes with the directory, before the rest: what comes in between is read twice, never left out.
+    # Read the directory's position first: an event in between is then read twice, and never missed.
     known, tree = directory.read(connection), get_tree(connection)
     return Topology(
         known=known,

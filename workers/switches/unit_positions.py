@@ -1,4 +1,4 @@
-"""Where the units that read a cluster's logs are, which says what lies before there."""
+"""Positions of the tasks that read a cluster's logs, which tell the vectors before them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from workers.switches.topology import Partition, Place, Topology
 def read(
     topology: Topology, estate: EstateView, source: str, births: Mapping[Partition, Births]
 ) -> dict[Partition, list[Prefix]]:
-    """Of each partition the positions of all units that read it on a cluster, with the vectors before them;
-    `births`: of the cluster's logs. A target that is away says nothing."""
+    """Return, by partition, the positions of all tasks that read it, with the vectors before them.
+
+    `births`: incarnations of the cluster's logs. A target that is unreachable is left out.
+    """
     wanted: dict[str, dict[str, list[Place]]] = {}
     by_place: dict[tuple[str, Place], Partition] = {}
     for partition in births:
@@ -31,7 +33,7 @@ def read(
         try:
             told = estate.clients(topology.clusters[target]).positions(groups)
         except KafkaCallFailed:
-            continue  # the others may say enough, and more is read where they do not
+            continue  # the other targets may suffice; otherwise more of the log is read
         for place, by_group in told.items():
             partition = by_place[target, place]
             places: Iterable[Checkpoint] = (

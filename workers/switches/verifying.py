@@ -1,4 +1,4 @@
-"""After the move: are the clients where they were sent, and what was left behind?"""
+"""Verifies a switch after the move: whether clients arrived, and what was left behind."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain.switch import switch_report
 from backend.domain.switch.cluster_switch import EMERGENCY, MARKED, Phase
-from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD, PRODUCER, was_given_before
+from backend.domain.switch.discovery import IS_ACTIVE, IS_HELD, PRODUCER, held_before
 from backend.domain.switch.switch_report import Found, PhaseTimes
 from backend.queries.distribution.leaf_routes import list_leaves
 from backend.queries.switch import discovery_clients
 from backend.queries.switch.active_clusters import by_client, list_active
 from backend.queries.switch.discovery_clients import ClientRow
-from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_ms
+from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_hold_ms
 from backend.queries.switch.switches import SwitchRow, list_phases
 from backend.settings import Settings
-from workers.switches.left import Left, measured_last
 from workers.switches.outcome import NAMED
+from workers.switches.residual_writes import Residuals, measured_last
 
 _NOTE_SECONDS = 1.0
 _UNHEARD_SECONDS = 120.0
-"""For so long clients are looked for of whom not one is heard: for a while they may keep still, and then go on."""
+"""Time to wait for a first report of any client: clients may be silent for a while and then continue."""
 
 
 class Verification:
-    """Of one switch; used by one thread."""
+    """Verification of one switch; used by one thread."""
 
-    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Left) -> None:
+    def __init__(self, engine: Engine, settings: Settings, switch: SwitchRow, left: Residuals) -> None:
         self._engine, self._settings, self._switch, self._left = engine, settings, switch, left
         self._began = time.monotonic()
         self._heard_at: float | None = None
         self._at_work_noted = 0.0
-        self.told: dict[str, Any] = {}
-        """How far it is."""
+        self.progress: dict[str, Any] = {}
+        """Progress of the verification."""
 
-    def look(self) -> dict[str, Any] | None:
-        """The report, once everybody is there, or was waited for long enough."""
-        # Who was heard of is told from before the question: what comes after it takes its time.
+    def observe(self) -> dict[str, Any] | None:
+        """Return the report, once all clients have arrived or the wait is over; else None."""
+        # Take the time before the query, since what follows it takes a while.
         since_ms = 1000 * (time.monotonic() - self._began)
         with self._engine.connect() as connection:
             clients = clients_of(connection, self._switch, self._settings)
@@ -50,22 +50,22 @@ class Verification:
             phases = list_phases(connection, [self._switch.id])[self._switch.id]
         if self._heard_at is None and any(each.silent_ms < since_ms for each in clients):
             self._heard_at = time.monotonic()
-        if self._left.some_work or any(self._may_read_on(each, since_ms) for each in behind):
+        if self._left.had_members or any(self._may_read_on(each, since_ms) for each in behind):
             self._note_at_work()
         if not over:
-            # Clients that were moved on are told of another cluster, which need not have what this one's has.
+            # If clients were moved on, discovery sends them to a cluster that may lack records of this one.
             self._let_late_go_on(behind, phases)
         late = [each.client_id for each in behind]
-        self.told = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
+        self.progress = {"clients": len(clients) - len(late), "late": late, "leaves_to_enter": closed}
         if (late or closed) and not self._waited_long() and not over:
             return None
         found = self._found(clients, late, phases)
         return switch_report.report(phases, self._switch.forced, found)
 
     def _may_read_on(self, late: ClientRow, since_ms: float) -> bool:
-        """Whether it is a consumer that reads where it was, or may: its word to keep still has run out."""
+        """Return whether a late client is a consumer that may read on the source, since its hold has expired."""
         is_awake = late.phase == IS_ACTIVE and late.silent_ms < since_ms
-        return late.role != PRODUCER and (is_awake or late.silent_ms > sure_ms(self._settings))
+        return late.role != PRODUCER and (is_awake or late.silent_ms > sure_hold_ms(self._settings))
 
     def _note_at_work(self) -> None:
         if time.monotonic() - self._at_work_noted > _NOTE_SECONDS:
@@ -73,7 +73,7 @@ class Verification:
             self._left.note_at_work()
 
     def _waited_long(self) -> bool:
-        """Since any of them was heard: until then it may be that the control plane cannot be reached."""
+        """Return whether the wait since the first report is over; without one, discovery may be unreachable."""
         now = time.monotonic()
         if self._heard_at is None:
             return now - self._began > _UNHEARD_SECONDS
@@ -96,26 +96,28 @@ class Verification:
         )
 
     def _let_late_go_on(self, late: Sequence[ClientRow], phases: Sequence[PhaseTimes]) -> None:
-        """Producers that hold, but heard of the move too late to be waited for: tell them when what they had sent
-        has come to the target."""
+        """Tell late producers that hold when all their records have arrived on the target.
+
+        They learned of the move too late for the switch to wait for them.
+        """
         if self._switch.mode == EMERGENCY:
             return
-        # Those who held through the drain are told so with its mark. Where no cluster answers, a question takes
-        # long, and who reads on meanwhile is not seen.
+        # Producers that held through the drain are covered by its mark. A query of unreachable clusters takes
+        # long, and meanwhile reads on the source go unseen.
         marked = measured_last(phases, Phase.MOVING).get(MARKED)
         held = [
             each
             for each in late
             if each.phase == IS_HELD
             and each.arrived_in != self._switch.generation
-            and not (marked and was_given_before(marked, each.given_at))
+            and not (marked and held_before(marked, each.given_at))
         ]
         if not held:
             return
         with self._engine.connect() as connection:
             active = list_active(connection, places={each.place for each in held})
         goes_by = by_client(active)
-        # One that missed an earlier switch, too, has written elsewhere.
+        # A client that missed an earlier switch as well has written on another cluster.
         mine = [
             each
             for each in held
@@ -123,16 +125,16 @@ class Verification:
         ]
         if mine and self._left.has_arrived(mine):
             with self._engine.begin() as connection:
-                discovery_clients.let_go_on(connection, mine, self._switch.generation)
+                discovery_clients.mark_arrived(connection, mine, self._switch.generation)
 
     def _closed_leaves(self, connection: Connection) -> list[str]:
-        """Leaves that have not entered the routes that the switch gave them."""
+        """Return the leaves that have not entered the routes that the switch gave them."""
         if not self._switch.retargets:
             return []
         return [name for name, leaf in list_leaves(connection).items() if leaf.entered != leaf.wanted]
 
     def _is_over(self, connection: Connection) -> bool:
-        """Whether another switch has moved these clients on: they are not to be looked for here any more."""
+        """Return whether another switch has moved these clients on, so that this one stops waiting for them."""
         moved = {(moving.place, moving.zone) for moving in self._switch.moves}
         active = list_active(connection, places={moving.place for moving in self._switch.moves})
         now = [row for row in active if (row.place, row.zone) in moved]

@@ -1,4 +1,4 @@
-"""Switches, their plans, and discovery.
+"""REST routes of switches, switch plans and discovery.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,6 +1,6 @@
-"""`/discovery`: where clients are sent, told at once when it changes, and what clients tell of themselves.
+"""`/discovery`: answers where clients are sent, long-polls for changes, and records what clients report.
 
-Clients that know where they are sent go on without us; nothing of a record's way leads through here.
+Clients that know their cluster continue without the control plane; records never pass through here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from backend.queries.switch import discovery as queries
 from backend.queries.switch import discovery_clients as clients
 from backend.queries.switch.active_clusters import ActiveRow
 from backend.queries.switch.discovery import Sent, Snapshot
-from backend.queries.switch.discovery_clients import ClientRow, Report, Word
+from backend.queries.switch.discovery_clients import ClientRow, Report, StoredHold
 from backend.queries.switch.switch_clients import margin_ms
 from backend.queries.tenants.tenants import find_environment
 from backend.queries.zones.zone_router import zone_servers
@@ -43,24 +43,29 @@ router = APIRouter(prefix="/discovery", tags=["discovery"])
 
 LONGEST_WAIT_MS = 60_000
 _TIDY_SECONDS = 600.0
-# Also how late a waiting client notices that the process is to end.
+# Also the delay until a waiting request notices that the process is stopping.
 _LOOK_SECONDS = 1.0
 _NODES_SECONDS = 2.0
-"""As often as they report."""
+"""Interval at which nodes of the zone router report."""
 _MOST = 2**31 - 1
 Name = Annotated[str, Query(max_length=300)]
 _TEXT = r"^[^\x00-\x1f\x7f]+$"
 ClientId = Annotated[str | None, Query(max_length=300, pattern=_TEXT)]
 Zone = Annotated[str | None, Query(max_length=300, pattern=_TEXT, description="Availability zone of the client.")]
-Generation = Annotated[int | None, Query(ge=0, le=_MOST, description="In which the client is.")]
+Generation = Annotated[int | None, Query(ge=0, le=_MOST, description="Generation that the client is in.")]
 StillIn = Annotated[
-    int | None, Query(ge=0, le=_MOST, description="An earlier one where it works still, on its way.")
+    int | None,
+    Query(ge=0, le=_MOST, description="Earlier generation in which the client still works during its move."),
 ]
-Phase = Annotated[Literal["active", "held", "closed"], Query(description="What the client does now.")]
+Phase = Annotated[Literal["active", "held", "closed"], Query(description="Current phase of the client.")]
+WaitMs = Annotated[
+    int,
+    Query(ge=0, le=LONGEST_WAIT_MS, description="Milliseconds to wait for an answer with news for the client."),
+]
 
 
 class Discovery:
-    """What one API process knows for all its clients: read once for each change, whoever waits for it."""
+    """State of discovery in one API process, read once per change and shared by all waiting requests."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -72,7 +77,7 @@ class Discovery:
         self._reading_nodes = asyncio.Lock()
 
     async def at_least(self, position: int) -> Snapshot:
-        """The state at this position of the event log, or later."""
+        """Return the state at this position of the event log, or later."""
         if self._last is None or self._last.position < position:
             async with self._reading:
                 if self._last is None or self._last.position < position:
@@ -80,10 +85,12 @@ class Discovery:
         return self._last
 
     async def zone_servers(self, zone: str | None) -> Mapping[str, str]:
-        """Where the zone router has clients of a zone begin, by cluster. What its nodes report is no event: it is
-        read again after a while."""
+        """Return the bootstrap servers that the zone router has for clients of a zone, by cluster.
+
+        Reports of its nodes are no events, so they are read again every `_NODES_SECONDS`.
+        """
         if zone is not None and time.monotonic() > self._zone_servers_until:
-            async with self._reading_nodes:  # who asks meanwhile gets what is read, and nothing older
+            async with self._reading_nodes:  # concurrent callers share one read and get nothing older
                 if time.monotonic() > self._zone_servers_until:
                     with contextlib.suppress(DatabaseUnavailable):
                         self._zone_servers = await run_in_threadpool(self._read_nodes)
@@ -98,27 +105,28 @@ class Discovery:
         with self._services.reading() as connection:
             return queries.read(connection, self._last)
 
-    def note(self, report: Report | None, received: float) -> tuple[int, Word | None]:
-        """Write down what a client told of itself: the position of the event log behind everything before, and
-        what is known of its word to hold. `received`: when, by this process's clock.
+    def note(self, report: Report | None, received: float) -> tuple[int, StoredHold | None]:
+        """Store a client's report; return the position of the event log before it, and the client's hold.
 
-        Raises DatabaseUnavailable where the database took so long that the client may have let go of its word.
+        `received`: when the request arrived, by this process's monotonic clock.
+
+        Raises DatabaseUnavailable if the database took so long that the client may have ended its hold.
         """
-        word: Word | None = None
+        hold: StoredHold | None = None
         with self._services.engine.begin() as connection:
             if report is not None:
-                word = clients.write(connection, report, self._services.config.discovery_hold_ms)
+                hold = clients.write(connection, report, self._services.config.discovery_hold_ms)
                 if 1000 * (time.monotonic() - received) > margin_ms(self._services.config):
-                    raise DatabaseUnavailable("the database took too long to note what the client said; ask again")
+                    raise DatabaseUnavailable("the database took too long to store the client's report; retry")
             if time.monotonic() > self._tidied_at + _TIDY_SECONDS:
                 self._tidied_at = time.monotonic()
                 clients.forget_silent(connection)
-            return events.head(connection).position, word
+            return events.head(connection).position, hold
 
-    def end_word(self, report: Report, word: Word) -> None:
-        """A client may go on. Raises DatabaseUnavailable; then it is not told so."""
+    def end_hold(self, report: Report, hold: StoredHold) -> None:
+        """End a client's hold before it is told to continue; on DatabaseUnavailable the client is not told."""
         with self._services.engine.begin() as connection:
-            clients.end_word(connection, report, word)
+            clients.end_hold(connection, report, hold)
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -130,20 +138,20 @@ async def discover(
     instance: Name,
     environment: Name,
     client_id: ClientId = None,
-    role: Annotated[Literal["producer", "consumer"] | None, Query(description="What the client does.")] = None,
+    role: Annotated[Literal["producer", "consumer"] | None, Query(description="Role of the client.")] = None,
     zone: Zone = None,
     generation: Generation = None,
     still_in: StillIn = None,
     phase: Phase = "active",
-    wait_ms: Annotated[
-        int, Query(ge=0, le=LONGEST_WAIT_MS, description="Wait for news as long; the client tells what it knows.")
-    ] = 0,
+    wait_ms: WaitMs = 0,
     user_agent: Annotated[str | None, Header(include_in_schema=False)] = None,
-    if_none_match: Annotated[str | None, Header(description="ETag of the answer at hand.")] = None,
+    if_none_match: Annotated[str | None, Header(description="ETag of the client's last answer.")] = None,
 ) -> Response:
-    """Where clients of an environment are sent. With `wait_ms` it answers when that is another generation, or
-    another phase, than those sent; with `client_id` the client counts as seen, and what it tells is believed."""
-    # Who may only look does not count as a client: a switch waits for clients, and believes what they tell.
+    """Return where clients of an environment are sent.
+
+    With `wait_ms`, wait until the generation or phase differs from those sent. `client_id` records the report.
+    """
+    # A caller with read access only is not recorded: a switch waits for recorded clients and trusts their reports.
     action = Action.READ_TENANT if client_id is None else Action.DECLARE_STREAMS
     place = _place(caller, action, tenant, instance, environment)
     report = None
@@ -162,34 +170,34 @@ async def discover(
         )
     shared: Discovery = request.app.state.discovery
     received = time.monotonic()
-    # Whether there is such an environment comes before anything is written about it.
+    # Check that the environment exists before anything is written about it.
     if (await shared.at_least(0)).sent(place, zone) is None:
         position, _ = await run_in_threadpool(shared.note, None, received)
         if (await shared.at_least(position)).sent(place, zone) is None:
             raise _unknown(place)
     if report is not None and await request.is_disconnected():
-        # Read late, by a process that had hung: the client has given up waiting, and may have let go of its hold.
+        # Read late by a stalled process: the client has given up waiting and may have ended its hold.
         return Response(status_code=408)
-    position, word = await run_in_threadpool(shared.note, report, received)
+    position, hold = await run_in_threadpool(shared.note, report, received)
     snapshot = await shared.at_least(position)
     while True:
         sent = snapshot.sent(place, zone)
         if sent is None:
             raise _unknown(place)
-        told = rule.told(role or rule.ANY, sent.switch.state if sent.switch else None)
+        told = rule.instructed_phase(role or rule.ANY, sent.switch.state if sent.switch else None)
         left = received + wait_ms / 1000 - time.monotonic()
         if left <= 0 or services.closing.is_set():
             break
-        if rule.is_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
+        if rule.has_news(sent.active.generation, told, known_generation=generation, known_phase=phase):
             break
         position = await services.listener.wait_for_events_async(snapshot.position, min(left, _LOOK_SECONDS))
         snapshot = await shared.at_least(position)
-    if report is not None and word is not None and _ends_hold(told, sent.active, report):
-        # Before it hears that it may go on: from then on nobody may count on it.
-        await run_in_threadpool(shared.end_word, report, word)
+    if report is not None and hold is not None and _ends_hold(told, sent.active, report):
+        # End the hold before the client learns that it may continue: from then on nothing may rely on it.
+        await run_in_threadpool(shared.end_hold, report, hold)
     base = str(services.config.url or request.base_url).rstrip("/")
     shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
-    body = {**shown, "arrived": _has_arrived(report, word, sent.active)}
+    body = {**shown, "arrived": _has_arrived(report, hold, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 
 
@@ -209,14 +217,14 @@ def _ends_hold(told: str, active: ActiveRow, report: Report) -> bool:
     return rule.ends_hold(told, active.generation, report.generation, report.phase)
 
 
-def _has_arrived(report: Report | None, word: Word | None, active: ActiveRow) -> bool:
-    """Whether a client that holds finds all that it has sent on the cluster that it is sent to."""
-    if report is None or word is None:
+def _has_arrived(report: Report | None, hold: StoredHold | None, active: ActiveRow) -> bool:
+    """Return whether all records that a holding client has sent are on the cluster that it is sent to."""
+    if report is None or hold is None:
         return False
-    return word.arrived_in == active.generation or rule.is_drained(
+    return hold.arrived_in == active.generation or rule.is_drained(
         phase=report.phase,
         generation=report.generation,
-        given_at=word.given_at,
+        given_at=hold.given_at,
         left_generation=active.left_generation,
         marked_at=active.marked_at,
     )
@@ -258,12 +266,12 @@ def _reached(cluster: ClusterRow, zone_servers: Mapping[str, str]) -> dict[str, 
 
 
 def _speaks_tls(cluster: ClusterRow) -> bool:
-    """Nodes of the zone router do not."""
+    """Return whether a cluster uses TLS, which nodes of the zone router do not offer."""
     return "SSL" in cluster.properties.get("security.protocol", "").upper()
 
 
 def _answer(body: dict[str, Any], if_none_match: str | None, *, may_be_kept: bool) -> Response:
-    """A client that reports with each question must ask: its answer may be kept, but not used unasked."""
+    """Return the answer with cache headers; answers to reporting clients must be revalidated before use."""
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
     fresh_seconds = body["ttl_ms"] // 1000
     headers = {
@@ -281,7 +289,7 @@ def _answer(body: dict[str, Any], if_none_match: str | None, *, may_be_kept: boo
 def list_clients(
     connection: Reading, caller: Asking, page: Paging, tenant: Name, instance: Name, environment: Name
 ) -> dict[str, Any]:
-    """Clients of an environment that were heard of within a day, with what they told last."""
+    """Return the clients of an environment that reported within a day, with their last report."""
     place = _place(caller, Action.READ_TENANT, tenant, instance, environment)
     find_environment(connection, *place)
     rows = clients.list_clients(connection, [place])
@@ -304,11 +312,11 @@ def say_goodbye(
     environment: Name,
     dry_run: DryRun = False,
 ) -> Response:
-    """The client ends: no switch waits for it any more."""
+    """Remove a client that ended, so that no switch waits for it."""
     place = _place(caller, Action.DECLARE_STREAMS, tenant, instance, environment)
     with services.engine.connect() as connection:
         if not clients.forget(connection, place, client_id):
-            raise NotFound(f"{'/'.join(place)} has heard of no client {client_id[:60]!r}")
+            raise NotFound(f"there is no client {client_id[:60]!r} in {'/'.join(place)}")
         if not dry_run:
             connection.commit()
     return Response(status_code=204)

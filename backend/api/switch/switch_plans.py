@@ -1,4 +1,4 @@
-"""`POST /switches/plan`: what a switch would do, and what stands against it."""
+"""`POST /switches/plan`: makes the plan of a switch, with its blockers."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ class BrokerOf(Body):
     """A broker of a cluster."""
 
     cluster: Name
-    broker: int = Field(ge=0, lt=2**31, description="Its id.")
+    broker: int = Field(ge=0, lt=2**31, description="Broker id.")
 
 
 class Gone(Body):
-    """What is supposed to be gone."""
+    """Clusters, zones and brokers that a what-if plan assumes to be gone."""
 
     clusters: list[Name] = Field(default_factory=list, max_length=1024)
     zones: list[Name] = Field(default_factory=list, max_length=1024)
     brokers: list[BrokerOf] = Field(
-        default_factory=list, max_length=MOST_BROKERS, description="One of a cluster at most; the cluster stays."
+        default_factory=list,
+        max_length=MOST_BROKERS,
+        description="At most one broker per cluster; the cluster stays.",
     )
 
     def without(self) -> Without:
-        """What is meant."""
+        """Return the what-if as the domain has it."""
         return Without(
             clusters=frozenset(self.clusters),
             zones=frozenset(self.zones),
@@ -49,22 +51,30 @@ class Gone(Body):
 
 
 class SwitchWish(Body):
-    """Who is to leave which cluster, and where to."""
+    """Clients to move, and their source and target cluster."""
 
-    source: Name = Field(alias="from", description="The cluster to leave.")
-    target: Name = Field(alias="to", description="The cluster to go to.")
-    tenant: Name | None = Field(None, description="Only its clients; left out: all that are active there.")
+    source: Name = Field(alias="from", description="Cluster that clients leave.")
+    target: Name = Field(alias="to", description="Cluster that clients move to.")
+    tenant: Name | None = Field(
+        None, description="Only clients of this tenant; omitted: all clients on the cluster."
+    )
     instance: Name | None = Field(None, description="Only this instance of the tenant.")
     environment: Name | None = Field(None, description="Only this environment of the instance.")
-    zone: str | None = Field(None, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$", description="Only its clients.")
-    mode: Literal["planned", "emergency"] = Field("planned", description="Whether anything is waited for.")
-    drain: Literal["target", "all_leaves"] = Field("target", description="Who must have what the source holds.")
+    zone: str | None = Field(
+        None, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$", description="Only clients of this zone."
+    )
+    mode: Literal["planned", "emergency"] = Field(
+        "planned", description="`planned` waits until records have arrived; `emergency` moves clients at once."
+    )
+    drain: Literal["target", "all_leaves"] = Field(
+        "target", description="Clusters that must have the source's records before clients move."
+    )
 
     def wish(self, without: Without) -> Wish:
-        """What is wished; raises ValueInvalid where a name lacks the one that it is within."""
+        """Return the request; raise ValueInvalid if a name comes without the name that contains it."""
         for part, within in (("instance", "tenant"), ("environment", "instance")):
             if getattr(self, part) is not None and getattr(self, within) is None:
-                detail = f"name the {within} of the {part}, too"
+                detail = f"{part} requires {within}; add the {within}"
                 raise ValueInvalid(detail, (FieldError(f"/{within}", detail),))
         return Wish(
             source=self.source,
@@ -80,25 +90,25 @@ class SwitchWish(Body):
 
 
 class PlanWish(SwitchWish):
-    """The same, as it would be if clusters or brokers were gone, or as the way back of a switch."""
+    """Clients to move, with a what-if, or as the reverse of an earlier switch."""
 
-    reverses: str | None = Field(None, max_length=100, description="Plan the way back of this switch.")
-    without: Gone = Field(
-        default_factory=Gone, description="Clusters, zones and brokers that are supposed to be gone."
-    )
+    reverses: str | None = Field(None, max_length=100, description="Id of the switch that the plan reverses.")
+    without: Gone = Field(default_factory=Gone, description="Clusters, zones and brokers assumed to be gone.")
 
 
 @router.post("/plan", openapi_extra=needs(Action.CHANGE_ESTATE))
 def plan_switch(body: PlanWish, services: SharedServices) -> dict[str, Any]:
-    """What a switch would do: whom it moves, what would be read again or come late, what stands against it.
-    Changes nothing. `POST /switches` quotes the digest."""
+    """Return what a switch would do: clients that move, re-read and late records, blockers and warnings.
+
+    A plan changes nothing. `POST /switches` quotes its digest.
+    """
     without = body.without.without()
     wish = body.wish(without)
     if body.reverses is not None:
         with services.reading() as connection:
             back = planning.way_back(find_switch(connection, body.reverses))
         if (back.source, back.target) != (wish.source, wish.target):
-            detail = f"the way back of {body.reverses} is from {back.source} to {back.target}"
+            detail = f"the reverse of {body.reverses} is from {back.source} to {back.target}"
             raise ValueInvalid(detail, (FieldError("/from", detail),))
         wish = replace(back, without=without)
     return planning.make(services.reading, services.config, wish, datetime.now(UTC)).document()

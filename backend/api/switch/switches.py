@@ -1,4 +1,4 @@
-"""`/switches`: starting a switch as its plan says, watching it, forcing it, taking it back, and reversing it."""
+"""`/switches`: starts, shows, forces, aborts and reverses switches."""
 
 from __future__ import annotations
 
@@ -49,36 +49,38 @@ _LONGEST_DIGEST = 200
 
 
 class NewSwitch(SwitchWish):
-    """A switch, as it was planned."""
+    """A switch as planned."""
 
     plan_digest: str | None = Field(
-        None, max_length=_LONGEST_DIGEST, description="Of POST /switches/plan; an emergency may leave it out."
+        None, max_length=_LONGEST_DIGEST, description="Digest from POST /switches/plan; optional for an emergency."
     )
 
 
 class Clients(Body):
-    """Clients that are not waited for."""
+    """Clients that the switch stops waiting for."""
 
     clients: list[str] | None = Field(
-        None, max_length=10_000, description="All that the switch waits for now, if left out."
+        None, max_length=10_000, description="Ids of clients; omitted: all that the switch waits for now."
     )
 
 
 class Reason(Body):
-    """Why."""
+    """Reason of an abort."""
 
-    reason: str | None = Field(None, max_length=1000)
+    reason: str | None = Field(None, max_length=1000, description="Reason, stored with the switch.")
 
 
 class Reversal(Body):
-    """The way back."""
+    """Start of a reverse switch."""
 
-    plan_digest: str | None = Field(None, max_length=_LONGEST_DIGEST, description="Of a plan of the way back.")
+    plan_digest: str | None = Field(
+        None, max_length=_LONGEST_DIGEST, description="Digest of a plan of the reverse switch."
+    )
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Every switch, the newest first."""
+    """Return all switches, the newest first."""
     before = -page.after if isinstance(page.after, int) else None
     rows = queries.list_switches(connection, at, before=before, most=page.limit + 1)
     phases = queries.list_phases(connection, [row.id for row in rows], at)
@@ -87,13 +89,13 @@ def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def start_switch(body: NewSwitch, write: Writing) -> Response:
-    """Begin what was planned; the digest tells that it still is what would be done."""
+    """Start a switch as planned; the digest proves that the plan is still current."""
     return _start(write, body.wish(Without()), body.plan_digest, None)
 
 
 @router.get("/{switch}", openapi_extra=needs(Action.READ_ESTATE))
 def get_switch(switch: str, connection: Reading, services: SharedServices, at: At) -> Response:
-    """One switch, with what it waits for at the moment."""
+    """Return one switch, with what it waits for at the moment."""
     row = find_switch(connection, switch, at)
     phases = queries.list_phases(connection, [row.id], at)[row.id]
     live = None if at is not None else _live(connection, services, row)
@@ -102,12 +104,12 @@ def get_switch(switch: str, connection: Reading, services: SharedServices, at: A
 
 @router.post("/{switch}/abort", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Response:
-    """Take a switch back before the move: clients go on where they were."""
+    """Abort a switch before the move; clients continue on the source."""
     abort = Abort(by=OPERATOR, reason=None if body is None else body.reason)
 
     def build(connection: Connection) -> list[Directed]:
         write.match(find_switch(connection, switch).version)
-        # Its targets go back in the same transaction.
+        # The targets that it changed are restored in the same transaction.
         return changes.taking_back(connection, switch, abort, write.metadata)
 
     return write.run_together(build, lambda connection: _accepted(connection, switch))
@@ -115,8 +117,10 @@ def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Res
 
 @router.post("/{switch}/force", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Response:
-    """Do not wait for clients that do not answer. They are named in the report: what they still do on the cluster
-    that is left is the operator's risk."""
+    """Stop waiting for clients that do not answer.
+
+    The report names them; their later writes to the source are at the operator's risk.
+    """
 
     def build(connection: Connection) -> Force:
         row = find_switch(connection, switch)
@@ -132,26 +136,29 @@ def force_switch(switch: str, write: Writing, body: Clients | None = None) -> Re
 
 
 def _check_known(named: Sequence[str], known: Collection[str]) -> None:
-    """A name with a slip would be forced, and whoever was meant be waited for."""
+    """Refuse unknown names: a typing error would be forced while the intended client is still waited for.
+
+    Raises ValueInvalid.
+    """
     errors = [
         FieldError(f"/clients/{number}", f"discovery knows no client {name[:60]!r} that this switch moves")
         for number, name in enumerate(named)
         if name not in known
     ]
     if errors:
-        detail = f"{errors[0].detail}; nobody was forced: now.waiting_for of GET /switches names who is waited for"
+        detail = f"{errors[0].detail}; no client was forced; now.waiting_for of the switch lists its clients"
         raise ValueInvalid(detail, tuple(errors[:100]))
 
 
 @router.post("/{switch}/reverse", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) -> Response:
-    """Lead the clients of a switch back, as another switch; nothing has to be rebuilt for it."""
+    """Start another switch that moves the clients of a switch back; nothing has to be rebuilt for it."""
     with write.services.reading() as connection:
         row = find_switch(connection, switch)
     write.match(row.version)
     if row.state in BEFORE_MOVE:
         raise StateConflict(
-            f"switch {switch} has not moved anybody yet; POST /switches/{switch}/abort takes it back"
+            f"switch {switch} has not moved any client yet; abort it with POST /switches/{switch}/abort"
         )
     return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
 
@@ -162,9 +169,9 @@ def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | N
         if first is not None:
             return respond(first)
     if digest is None and wish.mode == PLANNED and reverses is None:
-        why = "quote the digest of POST /switches/plan: what the operator has seen is what is done"
+        why = "plan_digest is missing; make a plan with POST /switches/plan and send its digest"
         raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
-    # In an emergency nobody waits for a cluster that may not answer.
+    # An emergency switch does not wait for a cluster that may not answer.
     asks = wish.mode == PLANNED
     plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
     switch_start.check(plan, digest)
@@ -183,7 +190,7 @@ def _accepted(connection: Connection, switch: str) -> Answer:
 
 
 def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
-    """A switch as answers show it."""
+    """Return a switch as answers show it."""
     return {
         "id": row.id,
         "from": row.source,
@@ -194,7 +201,7 @@ def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
         "drain": row.drain,
         "environments": [asdict(moving) for moving in row.moves],
         "retargets": [asdict(each) for each in row.retargets],
-        "phases": [phase.told() for phase in phases],
+        "phases": [phase.as_answer() for phase in phases],
         "plan_digest": row.plan_digest,
         "reverses": row.reverses,
         "forced": list(row.forced),
@@ -205,7 +212,7 @@ def shown(row: SwitchRow, phases: list[PhaseTimes]) -> dict[str, Any]:
 
 
 def _live(connection: Connection, services: Services, row: SwitchRow) -> dict[str, Any] | None:
-    """What is so at this moment: clients that are waited for, and what the runner has told last."""
+    """Return the current state: clients that are waited for, and the runner's latest progress."""
     if not row.is_moving:
         return switch_progress.read(connection, row.id) if row.report is None else None
     clients = clients_of(connection, row, services.config)

@@ -1,4 +1,4 @@
-"""`treeline switch` and `discovery`.
+"""Commands `treeline switch` and `treeline discovery`.
 
 Of this layer's rooms it imports shell.
 """

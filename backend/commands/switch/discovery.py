@@ -1,4 +1,4 @@
-"""`treeline discovery`: where clients are sent, which clients there are, and forgetting one that is gone."""
+"""`treeline discovery`: shows where clients are sent, lists clients, and removes those that are gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLIENT_COLUMNS = ("client_id", "role", "zone", "generation", "phase", "arrived", "software", "silent_ms")
 
-program = typer.Typer(no_args_is_help=True, help="Where clients of environments are sent.")
+program = typer.Typer(no_args_is_help=True, help="Show the active cluster and the clients of environments.")
 
 Environment = Annotated[
     str, typer.Argument(help="TENANT/INSTANCE/ENVIRONMENT", autocompletion=environments_beginning)
@@ -33,12 +33,12 @@ def register(app: typer.Typer) -> None:
 @program.command("show", cls=WatchCommand)
 def show_(
     environment: Environment,
-    zone: Annotated[str | None, typer.Option(help="As a client of this availability zone is told.")] = None,
+    zone: Annotated[str | None, typer.Option(help="Answer for clients of this availability zone.")] = None,
     every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where an environment's clients are sent, as they are told; who asks here counts as no client."""
+    """Show where an environment's clients are sent. This request is not recorded as a client."""
     params = {**_place(environment), **({} if zone is None else {"zone": zone})}
     present(
         lambda client: fields_of(answer(client.get("/discovery", params=params))),
@@ -54,7 +54,7 @@ def clients(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List an environment's clients of the last day, with what they told last."""
+    """List the clients of an environment that reported within a day, with their last report."""
     params = _place(environment)
 
     def look(client: httpx2.Client) -> Shown:
@@ -67,14 +67,14 @@ def clients(
 @program.command("forget")
 def forget(
     environment: Environment,
-    client_id: Annotated[str, typer.Argument(help="As `discovery clients` shows it.")],
+    client_id: Annotated[str, typer.Argument(help="Client id, as shown by `discovery clients`.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
 ) -> None:
-    """Forget a client that has ended without a goodbye: no switch waits for it any more."""
+    """Remove a client that ended without unregistering, so that no switch waits for it."""
     params = {**_place(environment), **({"dry_run": "true"} if dry_run else {})}
     with rest_client() as client:
         done(client.delete(f"/discovery/clients/{quote(client_id, safe='')}", params=params))
-    typer.echo("This was a dry run: nothing changed." if dry_run else f"{client_id} is forgotten.", err=True)
+    typer.echo("This was a dry run: nothing changed." if dry_run else f"Removed client {client_id}.", err=True)
 
 
 def _place(environment: str) -> dict[str, Any]:

@@ -43,23 +43,23 @@ def plan(
     emergency: Emergency = False,
     drain: DrainOption = Drain.TARGET,
     without_cluster: Annotated[
-        list[str] | None, typer.Option(help="What if this cluster were gone; may be repeated.")
+        list[str] | None, typer.Option(help="What if this cluster were gone; can be repeated.")
     ] = None,
     without_zone: Annotated[
-        list[str] | None, typer.Option(help="What if all clusters of this zone were gone; may be repeated.")
+        list[str] | None, typer.Option(help="What if all clusters of this zone were gone; can be repeated.")
     ] = None,
     without_broker: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CLUSTER/ID",
-            help="What if this broker died: CLUSTER/ID, one of a cluster; may be repeated for others.",
+            help="What if this broker failed: CLUSTER/ID, at most one per cluster; can be repeated.",
         ),
     ] = None,
     export: Annotated[Path | None, typer.Option(help="Write the plan to this file, as JSON.")] = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a switch would do, and what stands against it; nothing changes. Exit 1: something does."""
+    """Show what a switch would do, and its blockers; nothing changes. Exit code 1: there are blockers."""
     body = wish(source, target, tenant, instance, environment, zone, emergency, drain)
     body["without"] = {
         "clusters": without_cluster or [],
@@ -72,5 +72,5 @@ def plan(
 def _broker(text: str) -> dict[str, Any]:
     cluster, _, broker = text.rpartition("/")
     if not cluster or not (broker.isascii() and broker.isdigit()):
-        fail(f"--without-broker {text}: name a cluster and the id of one of its brokers, such as cluster-1/3", 2)
+        fail(f"--without-broker {text}: use CLUSTER/ID with the id of a broker, such as cluster-1/3", 2)
     return {"cluster": cluster, "broker": int(broker)}

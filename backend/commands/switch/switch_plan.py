@@ -1,4 +1,4 @@
-"""How `treeline switch plan` shows a plan."""
+"""Output of `treeline switch plan`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOVE_COLUMNS = ("tenant", "instance", "environment", "zone", "cluster", "could_g
 
 
 def run(body: dict[str, Any], export: Path | None, form: Form) -> None:
-    """Ask for the plan and show it; exit 1 if something stands against the switch."""
+    """Request the plan and show it; exit with 1 if there are blockers."""
     with rest_client() as client:
         plan = plan_of(client, body)
     if export is not None:
@@ -37,7 +37,7 @@ def run(body: dict[str, Any], export: Path | None, form: Form) -> None:
 
 
 def plan_of(client: httpx2.Client, body: dict[str, Any]) -> dict[str, Any]:
-    """The plan, as the control plane makes it."""
+    """Request the plan from the control plane."""
     plan: dict[str, Any] = answer(client.post("/switches/plan", json=body))
     return plan
 
@@ -47,7 +47,7 @@ def _write(plan: dict[str, Any], export: Path) -> None:
         export.write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         fail(f"{export} cannot be written: {error.strerror}")
-    typer.echo(f"The plan is in {export}.", err=True)
+    typer.echo(f"Wrote the plan to {export}.", err=True)
 
 
 def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -67,8 +67,8 @@ def _rows(item: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _show_more(plan: dict[str, Any]) -> None:
-    """Tables of what is not of one partition."""
-    retargets = [*plan["retargets"], *({**each, "note": f"stays: {each['reason']}"} for each in plan["kept"])]
+    """Show tables of targets, clients that must move, and broker outcomes."""
+    retargets = [*plan["retargets"], *({**each, "note": f"kept: {each['reason']}"} for each in plan["kept"])]
     if retargets:
         show(plan, Form.TABLE, RETARGET_COLUMNS, retargets)
     what_if = plan["what_if"]
@@ -85,7 +85,7 @@ def _show_more(plan: dict[str, Any]) -> None:
 
 
 def tell(plan: dict[str, Any]) -> None:
-    """What a plan comes to, in sentences on stderr, with what stands against it last."""
+    """Print a summary of the plan on stderr, blockers last."""
     if plan["what_if"] is not None:
         _tell_what_if(plan["what_if"])
     zones = (f" zone {each['zone']}" if each["zone"] else "" for each in plan["moves"])
@@ -98,13 +98,14 @@ def tell(plan: dict[str, Any]) -> None:
     for each in plan["warnings"]:
         typer.echo(f"Warning: {_sentence(each)}", err=True)
     typer.echo(
-        f"Moves {moved or 'nobody'}: {plan['from']} to {plan['to']}, generation {plan['generation']}.", err=True
+        f"Moves {moved or 'no clients'}: {plan['from']} to {plan['to']}, generation {plan['generation']}.",
+        err=True,
     )
     parts = "; ".join(f"{each['phase']} {each['ms']} ms ({each['because']})" for each in plan["expected"])
-    typer.echo(f"Producers wait {plan['expected_ms']} ms: {parts}.", err=True)
+    typer.echo(f"Producers hold for {plan['expected_ms']} ms: {parts}.", err=True)
     late = "an unknown number of" if plan["late_records"] is None else f"{plan['late_records']:,}"
     if plan["mode"] == "emergency":
-        typer.echo(f"At most {late} records would come late (from {plan['late_from']}).", err=True)
+        typer.echo(f"At most {late} records would arrive late (from {plan['late_from']}).", err=True)
     for each in plan["blockers"]:
         typer.echo(f"Blocker: {_sentence(each)}", err=True)
 

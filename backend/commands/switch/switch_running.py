@@ -1,6 +1,6 @@
-"""`treeline switch start`, `watch`, `abort`, `force`, `reverse`: carrying out what `switch plan` shows.
+"""`treeline switch start`, `watch`, `abort`, `force`, `reverse`: run what `switch plan` shows.
 
-Exit codes: those of `exit_codes`; 0 the clients were moved (`abort`: it was taken back), 1 not.
+Exit codes are those of `exit_codes`; 0: clients were moved (`abort`: the switch was aborted), 1: not.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.25
 WORST = 3
-"""Partitions that are named while records are waited for."""
+"""Limit of partitions that are named while the switch waits for records."""
 ENDED = ("completed", "aborted", "failed")
-COLUMNS = ("phase", "seconds", "came_to")
+COLUMNS = ("phase", "seconds", "result")
 
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Of a switch; `treeline get switches` lists them.", autocompletion=switches_beginning
+        metavar="ID",
+        help="Id of a switch, as listed by `treeline get switches`.",
+        autocompletion=switches_beginning,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask: what is done has been looked at.")]
-Digest = Annotated[str | None, typer.Option(help="Of a plan that was looked at; refused if it is stale.")]
-Watch = Annotated[bool, typer.Option("--watch/--no-watch", help="Follow it to its end.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+Digest = Annotated[str | None, typer.Option(help="Digest of a reviewed plan; refused if the plan has changed.")]
+Watch = Annotated[bool, typer.Option("--watch/--no-watch", help="Follow the switch to its end.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -70,10 +72,10 @@ def start(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Move clients to another cluster: shows the plan, asks for the name of the cluster, follows the switch."""
+    """Move clients to another cluster: show the plan, ask for confirmation, follow the switch."""
     body = wish(source, target, tenant, instance, environment, zone, emergency, drain)
     with rest_client() as client:
-        # A plan asks clusters that may not answer: in an emergency it is made for who wants to see it only.
+        # A plan queries clusters that may not answer, so an emergency with --yes starts without one.
         if digest is None and not (emergency and yes):
             digest = _agreed(client, body, yes=yes)
         begun = answer(client.post("/switches", json={**body, "plan_digest": digest}))
@@ -81,19 +83,19 @@ def start(
 
 
 def watch(switch: Id, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Follow a switch to its end: its phases on stderr as they come, the whole of it on stdout."""
+    """Follow a switch to its end; phases go to stderr as they change, the result to stdout."""
     with rest_client() as client:
         _go_on(client, _read(client, switch), Form.JSON if as_json else form, follow=True)
 
 
 def abort(
     switch: Id,
-    reason: Annotated[str | None, typer.Option(help="Why; kept with the switch.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, stored with the switch.")] = None,
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a switch back before it has moved anybody: clients go on where they were."""
+    """Abort a switch before the move; clients continue on the source."""
     with rest_client() as client:
         found = answer(client.post(f"{_path(switch)}/abort", json={"reason": reason}, params=preview(dry_run)))
         _show(found, Form.JSON if as_json else form)
@@ -104,13 +106,13 @@ def force(
     switch: Id,
     clients: Annotated[
         list[str] | None,
-        typer.Option("--client", help="Do not wait for it; may be repeated. None given: for all."),
+        typer.Option("--client", help="Client to stop waiting for; can be repeated. Default: all."),
     ] = None,
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Do not wait for clients that do not answer: the report names them."""
+    """Stop waiting for clients that do not answer; the report names them."""
     with rest_client() as client:
         found = answer(
             client.post(f"{_path(switch)}/force", json={"clients": clients or None}, params=preview(dry_run))
@@ -126,7 +128,7 @@ def reverse(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Lead the clients of a switch back, by another switch."""
+    """Start another switch that moves the clients of a switch back."""
     with rest_client() as client:
         row = _read(client, switch)
         body = {"from": row["to"], "to": row["from"], "mode": "planned", "reverses": switch}
@@ -136,17 +138,17 @@ def reverse(
 
 
 def _agreed(client: httpx2.Client, body: dict[str, Any], *, yes: bool) -> str:
-    """The digest of the plan, once the operator has seen it and typed the name of the cluster that is left."""
+    """Return the digest of the plan after the operator has seen it and typed the name of the source."""
     plan = plan_of(client, body)
     tell(plan)
     if plan["blockers"]:
-        fail("Nothing was started: something stands in the way.")
+        fail("The switch was not started because the plan has blockers. Resolve them, then retry.")
     if not yes:
         typed = typer.prompt(
             f"Type the name of the cluster that clients leave ({body['from']}) to start", err=True
         )
         if typed != body["from"]:
-            fail("Nothing was started: that is another name.")
+            fail(f"The switch was not started: type {body['from']} to confirm.")
     digest: str = plan["digest"]
     return digest
 
@@ -160,7 +162,7 @@ def _go_on(client: httpx2.Client, row: dict[str, Any], form: Form, *, follow: bo
 
 
 def _followed(client: httpx2.Client, row: dict[str, Any]) -> dict[str, Any]:
-    """The switch once it is over; phases, and what it waits for, are told on stderr as they change."""
+    """Follow a switch to its end and return it; print phases and waits on stderr as they change."""
     typer.echo(f"switch {row['id']}: {row['from']} to {row['to']}, {row['mode']}", err=True)
     told, said, began = None, None, time.monotonic()
     while True:
@@ -173,7 +175,7 @@ def _followed(client: httpx2.Client, row: dict[str, Any]) -> dict[str, Any]:
         if waits != said:
             said = waits
             if waits:
-                typer.echo(f"          waits for {waits}", err=True)
+                typer.echo(f"          waiting for {waits}", err=True)
         time.sleep(LOOK_SECONDS)
         row = _read(client, row["id"])
 
@@ -193,7 +195,7 @@ def _waits_for(now: dict[str, Any]) -> str:
 
 
 def _where(now: dict[str, Any]) -> str:
-    """The partitions that lack most of them."""
+    """Name the partitions that lack most records."""
     worst = now.get("lacking", [])[:WORST]
     if not worst:
         return ""
@@ -216,7 +218,7 @@ def _show(row: dict[str, Any], form: Form) -> None:
             "seconds": ""
             if phase["ended_at"] is None
             else f"{milliseconds(phase['started_at'], phase['ended_at']) / 1000:.2f}",
-            "came_to": ", ".join(f"{name} {_told(value)}" for name, value in phase["measured"].items()),
+            "result": ", ".join(f"{name} {_told(value)}" for name, value in phase["measured"].items()),
         }
         for phase in row["phases"]
     ]
@@ -226,8 +228,8 @@ def _show(row: dict[str, Any], form: Form) -> None:
     if row["report"] is not None:
         show(row, form, ("report", ""), [{"report": name, "": _told(v)} for name, v in row["report"].items()])
     if row["stranded_arrived"] is not None:
-        late = [{"came late": name, "": _told(v)} for name, v in row["stranded_arrived"].items()]
-        show(row, form, ("came late", ""), late)
+        late = [{"late records": name, "": _told(v)} for name, v in row["stranded_arrived"].items()]
+        show(row, form, ("late records", ""), late)
 
 
 def _told(value: Any) -> str:
@@ -235,7 +237,7 @@ def _told(value: Any) -> str:
         return "none" if not value else "; ".join(_told(each) for each in value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {_told(each)}" for name, each in value.items())
-    return "not known" if value is None else str(value)
+    return "unknown" if value is None else str(value)
 
 
 def _read(client: httpx2.Client, switch: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What all commands ask that plan or start a switch: who is to leave which cluster, and where to."""
+"""Options shared by the commands that plan or start a switch."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from backend.commands.shell.completion import clusters_beginning, tenants_beginn
 
 
 class Drain(StrEnum):
-    """Who must have all that the cluster to leave holds."""
+    """Clusters that must have the source's records before clients move."""
 
     TARGET = "target"
     ALL_LEAVES = "all_leaves"
 
 
-From = Annotated[str, typer.Option("--from", help="The cluster to leave.", autocompletion=clusters_beginning)]
-To = Annotated[str, typer.Option("--to", help="The cluster to go to.", autocompletion=clusters_beginning)]
+From = Annotated[
+    str, typer.Option("--from", help="Cluster that clients leave.", autocompletion=clusters_beginning)
+]
+To = Annotated[str, typer.Option("--to", help="Cluster that clients move to.", autocompletion=clusters_beginning)]
 Tenant = Annotated[
     str | None,
     typer.Option(
-        help="Only this tenant's clients; else all that are active there.", autocompletion=tenants_beginning
+        help="Only clients of this tenant; default: all clients on the cluster.", autocompletion=tenants_beginning
     ),
 ]
 Instance = Annotated[str | None, typer.Option(help="Only this instance of the tenant.")]
 Environment = Annotated[str | None, typer.Option(help="Only this environment of the instance.")]
 Zone = Annotated[str | None, typer.Option(help="Only clients of this availability zone.")]
-Emergency = Annotated[bool, typer.Option("--emergency", help="The cluster is gone: wait for nothing.")]
+Emergency = Annotated[bool, typer.Option("--emergency", help="The cluster is down: move clients without waiting.")]
 DrainOption = Annotated[
-    Drain, typer.Option("--drain", help="Who must have all that the cluster to leave holds, before clients move.")
+    Drain,
+    typer.Option("--drain", help="Clusters that must have the source's records before clients move."),
 ]
 
 
@@ -44,7 +47,7 @@ def wish(
     emergency: bool,
     drain: Drain,
 ) -> dict[str, Any]:
-    """The body that the control plane is sent."""
+    """Return the request body for the control plane."""
     named = {"tenant": tenant, "instance": instance, "environment": environment, "zone": zone}
     return {
         "from": source,

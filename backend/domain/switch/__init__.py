@@ -1,4 +1,4 @@
-"""Moving clients to another cluster: its phases, what it would do, what it did, and what clients are told.
+"""Rules for moving clients to another cluster: phases, plan, checks, report, and what discovery answers.
 
 Of this layer's rooms it imports base, records and tree.
 """

@@ -1,14 +1,14 @@
-"""Event stream `switch-<id>`: clients of some environments move from one cluster to another.
+"""Event stream `switch-<id>`: a switch moves the clients of some environments from one cluster to another.
 
     planned --> holding --> draining --> closing --> retargeting --> moving --> verifying --> completed
        |           |           |            |             |            |
-       |           |<----------+------------+-------------+------------+   a hold that ran out begins again
+       |           |<----------+------------+-------------+------------+   a hold that timed out starts again
        +-----------+-----------+------------+-------------+------------+--> aborted | failed
 
-`ClientsMoved` is the move: before it nothing has happened that cannot be taken back, after it only another switch
-leads back. An emergency goes from `planned` to `verifying` in the command that starts it. What a switch moves, and
-the generation that it gives, stand in its first event; the runner (`workers/switches`) carries it out. Commands,
-and what they decide, stand in `switch_commands.py`.
+`ClientsMoved` is the point of no return: everything before it can be undone; after it, only another switch moves
+the clients back. An emergency switch goes from `planned` to `verifying` in the command that starts it. The first
+event holds which clients move and the generation they get. The runner (`workers/switches`) executes the switch.
+Commands and decisions are in `switch_commands.py`.
 Sources: design, "Discovery and cluster switch"; docs/decisions/0034.
 """
 
@@ -23,31 +23,31 @@ from backend.domain.base.event import Event
 PLANNED, EMERGENCY = MODES = ("planned", "emergency")
 TO_TARGET, ALL_LEAVES = DRAINS = ("target", "all_leaves")
 FIRST_GENERATION = 1
-"""Of every environment, until it is switched for the first time."""
+"""Generation of every environment until its first switch."""
 MARKED = "marked_at"
-"""Of what a planned move measured: position of the event after which it was looked where the source's logs end.
-What was written before, by whoever has kept still since, is on the target."""
+"""Key among a planned move's measurements: position of the event after which the source's log ends were read.
+Records that a client wrote before that event, and not since, are on the target."""
 
 
 class Phase(StrEnum):
-    """How far a switch is."""
+    """Phase of a switch."""
 
     PLANNED = "planned"
     HOLDING = "holding"
-    """Producers are told to hold; it lasts until all have said that they do."""
+    """Producers are told to hold; the phase lasts until all of them have confirmed."""
     DRAINING = "draining"
-    """What the source held then comes to the target."""
+    """The records that the source held at the start of the phase are copied to the target."""
     CLOSING = "closing"
-    """Consumers close; their offsets are carried over."""
+    """Consumers commit and close; their offsets are translated to the target."""
     RETARGETING = "retargeting"
     """Distributors that copy to the source get other targets."""
     MOVING = "moving"
     VERIFYING = "verifying"
-    """Clients are sent to the target and are looked for there."""
+    """Clients are sent to the target; the worker checks that they arrive."""
     COMPLETED = "completed"
     ABORTED = "aborted"
     FAILED = "failed"
-    """Aborted by the worker, which could not go on."""
+    """Aborted by the worker because it could not continue."""
 
 
 BEFORE_MOVE = (
@@ -64,14 +64,14 @@ CLOSED = (Phase.CLOSING, Phase.RETARGETING, Phase.MOVING)
 """Phases in which consumers are closed."""
 ENDED = (Phase.COMPLETED, Phase.ABORTED, Phase.FAILED)
 NEAR_RECORDS = 5_000
-"""So many records the target may lack for clients to be told to hold: they arrive within the blink of an eye."""
+"""Records the target may lack when clients are told to hold; a backlog of this size is copied within moments."""
 
 # --- events
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moving:
-    """Clients that a switch moves: of an environment, or of one zone of it that has a cluster of its own."""
+    """Clients that a switch moves: those of an environment, or of a zone of it with its own active cluster."""
 
     tenant: str
     instance: str
@@ -80,24 +80,24 @@ class Moving:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """(tenant, instance, environment)."""
+        """Return (tenant, instance, environment)."""
         return self.tenant, self.instance, self.environment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retarget:
-    """A distributor that gets another target with the switch."""
+    """Change of a distributor's target as part of a switch."""
 
     cluster: str
     level: int
     target: str
     previous: str
-    """What it copied to before, and does again if the switch is taken back."""
+    """Target before the switch; a reverse switch restores it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchStarted(Event, name="SwitchStarted", version=1):
-    """An operator has begun a switch; discovery says nothing new yet."""
+    """An operator started a switch; discovery does not answer differently yet."""
 
     switch: str
     source: str
@@ -106,29 +106,29 @@ class SwitchStarted(Event, name="SwitchStarted", version=1):
     """`planned` or `emergency`."""
     moves: tuple[Moving, ...]
     generation: int
-    """That clients will have once they are moved; above any that these environments ever had."""
+    """Generation that clients get with the move; above every generation these environments have had."""
     drain: str
-    """`target`: the target must have all that the source holds; `all_leaves`: every leaf that is online."""
+    """`target`: wait until the target has all records of the source; `all_leaves`: until every online leaf has."""
     retargets: tuple[Retarget, ...]
     plan_digest: str | None
     reverses: str | None
-    """The switch that this one takes back."""
+    """Id of the switch that this one reverses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchAdvanced(Event, name="SwitchAdvanced", version=1):
-    """The switch is in another phase from now on."""
+    """The switch entered another phase."""
 
     switch: str
     phase: str
     previous: str
     measured: dict[str, Any]
-    """What the phase before came to."""
+    """Measurements of the phase that ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchForced(Event, name="SwitchForced", version=1):
-    """The operator does not wait for these clients: what they still do on the source is their risk."""
+    """The operator told the switch not to wait for these clients; their writes on the source are at risk."""
 
     switch: str
     clients: tuple[str, ...]
@@ -145,12 +145,12 @@ class ClientsMoved(Event, name="ClientsMoved", version=1):
     moves: tuple[Moving, ...]
     generation: int
     measured: dict[str, Any]
-    """What the phase before came to."""
+    """Measurements of the phase that ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchCompleted(Event, name="SwitchCompleted", version=1):
-    """Clients were looked for on the target, and the report is written."""
+    """The switch checked that clients arrived on the target, and wrote its report."""
 
     switch: str
     measured: dict[str, Any]
@@ -159,21 +159,22 @@ class SwitchCompleted(Event, name="SwitchCompleted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchAborted(Event, name="SwitchAborted", version=1):
-    """The operator has taken the switch back before the move; clients go on where they were."""
+    """The operator aborted the switch before the move; clients continue on the source."""
 
     switch: str
     phase: str
-    """In which it was."""
+    """Phase in which the switch was aborted."""
     reason: str | None
     source: str
     moves: tuple[Moving, ...]
     generation: int | None
-    """That clients get where they are, since offsets may have been set on the target under it; else null."""
+    """New generation of the clients on the source, if group offsets may have been set on the target under it;
+    else null."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchFailed(Event, name="SwitchFailed", version=1):
-    """The switch could not go on and was taken back before the move; clients go on where they were."""
+    """The switch could not continue and was aborted before the move; clients continue on the source."""
 
     switch: str
     phase: str
@@ -181,21 +182,22 @@ class SwitchFailed(Event, name="SwitchFailed", version=1):
     source: str
     moves: tuple[Moving, ...]
     generation: int | None
-    """That clients get where they are, since offsets may have been set on the target under it; else null."""
+    """New generation of the clients on the source, if group offsets may have been set on the target under it;
+    else null."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrandedRecordsArrived(Event, name="StrandedRecordsArrived", version=1):
-    """After an emergency: the cluster that was left is back, and every other leaf has what it alone had held."""
+    """After an emergency switch, the old cluster is back and every other leaf has the records only it had held."""
 
     switch: str
     records: int
-    """At most so many."""
+    """Upper bound of the number of records that arrived late."""
     partitions: tuple[tuple[str, int, int, int], ...]
-    """(stream, partition, first offset, last offset) on that cluster, of records that came late."""
+    """(stream, partition, first offset, last offset) on the old cluster of the records that arrived late."""
     lost: tuple[tuple[str, int, int], ...]
-    """(stream, partition, first offset) where what only it had is gone, or may be: the log was made anew or cut
-    off, or records were removed from its beginning before they were seen to arrive."""
+    """(stream, partition, first offset) from which records only the old cluster held are lost, or may be: its log
+    was recreated or truncated, or records were deleted from its beginning before their arrival was observed."""
 
 
 SwitchEvent = (
@@ -210,22 +212,22 @@ SwitchEvent = (
 )
 
 MOVES_CLIENTS = frozenset(cls.stored_name for cls in (ClientsMoved, SwitchAborted, SwitchFailed))
-"""Names of those that may give clients another generation."""
+"""Names of the events that may give clients another generation."""
 PHASE_EVENTS = frozenset(cls.stored_name for cls in get_args(SwitchEvent)) - MOVES_CLIENTS
-"""Names of those that tell how far a switch is, and change nothing that is desired of clusters or distributors."""
+"""Names of the events that only record progress and change nothing desired of clusters or distributors."""
 
 # --- state
 
 
 @dataclass(frozen=True, kw_only=True)
 class Switch:
-    """A switch as its events left it."""
+    """State of a switch, folded from its events."""
 
     started: SwitchStarted
     phase: Phase = Phase.PLANNED
     forced: frozenset[str] = field(default_factory=frozenset)
     carried: bool = False
-    """Whether offsets of groups may have been set on the target."""
+    """True once group offsets may have been set on the target."""
     stranded_arrived: bool = False
 
 
@@ -235,7 +237,7 @@ INITIAL: Switch | None = None
 
 
 def evolve(state: Switch | None, event: Event) -> Switch | None:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; ignore events of other versions of this program."""
     if isinstance(event, SwitchStarted):
         return Switch(started=event)
     if state is None:

@@ -1,6 +1,6 @@
-"""What discovery says to one client, and whether what it said last is still so.
+"""Rules of discovery: which phase a client is told, and whether its last report still counts.
 
-Producers hold from the hold of a switch to its move; consumers go on reading until the drain is done and are
+Producers hold from the hold of a switch until the move. Consumers keep reading until the drain is complete and are
 closed from then on. (Design, "Discovery"; docs/decisions/0034.)
 """
 
@@ -15,32 +15,32 @@ from backend.domain.tree.routes import Targets
 from backend.domain.tree.tree_shape import Node
 
 ACTIVE, HOLD = "active", "hold"
-"""What clients are told."""
+"""Phases that discovery answers."""
 PRODUCER, CONSUMER, ANY = ROLES = ("producer", "consumer", "")
-"""A client that tells no role is taken for one that holds with the producers."""
+"""Roles of clients; one that reports no role is treated as a producer."""
 IS_ACTIVE, IS_HELD, IS_CLOSED = PHASES = ("active", "held", "closed")
-"""What clients tell of themselves."""
+"""Phases that clients report of themselves."""
 _ANSWERS = {ACTIVE: (IS_ACTIVE,), HOLD: (IS_HELD, IS_CLOSED)}
 
 
-def told(role: str, switch: Phase | None) -> str:
-    """What a client of this role is told while a switch that moves it is in this phase; None: there is none."""
+def instructed_phase(role: str, switch: Phase | None) -> str:
+    """Return the phase that a client of this role is told during a switch's phase; None: no switch moves it."""
     holds = CLOSED if role == CONSUMER else HELD
     return HOLD if switch in holds else ACTIVE
 
 
-def does(role: str, phase: str) -> bool:
-    """Whether a client that is told to hold, and says that it is in this phase, does what it was told."""
+def complies(role: str, phase: str) -> bool:
+    """Return whether a client that reports this phase complies with the instruction to hold."""
     return phase == IS_CLOSED or (phase == IS_HELD and role != CONSUMER)
 
 
-def is_news(generation: int, phase: str, *, known_generation: int | None, known_phase: str | None) -> bool:
-    """Whether an answer is another one than what the client says of itself."""
+def has_news(generation: int, phase: str, *, known_generation: int | None, known_phase: str | None) -> bool:
+    """Return whether an answer differs from what the client reports it knows."""
     return known_generation != generation or known_phase not in _ANSWERS[phase]
 
 
 def distances(root: Node, targets: Targets) -> Mapping[str, int]:
-    """For each leaf, the most hops that a record born there takes to any other."""
+    """Return, for each leaf, the most hops that a record produced there takes to any other leaf."""
     found: dict[str, int] = {}
     for origin, edges in routes.routes(root, targets).items():
         hops = {origin: 0}
@@ -51,65 +51,69 @@ def distances(root: Node, targets: Targets) -> Mapping[str, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
-    """What a client says of itself, and for how long."""
+class LatestReport:
+    """The latest report of a client, and its age."""
 
     role: str
     phase: str
     silent_ms: int
-    """Since it said so last."""
+    """Milliseconds since the client's last request."""
     given_at: int | None
-    """The newest event when it began to hold, which it has done since without a break; None: it does not."""
+    """Position of the newest event when the client began its present hold; None: it does not hold."""
     is_of_now: bool = True
-    """Whether it is of the generation that its environment is in: to hold there is another promise than to have
-    held in one that was left."""
+    """True if the report is of the environment's current generation: holding in a generation that was left
+    promises nothing for this one."""
 
 
 def ends_hold(told: str, generation: int, known_generation: int, known_phase: str) -> bool:
-    """Whether a client that says that it holds may go on once it is answered this: its word counts no more then.
-    One of an earlier generation may not: it waits until what it has sent has arrived. 0: it does not know its
-    generation."""
+    """Return whether a client that reports holding may continue after this answer, so that its hold ends.
+
+    A client of an earlier generation may not: it waits until the records it has sent have arrived. Generation 0
+    means that the client does not know its generation.
+    """
     return told == ACTIVE and known_phase != IS_ACTIVE and known_generation in (0, generation)
 
 
 def missing(
-    expected: Mapping[str, Word],
+    expected: Mapping[str, LatestReport],
     *,
     hold_ms: int,
     closing: bool,
     forced: Collection[str] = (),
     marked_at: int | None = None,
 ) -> list[str]:
-    """Clients that are waited for: their word that they hold is not given, or does not count any more.
+    """Return the clients to wait for: those that have not confirmed the hold, or whose confirmation expired.
 
-    `closing`: whether consumers are told to close as well. `marked_at`: position of the event after which it was
-    looked where the logs end; producers must have held since before, for one that let go meanwhile, and holds
-    again, may have written.
+    `closing`: whether consumers are told to close as well. `marked_at`: position of the event after which the log
+    ends were read. Producers must have held since before that event: one that released the hold in between and
+    holds again may have written.
     """
     return sorted(
         client
-        for client, word in expected.items()
+        for client, report in expected.items()
         if client not in forced
-        and (word.role != CONSUMER or closing)
+        and (report.role != CONSUMER or closing)
         and not (
-            does(word.role, word.phase)
-            and word.is_of_now
-            # Less than 0: the clock was set back, and nobody knows since when.
-            and 0 <= word.silent_ms <= hold_ms
-            and was_given_before(None if word.role == CONSUMER else marked_at, word.given_at)
+            complies(report.role, report.phase)
+            and report.is_of_now
+            # A negative age: the clock was set back, so the true age is unknown.
+            and 0 <= report.silent_ms <= hold_ms
+            and held_before(None if report.role == CONSUMER else marked_at, report.given_at)
         )
     )
 
 
-def was_given_before(position: int | None, given_at: int | None) -> bool:
-    """Whether a word to hold was given before the event at a position, or at all if that is None."""
+def held_before(position: int | None, given_at: int | None) -> bool:
+    """Return whether a client confirmed the hold before the event at a position (None: at any time)."""
     return given_at is not None and (position is None or given_at < position)
 
 
 def is_drained(
     *, phase: str, generation: int, given_at: int | None, left_generation: int | None, marked_at: int | None
 ) -> bool:
-    """Whether a client that tells this of itself finds all that it has sent where it is sent now: it has held, in
-    the generation that was left, since before the drain was marked."""
+    """Return whether all records that this client has sent are on the cluster it is sent to now.
+
+    They are if it has held, in the generation that was left, since before the drain was marked.
+    """
     came_from_there = phase == IS_HELD and generation == left_generation
-    return came_from_there and marked_at is not None and was_given_before(marked_at, given_at)
+    return came_from_there and marked_at is not None and held_before(marked_at, given_at)

@@ -1,8 +1,8 @@
-"""Whether a log has all that another one held at one moment, told by their vectors.
+"""Compare vectors to decide whether a log has all records that another log held at one moment.
 
-`wanted` is the vector of a prefix of the source's log, `covered` that of the target. Records of an origin lie in
-every log in the order of their offsets there, so per origin one comparison tells. What was born on the target
-itself needs no cover.
+`wanted` is the vector of a prefix of the source's log, `covered` that of the target. Records of an origin are in
+every log in the order of their offsets there, so one comparison per origin decides. Records that were produced on
+the target itself need no comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING = (-1, -1)
 
 
 def lacking(wanted: Vector, covered: Vector, target: int) -> Vector:
-    """The origins of which a target (by its cluster's number) lacks records, with how far they are wanted."""
+    """Return the origins of which a target (cluster number) lacks records, with how far each is wanted."""
     return {
         origin: reached
         for origin, reached in wanted.items()
@@ -29,8 +29,10 @@ def lacking(wanted: Vector, covered: Vector, target: int) -> Vector:
 
 
 def most_missing(lacks: Vector, covered: Vector, held: int) -> int:
-    """How many records a target lacks at most, which is never more than the source's log holds. Offsets count:
-    nobody knows which of them were given to markers, or aborted."""
+    """Return an upper bound of the records that a target lacks, at most the `held` records of the source's log.
+
+    Offsets are counted: it is unknown which of them are transaction markers or aborted records.
+    """
     total = 0
     for origin, (incarnation, offset) in lacks.items():
         has = covered.get(origin)
@@ -44,8 +46,11 @@ def most_missing(lacks: Vector, covered: Vector, held: int) -> int:
 
 
 def still_there(wanted: Vector, lacks: Vector, present: Vector) -> Vector:
-    """What is wanted, less what nobody can bring any more: of the origins in `lacks` only what was found in the
-    source's log (`present`). What retention or compaction took there is not lost by leaving the cluster."""
+    """Return `wanted` without the records that no distributor can copy any more.
+
+    For the origins in `lacks`, only records found in the source's log (`present`) remain. Records removed there by
+    retention or compaction are not lost by leaving the cluster.
+    """
     found = {origin: reached for origin, reached in wanted.items() if origin not in lacks}
     for origin, reached in lacks.items():
         if origin in present:
@@ -54,8 +59,10 @@ def still_there(wanted: Vector, lacks: Vector, present: Vector) -> Vector:
 
 
 def gone_before(lacks: Vector, bases: list[Prefix], low: int) -> Vector:
-    """Those of the origins in `lacks` that have no record in a log that begins at `low`: at a place before that
-    all of them had been seen."""
+    """Return the origins in `lacks` without a record in a log that begins at `low`.
+
+    An origin has none if all its wanted records had been seen at a known prefix before `low`.
+    """
     before = [base for base in bases if base.offset <= low]
     return {
         origin: reached
@@ -67,20 +74,19 @@ def gone_before(lacks: Vector, bases: list[Prefix], low: int) -> Vector:
 def first_at_risk(
     number: int, births: Births, low: int, end: int, known: Prefix | None, covered: Mapping[int, Reached]
 ) -> int | None:
-    """The first offset of a log, of those before `end`, whose record was perhaps born there and is nowhere else;
-    None: there is none.
+    """Return the first offset before `end` that may hold a record that only this log has; None: there is none.
 
-    `number`: of the log's cluster; `known`: the furthest place at which its vector is known, not behind `end`;
-    `covered`: what the leaf that has most of the cluster's records has of them.
+    `number`: number of the log's cluster; `known`: the furthest prefix, not behind `end`, whose vector is known;
+    `covered`: vector of the leaf that has most of this cluster's records.
     """
     has = covered.get(number)
     own = None if known is None else known.seen.get(number)
     if known is not None and (own is None or (has is not None and own <= has)):
-        # All that was born before that place is elsewhere.
+        # All records produced here before that prefix exist elsewhere.
         return max(known.offset, low) if max(known.offset, low) < end else None
     first = low
     if has is not None:
         later = [start for start, incarnation in births if incarnation > has[0]]
-        # What was born in a later incarnation begins where that does.
+        # Records of a later incarnation begin where that incarnation does.
         first = max(low, min([has[1] + 1, *later]) if births[0][1] <= has[0] else low)
     return first if first < end else None

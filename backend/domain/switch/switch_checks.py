@@ -1,7 +1,7 @@
-"""What stands against a switch, and what an operator should know before it.
+"""Blockers and warnings of a switch plan.
 
-A blocker of a planned switch is what would keep it from ending, or from keeping its promises. An emergency is
-only refused what it cannot do at all: the rest is told.
+A blocker of a planned switch would keep it from completing or from keeping its guarantees. An emergency switch is
+refused only what is impossible; everything else becomes a warning.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from backend.domain.tree.routes import Edge
 
 BLOCKED, RUNNING = "blocked", "running"
 TENANT_MOVING = "tenant-moving"
-"""Slug of the blocker that another switch is; it passes by itself."""
+"""Slug of the blocker for a tenant that another switch is moving; it clears without intervention."""
 _APART = re.compile(r"-[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something that stands against a switch; `subject` is what it is about."""
+    """A blocker or warning; `subject` names the resource that it concerns."""
 
     slug: str
     subject: str
@@ -32,7 +32,7 @@ class Finding:
 
 
 def check(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Blockers and warnings."""
+    """Return the blockers and the warnings."""
     blockers = list(_impossible(facts, wish, moves))
     hindrances = [*_clusters(facts, wish), *_ways(facts, wish), *_missing(facts, wish), *_busy_groups(facts, wish)]
     warnings = list(_to_know(facts, wish))
@@ -42,61 +42,64 @@ def check(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> tuple[tuple[Find
 
 
 def _impossible(facts: Facts, wish: Wish, moves: Sequence[Moving]) -> Iterator[Finding]:
-    """What nothing can be done about, in whatever mode."""
+    """Yield what makes a switch impossible in either mode."""
     source, target = wish.source, wish.target
     if source == target:
-        yield Finding(slug="same-cluster", subject=target, detail="clients are to leave it and go to it")
+        yield Finding(slug="same-cluster", subject=target, detail="source and target are the same cluster")
     if target not in facts.leaves:
         yield Finding(
-            slug="target-not-in-tree", subject=target, detail="nothing is copied to it: put it in the tree"
+            slug="target-not-in-tree", subject=target, detail="no distributor copies to it; add it to the tree"
         )
     if not facts.is_online(target):
         reason = facts.clusters[target].reason
-        yield Finding(slug="target-offline", subject=target, detail=f"it does not answer: {reason or 'offline'}")
+        yield Finding(
+            slug="target-offline", subject=target, detail=f"the cluster is unreachable: {reason or 'offline'}"
+        )
     if not moves:
         yield Finding(
             slug="nothing-to-move",
             subject=source,
-            detail="no environment of those named is active there; GET /discovery says where they are",
+            detail="no selected environment is active on this cluster; GET /discovery shows the active cluster",
         )
     for tenant in sorted({moving.tenant for moving in moves} & facts.busy.keys()):
         yield Finding(
             slug=TENANT_MOVING,
             subject=tenant,
-            detail=f"switch {facts.busy[tenant]} is moving it: wait for that one, or abort it",
+            detail=f"switch {facts.busy[tenant]} is moving this tenant; wait for it to complete, or abort it",
         )
 
 
 def _clusters(facts: Facts, wish: Wish) -> Iterator[Finding]:
     if wish.source not in facts.leaves:
-        yield Finding(slug="source-not-in-tree", subject=wish.source, detail="nothing is copied from it")
+        yield Finding(slug="source-not-in-tree", subject=wish.source, detail="no distributor copies from it")
     if not facts.is_online(wish.source):
         reason = facts.clusters[wish.source].reason or "offline"
         yield Finding(
             slug="source-offline",
             subject=wish.source,
-            detail=f"what it holds cannot be drained now: {reason}",
+            detail=f"its records cannot be drained: {reason}",
         )
     for cluster, slug in ((wish.source, "source-silent"), (wish.target, "target-silent")):
         if facts.is_online(cluster) and cluster in facts.asked.silent:
             reason = facts.asked.silent[cluster]
-            yield Finding(slug=slug, subject=cluster, detail=f"it does not answer just now: {reason}")
+            yield Finding(slug=slug, subject=cluster, detail=f"the cluster does not respond: {reason}")
 
 
 def _ways(facts: Facts, wish: Wish) -> Iterator[Finding]:
-    """Edges that the source's records take and that copy nothing: what is held would never be drained."""
+    """Yield the distributors on the source's routes that do not copy; the drain would never complete."""
     for edge in _edges(facts, wish, wish.source):
         seen = facts.edges.get((edge.source, edge.level))
         subject = f"{edge.source}:{edge.level}"
         if seen is not None and seen.paused:
-            yield Finding(slug="edge-paused", subject=subject, detail=f"it copies to {edge.target}: resume it")
+            detail = f"it copies to {edge.target} and is paused; resume it"
+            yield Finding(slug="edge-paused", subject=subject, detail=detail)
         elif seen is not None and seen.state == BLOCKED:
-            detail = f"it copies to {edge.target}: {seen.reason or 'blocked'}"
+            detail = f"it copies to {edge.target} and is blocked: {seen.reason or 'no reason reported'}"
             yield Finding(slug="edge-blocked", subject=subject, detail=detail)
 
 
 def _edges(facts: Facts, wish: Wish, origin: str) -> list[Edge]:
-    """That the records of an origin take to what is to be drained, each once."""
+    """Return the edges that an origin's records take to the clusters to be drained to, each once."""
     if wish.target not in facts.leaves:
         return []
     drained = [wish.target]
@@ -106,7 +109,7 @@ def _edges(facts: Facts, wish: Wish, origin: str) -> list[Edge]:
 
 
 def _missing(facts: Facts, wish: Wish) -> Iterator[Finding]:
-    """What clients need on the target and is not there."""
+    """Yield topics, partitions, credentials and ACLs that clients need and the target lacks."""
     target = wish.target
     if target not in facts.leaves:
         return
@@ -115,32 +118,32 @@ def _missing(facts: Facts, wish: Wish) -> Iterator[Finding]:
             continue
         state, why = stream.applied.get(target, "pending"), stream.failures.get(target)
         if state != APPLIED:
-            detail = f"it has no topic on {target}: {state}" + (f": {why}" if why else "")
+            detail = f"its topic on {target} is {state}" + (f": {why}" if why else "")
             yield Finding(slug="stream-not-there", subject=stream.stream, detail=detail)
         elif target in facts.asked.looked_at:
             there = facts.asked.partitions.get((target, stream.stream), 0)
             if there < stream.partitions:
-                detail = f"its topic on {target} has {there} partitions, and {stream.partitions} are declared"
+                detail = f"its topic on {target} has {there} partitions, but {stream.partitions} are configured"
                 yield Finding(slug="fewer-partitions", subject=stream.stream, detail=detail)
     for application in facts.applications:
         state, why = application.applied.get(target, "pending"), application.failures.get(target)
         if state != APPLIED:
-            detail = f"its credentials and ACLs are missing on {target}: {state}" + (f": {why}" if why else "")
+            detail = f"its credentials and ACLs on {target} are {state}" + (f": {why}" if why else "")
             yield Finding(slug="access-not-there", subject=application.application, detail=detail)
 
 
 def _busy_groups(facts: Facts, wish: Wish) -> Iterator[Finding]:
-    """Groups whose offsets cannot be set on the target: the broker refuses it while they have members there."""
+    """Yield groups with members on the target, where the broker refuses to set their offsets."""
     for group in facts.asked.groups.get(wish.target, ()):
         if _is_at_home(facts.active, wish.target, group):
             continue
         read, members = ", ".join(sorted(group.streams)) or "streams", ", ".join(group.client_ids[:3])
-        detail = f"it has members on {wish.target} ({members}) that commit for {read} there: stop them"
+        detail = f"it has members on {wish.target} ({members}) that commit offsets for {read}; stop them"
         yield Finding(slug="group-active-on-target", subject=group.technical_group, detail=detail)
 
 
 def _is_at_home(active: Iterable[ActiveFact], cluster: str, group: GroupFact) -> bool:
-    """Whether its environment has clients there by discovery: another zone's."""
+    """Return whether discovery sends clients of the group's environment (of another zone) to this cluster."""
     return any(row.place == group.place for row in active if row.cluster == cluster)
 
 
@@ -150,32 +153,33 @@ def _is_at_home(active: Iterable[ActiveFact], cluster: str, group: GroupFact) ->
 def _to_know(facts: Facts, wish: Wish) -> Iterator[Finding]:
     source, target = wish.source, wish.target
     if source == facts.primary:
-        detail = "it is the primary: schemas are still written there; PUT /trees/main/primary moves that"
+        detail = "it is the primary cluster: schema writes stay there; PUT /trees/main/primary moves them"
         yield Finding(slug="source-is-primary", subject=source, detail=detail)
     if wish.drain != ALL_LEAVES and not wish.is_emergency:
         detail = (
-            f'order per key across the switch is promised on {target} only; drain "all_leaves" promises it on all'
+            f"order per key across the switch is guaranteed on {target} only; "
+            'drain "all_leaves" guarantees it on all leaves'
         )
         yield Finding(slug="order-on-target-only", subject=target, detail=detail)
     for stream in facts.streams:
         if not stream.distributed:
-            detail = f"it is not distributed: its records stay on {source}"
+            detail = f"the stream is not distributed; its records stay on {source}"
             yield Finding(slug="stream-orphaned", subject=stream.stream, detail=detail)
     if wish.is_emergency:
         for place in sorted({stream.place for stream in facts.streams} & facts.margin):
-            detail = "its offsets go by timestamps with a margin: groups may read again as much"
+            detail = "its offsets are translated by timestamp with a margin; groups may re-read up to that margin"
             yield Finding(slug="margin-mode", subject="/".join(place), detail=detail)
     yield from _elsewhere(facts, wish)
     yield from _clients(facts, wish)
 
 
 def _elsewhere(facts: Facts, wish: Wish) -> Iterator[Finding]:
-    """Edges that may hold up what the source has of other origins, and edges that nobody runs."""
+    """Yield distributors that may delay records of other origins, and distributors without a running task."""
     told = {(edge.source, edge.level) for edge in _edges(facts, wish, wish.source)}
     for cluster, level in sorted(told):
         seen = facts.edges.get((cluster, level))
         if seen is not None and not seen.paused and seen.state not in (RUNNING, BLOCKED):
-            detail = f"it is {seen.state}: {seen.reason or 'no reason given'}"
+            detail = f"it is {seen.state}: {seen.reason or 'no reason reported'}"
             yield Finding(slug="edge-not-running", subject=f"{cluster}:{level}", detail=detail)
     for origin in facts.leaves:
         for other in _edges(facts, wish, origin):
@@ -184,7 +188,7 @@ def _elsewhere(facts: Facts, wish: Wish) -> Iterator[Finding]:
             if key in told or seen is None or not (seen.paused or seen.state == BLOCKED):
                 continue
             told.add(key)
-            detail = f"records of {origin} that {wish.source} has may wait for it: " + (
+            detail = f"records of {origin} on {wish.source} may wait for this distributor: " + (
                 "paused" if seen.paused else seen.reason or "blocked"
             )
             yield Finding(slug="edge-of-other-origin", subject=f"{key[0]}:{key[1]}", detail=detail)
@@ -196,7 +200,8 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
             yield Finding(
                 slug="client-silent",
                 subject=client.client_id,
-                detail=f"{'/'.join(client.place)}: silent for {client.silent_ms // 1000} s; nobody waits for it",
+                detail=f"{'/'.join(client.place)}: no report for {client.silent_ms // 1000} s; "
+                "the switch does not wait for it",
             )
     unknown = _unknown_members(facts, wish)
     for group in facts.asked.groups.get(wish.source, ()):
@@ -205,11 +210,11 @@ def _clients(facts: Facts, wish: Wish) -> Iterator[Finding]:
             yield Finding(
                 slug="client-never-reported",
                 subject=group.technical_group,
-                detail=f"members on {wish.source} that discovery does not know, or fewer of, will stay there: "
-                + ", ".join(strangers[:3]),
+                detail=f"members on {wish.source} that do not use discovery, or more than report to it, "
+                "will stay there: " + ", ".join(strangers[:3]),
             )
     for each in facts.not_followed:
-        detail = f"its offsets for {each.topic} are not carried over: {each.reason}"
+        detail = f"its offsets for {each.topic} are not translated: {each.reason}"
         yield Finding(slug="group-not-followed", subject=each.technical_group, detail=detail)
 
 
@@ -218,11 +223,11 @@ def _is_silent(facts: Facts, client: ClientFact) -> bool:
 
 
 def _unknown_members(facts: Facts, wish: Wish) -> set[str]:
-    """Kafka client ids of which there are more members than consumers that discovery hears."""
+    """Return the Kafka client ids with more group members than consumers known to discovery."""
     members = Counter(name for group in facts.asked.groups.get(wish.source, ()) for name in group.client_ids)
     heard: Counter[str] = Counter()
     for client in facts.clients:
         if client.role != PRODUCER and not _is_silent(facts, client):
-            # Clients tell discovery their Kafka client id with something behind it that sets them apart.
+            # Clients append a random suffix to their Kafka client id when they report to discovery.
             heard.update({client.client_id, _APART.sub("", client.client_id)})
     return {name for name, count in members.items() if count > heard[name]}

@@ -1,4 +1,4 @@
-"""Commands on the event stream `switch-<id>`, and what they decide (`cluster_switch.py`)."""
+"""Commands on the event stream `switch-<id>`, and their decisions (`cluster_switch.py`)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from backend.domain.switch.cluster_switch import (
 
 OPERATOR, WORKER = "operator", "worker"
 AT_RISK = "records_at_risk"
-"""Of an emergency's measurements."""
+"""Key among an emergency switch's measurements: records that no other leaf had."""
 
 # --- commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartSwitch:
-    """Begin. `moves` and `generation` are what discovery says now; `busy`: tenant -> switch that moves it."""
+    """Start a switch. `moves` and `generation` come from discovery; `busy`: tenant -> switch that moves it."""
 
     switch: str
     source: str
@@ -51,12 +51,12 @@ class StartSwitch:
     plan_digest: str | None = None
     reverses: str | None = None
     records_at_risk: int | None = None
-    """Of the source, as distributors saw it last: what is left there, if this is an emergency."""
+    """Records that only the source has, as distributors last observed it; for an emergency switch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
-    """Go to the next phase, or back to the hold, which ran out."""
+    """Go to the next phase, or back to the hold if it timed out."""
 
     phase: Phase
     measured: Mapping[str, Any]
@@ -64,14 +64,14 @@ class Advance:
 
 @dataclass(frozen=True, kw_only=True)
 class Force:
-    """Do not wait for these clients."""
+    """Stop waiting for these clients."""
 
     clients: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """Send the clients to the target. `missing`: clients whose word that they hold does not count any more."""
+    """Send the clients to the target. `missing`: clients whose confirmation of the hold has expired."""
 
     measured: Mapping[str, Any]
     missing: tuple[str, ...]
@@ -79,7 +79,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Complete:
-    """The report is written."""
+    """Complete the switch with its report."""
 
     measured: Mapping[str, Any]
     report: Mapping[str, Any]
@@ -87,7 +87,7 @@ class Complete:
 
 @dataclass(frozen=True, kw_only=True)
 class Abort:
-    """Take the switch back; `by` the operator, or the worker, which then says why."""
+    """Abort the switch; `by` is the operator, or the worker, which gives a reason."""
 
     by: str
     reason: str | None = None
@@ -95,7 +95,7 @@ class Abort:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordArrived:
-    """What was stranded on the cluster that an emergency left has come to all others."""
+    """Record that the records only the old cluster held have arrived on all other leaves."""
 
     records: int
     partitions: tuple[tuple[str, int, int, int], ...]
@@ -108,7 +108,7 @@ SwitchCommand = StartSwitch | Advance | Force | Move | Complete | Abort | Record
 
 
 def decide(state: Switch | None, command: SwitchCommand) -> list[SwitchEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry the command out; none if it changes nothing.
 
     Raises ValueInvalid, AlreadyExists, NotFound, StateConflict.
     """
@@ -139,25 +139,26 @@ def decide(state: Switch | None, command: SwitchCommand) -> list[SwitchEvent]:
 
 def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
     if state is not None:
-        raise AlreadyExists(f"there is a switch {command.switch} already")
+        raise AlreadyExists(f"switch {command.switch} exists already")
     for value, allowed, name in ((command.mode, MODES, "mode"), (command.drain, DRAINS, "drain")):
         if value not in allowed:
             raise ValueInvalid(
-                f"{name} is {' or '.join(allowed)}, not {value[:60]!r}",
+                f"{name} must be {' or '.join(allowed)}, not {value[:60]!r}",
                 (FieldError(f"/{name}", f"must be {' or '.join(allowed)}"),),
             )
     if command.source == command.target:
         raise ValueInvalid(
-            f"clients are to leave {command.source} and go to it", (FieldError("/to", "must be another cluster"),)
+            f"source and target are both {command.source}; choose another target",
+            (FieldError("/to", "must be another cluster"),),
         )
     if not command.moves:
         raise StateConflict(
-            f"no environment of those named is active on {command.source}: there is nobody to move"
+            f"no selected environment is active on {command.source}, so there are no clients to move"
         )
     for moving in command.moves:
         if moving.tenant in command.busy:
             raise StateConflict(
-                f"switch {command.busy[moving.tenant]} is moving {moving.tenant}; wait for it, or abort it"
+                f"switch {command.busy[moving.tenant]} is moving {moving.tenant}; wait until it ends, or abort it"
             )
     started = SwitchStarted(
         switch=command.switch,
@@ -173,7 +174,7 @@ def _start(state: Switch | None, command: StartSwitch) -> list[SwitchEvent]:
     )
     if command.mode != EMERGENCY:
         return [started]
-    # Nobody can tell later what was known now.
+    # Record it now: it cannot be determined later.
     return [started, _moved(started, {AT_RISK: command.records_at_risk})]
 
 
@@ -196,7 +197,7 @@ _NEXT = {
     Phase.RETARGETING: (Phase.CLOSING,),
     Phase.MOVING: (Phase.CLOSING, Phase.RETARGETING),
 }
-"""Phase -> those from which it is reached."""
+"""Phase -> phases from which it is reached."""
 
 
 def _advance(state: Switch, command: Advance) -> list[SwitchEvent]:
@@ -226,7 +227,7 @@ def _move(state: Switch, command: Move) -> list[SwitchEvent]:
         raise _not_now(state, "move clients")
     missing = sorted(set(command.missing) - state.forced)
     if missing:
-        raise StateConflict(f"the word of {', '.join(missing[:5])} to hold does not count any more")
+        raise StateConflict(f"the hold of {', '.join(missing[:5])} has expired")
     return [_moved(state.started, command.measured)]
 
 
@@ -236,7 +237,7 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
     if state.phase not in BEFORE_MOVE:
         raise StateConflict(
             f"the clients were moved already (generation {state.started.generation}); "
-            f"POST /switches/{state.started.switch}/reverse leads back"
+            f"move them back with POST /switches/{state.started.switch}/reverse"
         )
     started, phase = state.started, str(state.phase)
     generation = started.generation if state.carried else None
@@ -265,7 +266,7 @@ def _abort(state: Switch, command: Abort) -> list[SwitchEvent]:
 
 def _arrived(state: Switch, command: RecordArrived) -> list[SwitchEvent]:
     if state.started.mode != EMERGENCY or state.phase is not Phase.COMPLETED:
-        raise _not_now(state, "have stranded records")
+        raise _not_now(state, "have unreplicated records")
     if state.stranded_arrived:
         return []
     return [

@@ -1,7 +1,7 @@
-"""What a switch is planned from: the wish, and the facts as they were at one moment.
+"""Input of a switch plan: the request, and the facts at one moment.
 
-What the database says is of one position of the event log; what clusters say was asked right after it. A cluster
-that did not answer stands in `Asked.silent`, with the reason, and nothing is known of it but observations.
+Facts from the database are of one position of the event log; clusters are queried right after it. A cluster that
+did not answer is in `Asked.silent`, with the reason, and only observations are known of it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ OFFLINE, APPLIED = "offline", "applied"
 
 @dataclass(frozen=True, kw_only=True)
 class Without:
-    """Clusters that are supposed to be gone, by name or by zone, and brokers of clusters that stay: a what-if."""
+    """A what-if: clusters assumed to be gone, by name or zone, and brokers of clusters that stay."""
 
     clusters: frozenset[str] = frozenset()
     zones: frozenset[str] = frozenset()
     brokers: tuple[tuple[str, int], ...] = ()
-    """(cluster, broker), one of a cluster at most: each is supposed to die while all others live."""
+    """(cluster, broker), at most one per cluster: each is assumed to fail while all others live."""
 
     @property
-    def is_nothing(self) -> bool:
-        """The plan is that of the facts as they are."""
+    def is_empty(self) -> bool:
+        """Return whether nothing is left out, so that the plan uses the facts as they are."""
         return not (self.clusters or self.zones or self.brokers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reversed:
-    """A switch that is to be taken back."""
+    """A switch to be reversed."""
 
     switch: str
     moves: frozenset[Moving]
@@ -48,7 +48,7 @@ class Reversed:
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Who is to leave which cluster, and where to. None for a part of the name: whatever it is."""
+    """The request: which clients leave which cluster, and where to. None for a part of the name: any."""
 
     source: str
     target: str
@@ -60,20 +60,20 @@ class Wish:
     drain: str = TO_TARGET
     without: Without = Without()
     reverses: Reversed | None = None
-    """The switch that is taken back: only those are moved whom it moved."""
+    """The switch to be reversed: only clients that it moved are moved."""
 
     @property
     def is_emergency(self) -> bool:
-        """Whether nothing is waited for."""
+        """Return whether the switch waits for nothing."""
         return self.mode == EMERGENCY
 
     @property
     def is_whole_cluster(self) -> bool:
-        """Whether all clients are to leave the source."""
+        """Return whether all clients are to leave the source."""
         return self.tenant is None and self.zone is None
 
     def names(self, place: Place) -> bool:
-        """Whether an environment is one of those that are meant."""
+        """Return whether the request includes an environment."""
         wanted = (self.tenant, self.instance, self.environment)
         return all(part in (None, its) for part, its in zip(wanted, place, strict=True))
 
@@ -83,7 +83,7 @@ class Wish:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFact:
-    """A cluster; `state` is offline if it does not answer."""
+    """A cluster; `state` is offline if it is unreachable."""
 
     name: str
     zone: str | None
@@ -93,25 +93,25 @@ class ClusterFact:
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveFact:
-    """Where clients of an environment are sent: of one zone, or (zone None) of all without one of their own."""
+    """Where discovery sends clients of an environment: those of one zone, or (zone None) of all other zones."""
 
     tenant: str
     instance: str
     environment: str
     zone: str | None
     cluster: str | None
-    """None until there is a tree."""
+    """Name of the cluster; None until there is a tree."""
     generation: int
 
     @property
     def place(self) -> Place:
-        """(tenant, instance, environment)."""
+        """Return (tenant, instance, environment)."""
         return self.tenant, self.instance, self.environment
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeFact:
-    """A distributor, as its units are doing."""
+    """State of a distributor, combined from its tasks."""
 
     paused: bool
     state: str
@@ -121,7 +121,7 @@ class EdgeFact:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamFact:
-    """A stream of a moved environment. `applied`: cluster -> pending, applied or failed; `failures` say why."""
+    """A stream of a moved environment. `applied`: cluster -> pending, applied or failed; `failures`: reasons."""
 
     stream: str
     place: Place
@@ -132,13 +132,13 @@ class StreamFact:
 
     @property
     def name(self) -> str:
-        """The last part of its name."""
+        """Return the last part of the stream's name."""
         return self.stream.rpartition("/")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationFact:
-    """An application of a moved environment; as `StreamFact`."""
+    """An application of a moved environment; fields as in `StreamFact`."""
 
     application: str
     place: Place
@@ -148,7 +148,7 @@ class ApplicationFact:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientFact:
-    """A client that discovery has heard of within the last day."""
+    """A client that reported to discovery within the last day."""
 
     client_id: str
     place: Place
@@ -163,7 +163,7 @@ class ClientFact:
 class OffsetFact:
     """A commit of a group on the source, and what was done for it on the target.
 
-    `re_read_bound` is None where nothing was set there yet, or nobody can tell.
+    `re_read_bound` is None where no offset was set there yet, or where the bound is unknown.
     """
 
     stream: str
@@ -172,17 +172,17 @@ class OffsetFact:
     technical_group: str
     committed: int
     state: str | None
-    """Of what was done on the target; None: nothing."""
+    """State of the offset on the target; None: none was set."""
     re_read_bound: int | None
     offset: int | None = None
-    """That is set on the target; None: none is."""
+    """Offset that is set on the target; None: none."""
     settled: bool | None = None
-    """Whether the target has all that the group had read; None: nothing was set."""
+    """True if the target has all records that the group had read; None: no offset was set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotFollowedFact:
-    """A group on the source whose offsets for a moved stream's topic are not distributed."""
+    """A group on the source whose offsets for a moved stream's topic are not translated."""
 
     technical_group: str
     topic: str
@@ -194,7 +194,7 @@ class NotFollowedFact:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupFact:
-    """A group that has members on a cluster, of a moved environment or reading a moved stream.
+    """A group with members on a cluster, of a moved environment or reading a moved stream.
 
     `group` is its logical name, None if its name follows no format.
     """
@@ -204,12 +204,12 @@ class GroupFact:
     place: Place | None
     client_ids: tuple[str, ...]
     streams: frozenset[str]
-    """That its members read now; none while it is rebalanced."""
+    """Streams that its members read now; none during a rebalance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeFact:
-    """What becomes of some partitions: how many, the first by stream and number, and what it means."""
+    """Outcome of a broker failure for some partitions: count, first examples by stream and number, and meaning."""
 
     what: str
     count: int
@@ -219,7 +219,7 @@ class OutcomeFact:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerGone:
-    """What the replication lab says of a broker that dies, of partitions of the streams that would move."""
+    """Predicted outcome of a broker's failure for partitions of the moved streams, from the replication lab."""
 
     cluster: str
     broker: int
@@ -227,48 +227,49 @@ class BrokerGone:
     """Partitions of these streams that have a replica there."""
     sentence: str
     outcomes: tuple[OutcomeFact, ...]
-    """All kinds, the gravest first."""
+    """Outcomes of all kinds, the most severe first."""
     longest_away_ms: int
-    """Simulated: for so long partitions that it led have no leader."""
+    """Longest simulated time, in milliseconds, without a leader of partitions that the broker led."""
     session_ms: int
-    """After so long the cluster takes a silent broker for dead."""
+    """Milliseconds after which the cluster treats a silent broker as failed."""
     assumed: tuple[str, ...]
-    """What the cluster did not tell, and what was taken instead."""
+    """Facts that the cluster did not report, and the values assumed instead."""
     settings_unseen: int
-    """Topics whose settings were not told."""
+    """Number of topics whose settings were not reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What clusters answered."""
+    """Answers of clusters."""
 
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Cluster -> why it could not be asked."""
+    """Cluster -> why it could not be queried."""
     partitions: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """(cluster, STREAM) -> partitions of the topic, of those that were found."""
+    """(cluster, STREAM) -> partitions of the topic, for topics that exist."""
     looked_at: frozenset[str] = frozenset()
-    """Clusters whose topics were asked for."""
+    """Clusters whose topics were queried."""
     lacking: Mapping[PartitionOf, int] = field(default_factory=dict)
-    """At most so many records that the source holds and the target does not; see `switch_lag.py`."""
+    """Upper bound of the records that the source holds and the target does not; see `switch_lag.py`."""
     under_way: int | None = None
-    """Of a silent source: at most so many records that another leaf has and the target does not; None: unknown."""
+    """Upper bound, for an unreachable source, of the records that another leaf has and the target lacks; None:
+    unknown."""
     ends: Mapping[PartitionOf, int] = field(default_factory=dict)
-    """Of the source's logs, for readers of committed records."""
+    """End offsets of the source's logs, for consumers that read committed records only."""
     target_ends: Mapping[PartitionOf, int] = field(default_factory=dict)
-    """The same of the target's."""
+    """End offsets of the target's logs, likewise."""
     commits: Mapping[tuple[str, PartitionOf], int] = field(default_factory=dict)
-    """(technical group, partition) -> what the group has committed on the source, by itself."""
+    """(technical group, partition) -> offset that the group itself has committed on the source."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Technical group on the source -> logical name, of those that follow the format."""
+    """Technical group on the source -> logical name, for groups that follow the name format."""
     groups: Mapping[str, tuple[GroupFact, ...]] = field(default_factory=dict)
     """Cluster -> its groups with members."""
     brokers_gone: tuple[BrokerGone, ...] = ()
-    """Of the brokers that are supposed to be gone."""
+    """Predicted outcomes of the brokers assumed to be gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How long things take at most, in milliseconds, and how far back a client counts as there."""
+    """Time limits, in milliseconds: how long a client's report counts, and how often workers reconcile."""
 
     ttl_ms: int
     reconcile_ms: int
@@ -276,7 +277,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that a plan is made of."""
+    """All facts that a plan is made from."""
 
     position: int
     taken_at: str
@@ -285,20 +286,20 @@ class Facts:
     targets: Targets
     clusters: Mapping[str, ClusterFact]
     active: tuple[ActiveFact, ...]
-    """Of all environments."""
+    """Active clusters of all environments."""
     busy: Mapping[str, str]
     """Tenant -> the switch that moves it."""
     edges: Mapping[tuple[str, int], EdgeFact]
     streams: tuple[StreamFact, ...]
-    """Of moved environments."""
+    """Streams of moved environments."""
     other_streams: tuple[StreamFact, ...]
-    """Of those that would have to move if clusters were gone."""
+    """Streams of environments that would have to move if the what-if clusters were gone."""
     applications: tuple[ApplicationFact, ...]
     clients: tuple[ClientFact, ...]
     offsets: tuple[OffsetFact, ...]
     not_followed: tuple[NotFollowedFact, ...]
     margin: frozenset[Place]
-    """Environments whose offsets go by timestamps, with a margin."""
+    """Environments whose offsets are translated by timestamp, with a margin."""
     at_risk: Mapping[str, int | None]
     """Cluster -> records that no other leaf has yet, as observed."""
     timing: Timing
@@ -306,19 +307,19 @@ class Facts:
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """Of the tree, from left to right."""
+        """Return the leaves of the tree, from left to right."""
         return () if self.root is None else tree_shape.leaves(self.root)
 
     @cached_property
     def routes(self) -> Mapping[str, tuple[Edge, ...]]:
-        """By origin; found once, since a plan asks for the ways between many pairs of leaves."""
+        """Return the routes by origin; computed once, since a plan needs paths between many pairs of leaves."""
         return {} if self.root is None else routes.routes(self.root, self.targets)
 
     def way(self, origin: str, to: str) -> tuple[Edge, ...]:
-        """The edges by which an origin's records come to a cluster; none if they do not."""
+        """Return the edges that an origin's records take to a cluster; none if there is no route."""
         return routes.way(self.routes.get(origin, ()), origin, to)
 
     def is_online(self, cluster: str) -> bool:
-        """Whether it is known and not offline."""
+        """Return whether the cluster is known and not offline."""
         known = self.clusters.get(cluster)
         return known is not None and known.state != OFFLINE

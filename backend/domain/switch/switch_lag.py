@@ -1,10 +1,9 @@
-"""How many records a target lacks of what a source holds, told from positions and vectors.
+"""Computes from positions and vectors how many records of a source a target lacks.
 
-The furthest outgoing unit of the source says, with its position, which vector lies before it; what the target has
-is the highest of what its inbound units have covered. So the target lacks, of each origin, what lies between the
-two, and at most all that lies behind the position. Offsets count here: markers of transactions and holes that
-compaction left are counted as records, so the figure is never too small. (docs/decisions/0034, "Drained is a
-statement about vectors".)
+The position of the source's furthest outgoing task says which vector lies before it; the target has the merged
+vectors that its inbound tasks have covered. So the target lacks, for each origin, at most the difference of the
+two, plus all records behind the position. Offsets are counted: transaction markers and holes left by compaction
+count as records, so the figure is never too small. (docs/decisions/0034, "Drained is a statement about vectors".)
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ def lacking(
     covered: Iterable[Vector],
     target_number: int,
 ) -> int:
-    """At most so many records of a partition, whose log goes from `low` to `end` on the source.
+    """Return an upper bound of a partition's missing records, for a log from `low` to `end` on the source.
 
-    `outgoing`: positions of the source's units; those of a log that is no more do not count. `covered`: what the
-    target has, as each of its inbound units knows.
+    `outgoing`: positions of the source's tasks; those of an earlier incarnation of the log do not count.
+    `covered`: vectors that the target has, as reported by each of its inbound tasks.
     """
     known = [
         each

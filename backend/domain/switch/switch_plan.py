@@ -1,7 +1,8 @@
-"""The plan of a switch: what it would move, what it would come to, and what stands against it.
+"""The plan of a switch: what it would move, how long it would take, and its blockers and warnings.
 
-A dry run: nothing changes. The digest covers what decides the switch and nothing that differs with every look
-(lags, groups, clients), so that a plan which was looked at is the one that is started. (docs/decisions/0034.)
+Planning is a dry run: nothing changes. The digest covers what decides the switch and leaves out what differs from
+one observation to the next (lags, groups, clients), so that the reviewed plan is the one that is started.
+(docs/decisions/0034.)
 """
 
 from __future__ import annotations
@@ -31,30 +32,30 @@ from backend.domain.switch.switch_what_if import WhatIf, leave_out, told
 from backend.domain.tree import tree_shape
 
 _LEAST_RECORDS_PER_SECOND = 10_000.0
-"""An edge that keeps up shows the rate at which records come; it can do more than this."""
+"""Rate assumed at least of an edge. An edge that keeps up shows only the rate at which records are produced."""
 _HEARD_MS, _COPY_MS, _CLOSE_MS, _MOVE_MS = 500, 100, 500, 200
-"""Of a switch under load, rounded up (docs/benchmarks.md); a hop's, apart from its records."""
+"""Durations measured under load, rounded up (docs/benchmarks.md); `_COPY_MS` is per hop, without its records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupItem:
-    """A group that has committed on the source; `lag_records` behind the log's end, None: unknown."""
+    """A group that has committed on the source; `lag_records` to the log's end there, None: unknown."""
 
     group: str
     technical_group: str
     re_read_bound: int | None
     re_read_estimate: str | None
-    """Why more records than that may come again; None: the bound holds."""
+    """Reason why more than `re_read_bound` records may be re-read; None: the bound holds."""
     lag_records: int | None
     state: str | None
-    """Of its offset on the target; None: nothing was done there."""
+    """State of the group's offset on the target; None: none was set."""
     members_on_source: int
     members_on_target: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A partition of a stream that clients would find on the target; None: nobody could tell."""
+    """A partition of a stream that clients would use on the target; None for a figure: unknown."""
 
     tenant: str
     instance: str
@@ -63,13 +64,13 @@ class Item:
     partition: int
     lag_records: int | None
     late_records: int | None
-    """Of `lag_records`, those that would come after clients have moved."""
+    """Records, of `lag_records`, that would arrive after clients have moved."""
     groups: tuple[GroupItem, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """How long a part of the switch takes, and why."""
+    """Expected duration of a phase of the switch, and its reason."""
 
     phase: str
     ms: int
@@ -78,7 +79,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a switch would do."""
+    """Plan of a switch: clients that move, new targets, lags, blockers, warnings and expected durations."""
 
     wish: Wish
     position: int
@@ -96,21 +97,21 @@ class Plan:
     lag_records: int | None
     late_records: int | None
     late_from: str
-    """`clusters` if they were asked, `observations` if the source is silent: then it is of the last moment that
-    distributors saw of it."""
+    """`clusters` if the clusters answered; `observations` if the source was unreachable: the figures are then of
+    the last moment at which distributors observed it."""
     records_at_risk: int | None
-    """What no other leaf has of all that was born on the source, as distributors saw it last."""
+    """Records produced on the source that no other leaf has, as distributors last observed it."""
     expected: tuple[Expected, ...]
     what_if: WhatIf | None
     digest: str
 
     @property
     def expected_ms(self) -> int:
-        """For how long producers wait."""
+        """Return for how many milliseconds producers hold."""
         return sum(part.ms for part in self.expected)
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it, whole: what is shown, and what is kept as a file."""
+        """Return the whole plan as JSON, for answers and files."""
         wish = self.wish
         return {
             "digest": self.digest,
@@ -145,9 +146,9 @@ class Plan:
 
 
 def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
-    """Whom a wish moves: those of the named that are active on the source, by name.
+    """Return the clients that a request moves: those it names that are active on the source, sorted by name.
 
-    A zone that has no row of its own goes by that of its environment, and gets one by the move.
+    A zone without a row of its own uses its environment's row, and gets its own with the move.
     """
     places: dict[Place, dict[str | None, ActiveFact]] = {}
     for row in active:
@@ -172,13 +173,13 @@ def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
 
 
 def generation_of(active: Iterable[ActiveFact], moves: Iterable[Moving]) -> int:
-    """That the moved get: above all that their environments have in any zone; generations only rise."""
+    """Return the generation that moved clients get: above all that their environments have had in any zone."""
     places = {moving.place for moving in moves}
     return 1 + max((row.generation for row in active if row.place in places), default=0)
 
 
 def make(given: Facts, wish: Wish) -> Plan:
-    """The plan; of a copy of the facts if something is supposed to be gone."""
+    """Make the plan; what-if clusters are left out of a copy of the facts."""
     facts = leave_out(given, wish.without)
     moves = moves_of(facts.active, wish)
     generation = generation_of(facts.active, moves)
@@ -194,7 +195,7 @@ def make(given: Facts, wish: Wish) -> Plan:
     silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
     late, at_risk = lag, facts.at_risk.get(wish.source)
     if silent:
-        # What no other leaf has, as observed, and what others have and still pass on, as they say.
+        # Records that no other leaf has, as observed, plus those that other leaves report still passing on.
         late = total((at_risk, facts.asked.under_way or 0))
     return Plan(
         wish=wish,
@@ -221,7 +222,7 @@ def make(given: Facts, wish: Wish) -> Plan:
 
 
 class _Members:
-    """How many members groups have, by what they are looked for."""
+    """Member counts of groups, by the keys they are looked up with."""
 
     def __init__(self, facts: Facts, wish: Wish) -> None:
         here, there = (facts.asked.groups.get(cluster, ()) for cluster in (wish.source, wish.target))
@@ -293,20 +294,24 @@ def _group(
 
 
 def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
-    """For how long producers wait, phase by phase."""
+    """Return for how long producers hold, phase by phase."""
     if wish.is_emergency:
-        return (Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="nothing is waited for"),)
+        return (
+            Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="an emergency switch waits for nothing"),
+        )
     hops = facts.way(wish.source, wish.target)
     if wish.drain == ALL_LEAVES:
         hops = max((facts.way(wish.source, leaf) for leaf in facts.leaves), key=len, default=hops)
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
-    # Nobody is held before the target has come near.
+    # Clients are told to hold only when the target is close.
     left = NEAR_RECORDS if lag is None else min(lag, NEAR_RECORDS)
     copying = round(1000 * left / rate) + _COPY_MS * len(hops)
-    because = f"records: at most {left}, hops: {len(hops)}"
+    because = f"at most {left} records over {len(hops)} hops"
     parts = [
-        Expected(phase="holding", ms=_HEARD_MS, because="clients that wait for news hear of the hold at once"),
+        Expected(
+            phase="holding", ms=_HEARD_MS, because="clients that long-poll discovery learn of the hold at once"
+        ),
         Expected(
             phase="draining",
             ms=copying,
@@ -318,7 +323,10 @@ def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tup
         barrier = 2 * facts.timing.reconcile_ms
         because = f"a barrier for the new targets of {retargeted} distributors"
         parts.append(Expected(phase="retargeting", ms=barrier, because=because))
-    return (*parts, Expected(phase="moving", ms=_MOVE_MS, because="discovery tells clients that wait for news"))
+    return (
+        *parts,
+        Expected(phase="moving", ms=_MOVE_MS, because="clients that long-poll discovery learn of it at once"),
+    )
 
 
 def _seen(facts: Facts, edge: Any) -> bool:

@@ -1,8 +1,8 @@
-"""How many records come again to a group that a switch moves: a bound that holds, or an estimate with its reason.
+"""Computes how many records a moved group re-reads: a bound that holds, or an estimate with its reason.
 
-In an emergency a group goes on where its offset was set for the last commit that had been carried over. What it
-has read since then comes again too, whether it has committed that or not. A group without members on the source
-reads nothing any more, so all of it is known; one with members reads on until its clients are stopped.
+In an emergency switch a group resumes at the offset that was set for its last translated commit. It re-reads all
+records that it has read since then, committed or not. A group without members on the source reads nothing more, so
+the figure is exact; a group with members keeps reading until its clients are stopped.
 """
 
 from __future__ import annotations
@@ -13,27 +13,25 @@ from backend.domain.switch.switch_facts import OffsetFact
 
 PENDING = "pending"
 """State of an offset on the target that was set for an earlier commit than the newest."""
-SET_ANEW = "the switch sets it anew, exactly; a group that does not follow discovery reads on until it is stopped"
-NOTHING_SET = "nothing is set for it on the target yet: it begins where its auto.offset.reset says"
-SILENT = "the source does not answer: what the group has read there since its last commit is not known"
-READS_ON = (
-    "the group reads on until its clients are stopped; counted to the end of the source's log at this moment"
-)
+SET_ANEW = "the switch sets the offset exactly; a group that does not use discovery reads until it is stopped"
+NOTHING_SET = "no offset is set on the target yet; the group starts where its auto.offset.reset says"
+SILENT = "the source is unreachable; what the group has read there since its last commit is unknown"
+READS_ON = "the group reads until its clients are stopped; counted to the current end of the source's log"
 FAR_BEHIND = (
-    "its newest commit is not carried over yet; counted from the offset on the target to the log's end there"
+    "its newest commit is not translated yet; counted from its offset on the target to the end of the log there"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReRead:
-    """`bound` records at most; None: nobody can tell. `estimate`: why more may come; None: the bound holds."""
+    """Bound of re-read records; None: unknown. `estimate`: why more may be re-read; None: the bound holds."""
 
     bound: int | None
     estimate: str | None
 
 
 def planned(known: OffsetFact | None) -> ReRead:
-    """Return what is set now; it is set anew before clients move."""
+    """Return the bound of the offset set now; the switch sets the offset again before clients move."""
     return ReRead(bound=None if known is None else known.re_read_bound, estimate=SET_ANEW)
 
 
@@ -46,10 +44,10 @@ def in_emergency(
     target_end: int | None,
     lacking: int | None,
 ) -> ReRead:
-    """Return what comes again where the group goes on from the offset that is set on the target by now.
+    """Return how many records a group re-reads that resumes at the offset set on the target by now.
 
-    `committed`: its newest commit on the source; `source_end`, `target_end`: of the logs, None of a cluster that
-    is silent; `lacking`: at most so many records that the source holds and the target does not: they come later.
+    `committed`: its newest commit on the source; `source_end`, `target_end`: log ends, None for an unreachable
+    cluster; `lacking`: upper bound of the records that the source holds and the target does not: they come later.
     """
     if known is None or known.offset is None:
         return ReRead(bound=None, estimate=NOTHING_SET)
@@ -60,7 +58,7 @@ def in_emergency(
         read = source_end if has_members or committed is None else committed
         bound = known.re_read_bound + max(0, read - known.committed)
         if not known.settled:
-            # Records that it has read are still on their way to the target, behind the offset that is set there.
+            # Records that the group has read are still being copied, to offsets behind the one set on the target.
             if lacking is None:
                 return ReRead(bound=None, estimate=FAR_BEHIND)
             bound += lacking

@@ -1,5 +1,4 @@
-"""What a switch came to, told from its phases: how long clients could not write, what comes again, who is
-named."""
+"""The report of a switch, built from its phases: how long clients could not write, and what was left behind."""
 
 from __future__ import annotations
 
@@ -13,57 +12,57 @@ from backend.domain.switch.cluster_switch import MARKED, Phase
 from backend.domain.switch.switch_commands import AT_RISK
 
 WRITTEN = "written_until"
-"""Of the drain's measurements: by stream and partition, where the records ended that were born on the source."""
+"""Key among the drain's measurements: end, by stream and partition, of the records produced on the source."""
 STOOD = "stood"
-"""Of the closing's measurements: the commits that were carried over, by group, stream and partition; null if they
-were too many."""
+"""Key among the closing's measurements: translated commits by group, stream and partition; null if too many."""
 NOTES = frozenset({WRITTEN, STOOD, MARKED})
-"""What a switch notes for itself among its measurements: told to nobody else."""
+"""Measurements that are internal to the switch and left out of answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseTimes:
-    """A phase: when it began and ended (None: not yet), as ISO 8601, and what it came to."""
+    """A phase: its start, its end (None: not ended) as ISO 8601, and its measurements."""
 
     name: str
     started_at: str
     ended_at: str | None
     measured: Mapping[str, Any]
 
-    def told(self) -> dict[str, Any]:
-        """As answers have it."""
+    def as_answer(self) -> dict[str, Any]:
+        """Return the phase as answers show it."""
         return {**asdict(self), "measured": {k: v for k, v in self.measured.items() if k not in NOTES}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What was found after the move."""
+    """State of clients and records after the move."""
 
     clients: int
-    """Of those that the switch moved, seen in its generation."""
+    """Moved clients that reported in the new generation."""
     late: Sequence[str]
-    """Clients that were not."""
+    """Moved clients that did not."""
     silent: Sequence[str]
-    """Clients that nobody waited for, since they had been silent for long; if they run, they hear of it late. Not
-    all are named:"""
+    """Clients that the switch did not wait for, since they had not reported for long; if they run, they learn of
+    it late. The list is cut; `silent_in_all` is their number."""
     silent_in_all: int
-    """so many there were."""
+    """Number of silent clients."""
     left_behind: Sequence[str]
-    """Groups that still have members on the cluster that was left. Not all are named:"""
+    """Groups that still have members on the old cluster. The list is cut; `left_behind_in_all` is their number."""
     left_behind_in_all: int
-    """so many there were."""
+    """Number of groups left behind."""
     stray_records: int | None
-    """Born on that cluster after the drain was measured: written by clients that do not follow discovery. They are
-    distributed like all others; their order to what follows is not promised. None: it could not be asked."""
+    """Residual writes: records produced on the old cluster after the drain was measured, by clients that do not
+    use discovery. They are distributed like all others; their order relative to later records is not guaranteed.
+    None: the cluster could not be queried."""
     read_on: Sequence[Mapping[str, Any]] | None
-    """Groups that went on there after their offsets were carried over, by stream and partition: at most so many
-    `records` come to them again. None: it could not be told."""
+    """Groups that read on there after their offsets were translated, by stream and partition: they re-read at most
+    `records`. None: unknown."""
     stranded: Sequence[Mapping[str, Any]] = ()
-    """Of an emergency: what no other leaf had, by stream and partition, from `first` on."""
+    """Unreplicated records of an emergency switch, by stream and partition, from offset `first` on."""
 
 
 def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) -> dict[str, Any]:
-    """The report of a switch whose clients were moved."""
+    """Return the report of a switch whose clients were moved."""
     measured = {phase.name: phase.measured for phase in phases}
     moved_at = next(phase.started_at for phase in phases if phase.name == Phase.VERIFYING)
     held_at = next((phase.started_at for phase in phases if phase.name == Phase.HOLDING), moved_at)
@@ -79,7 +78,7 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
         "drained_partitions": draining.get("partitions"),
         "groups": closing.get("groups"),
         "offsets": closing.get("offsets"),
-        # What was read on there since comes again, too.
+        # Late reads on the source are re-read as well.
         "re_read_bound": total((closing.get("re_read_bound"), read_on)),
         "read_again": closing.get("read_again", []),
         "refused_groups": closing.get("refused", []),
@@ -99,5 +98,5 @@ def report(phases: Sequence[PhaseTimes], forced: Sequence[str], found: Found) ->
 
 
 def milliseconds(since: str, until: str) -> int:
-    """Between two times in ISO 8601."""
+    """Return the milliseconds between two times in ISO 8601."""
     return round((datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds() * 1000)

@@ -1,4 +1,4 @@
-"""What a switch has to do with the tree: targets of distributors that are to change, and that change back."""
+"""Distributor targets that a switch changes, and that a reverse switch restores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backend.domain.tree.tree_shape import Node
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A distributor that goes on copying to the cluster that is left, and why."""
+    """A distributor that keeps copying to the old cluster, and the reason."""
 
     cluster: str
     level: int
@@ -23,7 +23,7 @@ class Kept:
 def retargets(
     root: Node, targets: Targets, source: str, is_online: Callable[[str], bool]
 ) -> tuple[tuple[Retarget, ...], tuple[Kept, ...]]:
-    """New targets of the distributors that copy to `source`, and those that have to stay.
+    """Return new targets for the distributors that copy to `source`, and those that have to stay.
 
     Each takes another leaf of its sibling subtree that is online: its default target, or else the next one after
     that from left to right, round the end.
@@ -47,7 +47,7 @@ def retargets(
 
 
 def restored(targets: Targets, changed: Iterable[Retarget]) -> tuple[Retarget, ...]:
-    """What undoes the targets that a switch has changed; one that somebody has changed since stays."""
+    """Return what restores the targets that a switch changed; targets changed again since then stay."""
     return tuple(
         replace(each, target=each.previous, previous=each.target)
         for each in changed

@@ -1,5 +1,7 @@
-"""What would be if clusters were gone: the same facts without them, and what that means for everybody. Of a broker
-that is gone, what the cluster was asked for: the facts stay as they are.
+"""What-if analysis: the consequences if clusters or brokers were gone.
+
+Clusters are left out of the facts. For a broker, the facts stay as they are and the replication lab predicts the
+outcome.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ GONE = "supposed to be gone"
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeGone:
-    """A distributor that would copy nothing: which of its ends is gone."""
+    """A distributor that would stop copying because its source or target is gone."""
 
     cluster: str
     level: int
@@ -24,7 +26,7 @@ class EdgeGone:
 
 @dataclass(frozen=True, kw_only=True)
 class MustMove:
-    """Clients that would have to go elsewhere, and where they could."""
+    """Clients that would have to move, and the clusters they could move to."""
 
     tenant: str
     instance: str
@@ -36,7 +38,7 @@ class MustMove:
 
 @dataclass(frozen=True, kw_only=True)
 class CutRoute:
-    """An origin whose records would not come to these clusters, as targets are now."""
+    """An origin whose records would not reach some clusters with the present targets."""
 
     origin: str
     unreached: tuple[str, ...]
@@ -44,28 +46,28 @@ class CutRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """What it would mean."""
+    """Consequences of the loss of clusters or brokers."""
 
     gone: tuple[str, ...]
     edges: tuple[EdgeGone, ...]
     must_move: tuple[MustMove, ...]
     cut_routes: tuple[CutRoute, ...]
     records_at_risk: Mapping[str, int | None]
-    """Of each that would be gone: records that no other leaf has yet; None: not known."""
+    """Cluster assumed to be gone -> records that no other leaf has yet; None: unknown."""
     brokers: tuple[BrokerGone, ...]
-    """Of each broker that would be gone: what becomes of the partitions of the streams that would move."""
+    """Predicted outcome, for each broker assumed to be gone, for partitions of the streams that would move."""
 
 
-def gone_of(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
-    """The clusters that are meant."""
+def clusters_gone(clusters: Mapping[str, ClusterFact], without: Without) -> frozenset[str]:
+    """Return the clusters that a what-if leaves out, by name or by zone."""
     return frozenset(
         name for name, row in clusters.items() if name in without.clusters or row.zone in without.zones
     )
 
 
 def leave_out(facts: Facts, without: Without) -> Facts:
-    """A copy of the facts in which these clusters are offline, and what copies from or to them is blocked."""
-    gone = gone_of(facts.clusters, without)
+    """Return a copy of the facts in which these clusters are offline and the distributors at them blocked."""
+    gone = clusters_gone(facts.clusters, without)
     if not gone:
         return facts
     return replace(
@@ -83,9 +85,9 @@ def leave_out(facts: Facts, without: Without) -> Facts:
 
 
 def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
-    """What it would mean; None if nothing is left out. `given`: as it is, `facts`: without them."""
-    gone = gone_of(given.clusters, without)
-    if without.is_nothing:
+    """Return the consequences of leaving clusters out of `given`; None if nothing is. `facts`: without them."""
+    gone = clusters_gone(given.clusters, without)
+    if without.is_empty:
         return None
     return WhatIf(
         gone=tuple(sorted(gone)),
@@ -132,7 +134,7 @@ def _must_move(facts: Facts, gone: frozenset[str]) -> list[MustMove]:
 
 
 def _cut(facts: Facts, gone: frozenset[str]) -> list[CutRoute]:
-    """Origins that go on, and clusters that go on, between which the way leads over one that is gone."""
+    """Return the origins whose routes to remaining clusters lead through one that is gone."""
     found = []
     for origin, edges in facts.routes.items():
         if origin in gone:

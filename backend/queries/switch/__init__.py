@@ -1,4 +1,4 @@
-"""Switches, their progress, and the clients that discovery knows.
+"""Queries about switches, their progress, and the clients that report to discovery.
 
 Of this layer's rooms it imports base, clusters and tree.
 """

@@ -1,4 +1,4 @@
-"""Reading where discovery sends clients, now or as of a position."""
+"""Queries that tell where discovery sends clients, now or as of a position."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from backend.projections.temporal import as_of
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveRow(ActiveFact):
-    """The same, and since when."""
+    """Active cluster of an environment or zone, with the switch that set it."""
 
     switch: str | None
-    """That moved them there, if one did."""
+    """Id of the switch that moved the clients there; None: no switch did."""
     mode: str | None
-    """Of that switch."""
+    """Mode of that switch."""
     left_generation: int | None
-    """That it moved clients out of."""
+    """Generation that the switch moved clients out of."""
     marked_at: int | None
-    """Position behind which nothing was drained; None: nothing was."""
+    """Position of the event that marked the drain; None: nothing was drained."""
     position: int
 
 
@@ -35,7 +35,7 @@ def list_active(
     tenant: str | None = None,
     places: Collection[Place] | None = None,
 ) -> list[ActiveRow]:
-    """Every environment's rows, or those of a tenant's, or of some; that for all zones comes first."""
+    """Return the rows of all environments, a tenant's, or some; an environment's row for all zones is first."""
     table = active_clusters
     query = sa.select(table).where(as_of(table, at))
     if tenant is not None:
@@ -62,13 +62,13 @@ def list_active(
 
 
 def by_client(active: Iterable[ActiveRow]) -> Callable[[Place, str | None], ActiveRow | None]:
-    """By which of these rows a client in an environment and zone goes: that of its zone, or else that of all."""
+    """Return a function that finds the row of a client's environment and zone, else the row for all zones."""
     rows = {(row.place, row.zone): row for row in active}
     return lambda place, zone: rows.get((place, zone)) or rows.get((place, None))
 
 
 def generations(connection: Connection) -> Mapping[tuple[str, str, str, str], int]:
-    """(tenant, instance, environment, cluster) -> the generation in which that cluster was active last."""
+    """Return (tenant, instance, environment, cluster) -> generation in which that cluster was active last."""
     t = active_clusters.c
     key = (t.tenant, t.instance, t.environment, t.cluster)
     query = sa.select(*key, sa.func.max(t.generation)).where(t.cluster.is_not(None)).group_by(*key)

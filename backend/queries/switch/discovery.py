@@ -1,4 +1,4 @@
-"""All that discovery answers from, read in one go: it serves many clients that wait, from memory."""
+"""Snapshot of everything that discovery answers from; it serves many long-polling clients from memory."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from backend.queries.tree.trees import get_tree
 _TELLING = frozenset(
     cls.stored_name for module in (active_clusters, clusters, switches, trees) for cls in module.PROJECTION.events
 )
-"""Events that may change an answer."""
+"""Names of events that may change an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """Where a client is sent, and the switch that is about to move it, if one is."""
+    """Active cluster of a client, and the switch that is about to move it, if there is one."""
 
     active: ActiveRow
     cluster: ClusterRow
     distance: int
     switch: SwitchRow | None
     next: ClusterRow | None
-    """Where that switch goes to."""
+    """Target of that switch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """As of one position of the event log."""
+    """State of discovery as of one position of the event log."""
 
     position: int
     active: Mapping[Place, Mapping[str | None, ActiveRow]]
-    """By zone, None for all without a row of their own."""
+    """Rows by zone; None is the row for all zones without one of their own."""
     clusters: Mapping[str, ClusterRow]
     distances: Mapping[str, int]
     switches: Mapping[tuple[Place, str | None], SwitchRow]
-    """Those whose move is still to come, by what they move."""
+    """Switches before their move, by the clients that they move."""
 
     def sent(self, place: Place, zone: str | None) -> Sent | None:
-        """Where clients of an environment's zone are sent; None if there is no such environment.
+        """Return where clients of an environment's zone are sent; None if there is no such environment.
 
         Raises StateConflict while there is no tree.
         """
@@ -62,9 +62,9 @@ class Snapshot:
         cluster = self.clusters.get(row.cluster or "")
         if cluster is None:
             raise StateConflict(
-                f"{'/'.join(place)} has no active cluster: there is no tree yet; PUT /trees/main sets it"
+                f"{'/'.join(place)} has no active cluster: there is no tree yet; create it with PUT /trees/main"
             )
-        # A switch may move a zone that goes by its environment's row until then.
+        # A zone that used its environment's row so far may be moved by a switch of its own.
         switch = self.switches.get((place, zone)) or self.switches.get((place, row.zone))
         return Sent(
             active=row,
@@ -76,15 +76,15 @@ class Snapshot:
 
 
 def read(connection: Connection, last: Snapshot | None) -> Snapshot:
-    """The present snapshot; the last one, if nothing that it tells has changed."""
+    """Return the current snapshot; the last one if no event since then changes an answer."""
     head = event_queries.head(connection).position
-    # A head behind what was seen is another log: a backup was restored.
+    # A head behind the last position means another log: a backup was restored.
     if last is not None and last.position <= head:
         news = _news(connection, last.position)
         if not news:
             return replace(last, position=head)
         if news <= PHASE_EVENTS:
-            # While clients are held every millisecond counts.
+            # Re-read the switches only: while clients hold, every millisecond counts.
             return replace(last, position=head, switches=_moving(connection))
     active: dict[Place, dict[str | None, ActiveRow]] = {}
     for row in list_active(connection):
@@ -105,6 +105,6 @@ def _moving(connection: Connection) -> dict[tuple[Place, str | None], SwitchRow]
 
 
 def _news(connection: Connection, after: int) -> frozenset[str]:
-    """Names of the events since then that may change an answer."""
+    """Return the names of the events since a position that may change an answer."""
     query = sa.select(events.c.name).where(events.c.position > after, events.c.name.in_(_TELLING)).distinct()
     return frozenset(connection.execute(query).scalars())

@@ -1,7 +1,7 @@
-"""Clients as they tell discovery about themselves: who they are, in which generation, and whether they hold.
+"""Clients as they report to discovery: identity, generation, and whether they hold.
 
-Observations: written with each poll, replaced as they change, may be lost. Times are the database's, so clients'
-clocks play no part.
+These rows are observations: written with each request, replaced as they change, and safe to lose. Times are the
+database's, so clients' clocks play no part.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from backend.projections.temporal import as_of
 
 FORGOTTEN_AFTER_SECONDS = 24 * 3600.0
 MOST_CLIENTS = 10_000
-"""Of one environment: each is looked at many times a second while clients are held."""
+"""Limit per environment: while clients hold, each row is read many times a second."""
 _SPARED_SECONDS = 600.0
-"""Who was silent for longer may be forgotten where room is needed, unless a switch waits for it."""
+"""Clients silent for longer may be deleted to make room, unless a switch waits for them."""
 
 discovery_clients = sa.Table(
     "discovery_clients",
@@ -38,20 +38,20 @@ discovery_clients = sa.Table(
     sa.Column("client_id", sa.Text, primary_key=True),
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("zone", sa.Text, nullable=False),
-    # 0 until it has heard of one.
+    # 0 until the client has received an answer.
     sa.Column("generation", sa.BigInteger, nullable=False),
-    # An earlier one, on whose cluster it reads or writes still while it is on its way; NULL: none.
+    # An earlier generation on whose cluster the client still reads or writes during its move; NULL: none.
     sa.Column("still_in", sa.BigInteger),
     sa.Column("phase", sa.Text, nullable=False),
-    # What it calls itself in User-Agent.
+    # The client's User-Agent.
     sa.Column("software", sa.Text),
-    # The switch that has told it to hold, or would have if it had asked.
+    # The switch that waits for this client, whether or not the client has seen the hold.
     sa.Column("awaited_by", sa.Text),
-    # Of a client that heard of its move too late: in which generation it finds all that it had sent before.
+    # For a client that learned of its move too late: generation in which all its earlier records have arrived.
     sa.Column("arrived_in", sa.BigInteger),
-    # Since when it has kept its word to hold without a break; NULL while it is active.
+    # Since when the client has held without a break; NULL while it is active.
     sa.Column("still_since", sa.DateTime(timezone=True)),
-    # The newest event when it gave that word: before or after a switch's mark is told by it, and by no clock.
+    # Position of the newest event when the hold began. A switch compares it with its mark; no clock is involved.
     sa.Column("given_at", sa.BigInteger),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
@@ -63,7 +63,7 @@ _STILL_MS = sa.cast(sa.extract("epoch", _NOW - discovery_clients.c.still_since) 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a client tells of itself."""
+    """Report of a client about itself."""
 
     tenant: str
     instance: str
@@ -72,63 +72,62 @@ class Report:
     role: str
     zone: str | None
     generation: int
-    """Of the newest answer that it goes by."""
+    """Generation of the newest answer that the client acts on."""
     phase: str
     still_in: int | None = None
-    """An earlier generation on whose cluster it reads or writes still, since it is on its way; None: no other."""
+    """Earlier generation on whose cluster it still reads or writes during its move; None: none."""
     software: str | None = None
 
     @property
     def works_in(self) -> int:
-        """The generation on whose cluster it reads or writes, or will."""
+        """Return the generation on whose cluster the client reads or writes, or will."""
         return self.generation if self.still_in is None else min(self.still_in, self.generation)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientRow(Report):
-    """A client, and how long ago it was heard of, by the database's clock."""
+    """A client, with its age by the database's clock."""
 
     silent_ms: int
     still_ms: int | None
-    """For how long it has kept its word to hold without a break; None while it is active, or may go on."""
+    """Milliseconds that the client has held without a break; None while it is active or may continue."""
     still_since: datetime | None
-    """The same as a moment, by the database's clock."""
+    """Start of the hold, by the database's clock."""
     given_at: int | None
-    """The newest event when it gave its word; None while it is active."""
+    """Position of the newest event when the hold began; None while the client is active."""
     awaited_by: str | None
-    """The switch that waits for it, since it was there when that told clients to hold."""
+    """Switch that waits for the client because it was known when the hold began."""
     arrived_in: int | None
-    """The generation in which it finds all that it had sent before, if it heard of its move too late."""
+    """Generation in which all its earlier records have arrived, if it learned of its move too late."""
     present_generation: int | None = None
-    """Of its environment, for its zone; None: nobody has looked."""
+    """Current generation of its environment and zone; None: not read."""
 
     @property
     def is_of_now(self) -> bool:
-        """Whether it is in that generation, or knows of none."""
+        """Return whether the client is in the current generation, or has not learned one yet."""
         return self.present_generation is None or self.generation in (0, self.present_generation)
 
     @property
     def place(self) -> Place:
-        """(tenant, instance, environment)."""
+        """Return (tenant, instance, environment)."""
         return self.tenant, self.instance, self.environment
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
-    """What is known of a client's word to hold, once it is noted."""
+class StoredHold:
+    """A client's confirmation of a hold, as stored."""
 
     given_at: int | None
     arrived_in: int | None
     still_since: datetime | None
-    """Which word it is."""
+    """Start of the hold; it identifies the confirmation."""
 
 
-def write(connection: Connection, report: Report, hold_ms: int) -> Word:
-    """Replace what the client told before. A word to hold that is older than `hold_ms` may have been let go of:
-    then it is given anew.
+def write(connection: Connection, report: Report, hold_ms: int) -> StoredHold:
+    """Replace the client's last report. A hold older than `hold_ms` may have ended, so it begins anew.
 
-    Raises StateConflict if the environment has as many clients as it may: one that no switch would know of is not
-    let in.
+    Raises StateConflict if the environment has its maximum of clients: a client that no switch would know of is
+    refused.
     """
     told = {"generation": report.generation, "phase": report.phase}
     values = {**vars(report), "zone": report.zone or "", "seen_at": _NOW}
@@ -154,12 +153,11 @@ def write(connection: Connection, report: Report, hold_ms: int) -> Word:
     given_at, arrived_in, still_since, came = connection.execute(statement).one()
     if came:
         _make_room(connection, report)
-    return Word(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
+    return StoredHold(given_at=given_at, arrived_in=arrived_in, still_since=still_since)
 
 
-def end_word(connection: Connection, report: Report, word: Word) -> None:
-    """The client is about to be told that it may go on: from now on it does not count as one that holds. Not if it
-    has given its word anew."""
+def end_hold(connection: Connection, report: Report, hold: StoredHold) -> None:
+    """End a client's hold, since the client is about to be told to continue; a hold confirmed anew stays."""
     t = discovery_clients.c
     mine = (
         t.tenant == report.tenant,
@@ -167,14 +165,17 @@ def end_word(connection: Connection, report: Report, word: Word) -> None:
         t.environment == report.environment,
         t.client_id == report.client_id,
         t.phase == report.phase,
-        t.still_since == word.still_since,
+        t.still_since == hold.still_since,
     )
     ended = {"still_since": None, "given_at": None, "arrived_in": None}
     connection.execute(sa.update(discovery_clients).where(*mine).values(ended))
 
 
 def _make_room(connection: Connection, report: Report) -> None:
-    """For a client that was not there before."""
+    """Delete silent clients of an environment that has too many, after a new one was inserted.
+
+    Raises StateConflict if too many remain.
+    """
     t = discovery_clients.c
     mine = (t.tenant == report.tenant, t.instance == report.instance, t.environment == report.environment)
     count = sa.select(sa.func.count()).select_from(discovery_clients).where(*mine)
@@ -189,30 +190,30 @@ def _make_room(connection: Connection, report: Report) -> None:
     connection.execute(sa.delete(discovery_clients).where(*mine, *forgotten))
     if connection.execute(count).scalar_one() > MOST_CLIENTS:
         raise StateConflict(
-            f"{report.tenant}/{report.instance}/{report.environment} has {MOST_CLIENTS} clients that were seen "
-            f"within {_SPARED_SECONDS / 60:.0f} minutes: start fewer at once, or say goodbye to those that are "
-            f"gone (DELETE /discovery/clients/<client_id>)"
+            f"{report.tenant}/{report.instance}/{report.environment} has {MOST_CLIENTS} clients seen within "
+            f"{_SPARED_SECONDS / 60:.0f} minutes, which is the limit; start fewer clients at once, or remove "
+            f"clients that are gone (DELETE /discovery/clients/<client_id>)"
         )
 
 
-def let_go_on(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
-    """What these clients, which hold in an earlier generation, had sent before has come to this one's cluster."""
+def mark_arrived(connection: Connection, held: Sequence[ClientRow], generation: int) -> None:
+    """Mark clients holding in an earlier generation as arrived: all their records are on this one's cluster."""
     t = discovery_clients.c
-    # Of the same word: one that was taken back meanwhile, and given anew, is of what was sent since as well.
+    # Only the same hold: one that was released and confirmed again also covers records sent in between.
     same = sa.tuple_(t.tenant, t.instance, t.environment, t.client_id, t.generation, t.phase, t.still_since)
     rows = [(*each.place, each.client_id, each.generation, IS_HELD, each.still_since) for each in held]
     connection.execute(sa.update(discovery_clients).where(same.in_(rows)).values(arrived_in=generation))
 
 
 def forget(connection: Connection, place: Place, client_id: str) -> bool:
-    """A client has said goodbye; whether it was known."""
+    """Delete a client that unregistered; return whether it was known."""
     t = discovery_clients.c
     mine = (t.tenant == place[0], t.instance == place[1], t.environment == place[2], t.client_id == client_id)
     return connection.execute(sa.delete(discovery_clients).where(*mine)).rowcount > 0
 
 
 def forget_silent(connection: Connection) -> None:
-    """Drop clients that were not heard of for a day."""
+    """Delete clients that have not reported for a day."""
     connection.execute(sa.delete(discovery_clients).where(_silent_for(FORGOTTEN_AFTER_SECONDS)))
 
 
@@ -221,8 +222,10 @@ def _silent_for(seconds: float) -> sa.ColumnElement[bool]:
 
 
 def await_all(connection: Connection, switch: str, places: Sequence[Place], within_ms: int) -> None:
-    """From now on a switch waits for the clients of these environments that were seen within so many milliseconds,
-    also if they are never seen again."""
+    """Make a switch wait for all clients of these environments seen within so many milliseconds.
+
+    The switch waits for them even if they never report again.
+    """
     t = discovery_clients.c
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
     seen = sa.update(discovery_clients).where(place, within_ms >= _SILENT_MS)
@@ -230,7 +233,7 @@ def await_all(connection: Connection, switch: str, places: Sequence[Place], with
 
 
 def list_clients(connection: Connection, places: Sequence[Place]) -> list[ClientRow]:
-    """Clients of these environments, by environment and id."""
+    """Return the clients of these environments, by environment and id."""
     t = discovery_clients.c
     place = sa.tuple_(t.tenant, t.instance, t.environment).in_(list(places))
     told = (_SILENT_MS.label("silent_ms"), _STILL_MS.label("still_ms"))

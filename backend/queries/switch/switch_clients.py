@@ -1,4 +1,4 @@
-"""The clients that a switch moves, and those of them that it waits for."""
+"""Clients that a switch moves, and those of them that it waits for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain.switch import discovery
 from backend.domain.switch.cluster_switch import CLOSED, HELD, Moving
-from backend.domain.switch.discovery import Word
+from backend.domain.switch.discovery import LatestReport
 from backend.queries.switch import discovery_clients
 from backend.queries.switch.active_clusters import ActiveRow, by_client, list_active
 from backend.queries.switch.discovery_clients import ClientRow
@@ -17,23 +17,23 @@ from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 
 SILENT_TTLS = 3
-"""A client that was not heard of for as many times `ttl_ms` is not there any more, as far as anybody can tell."""
+"""Number of `ttl_ms` without a report after which a client counts as gone."""
 _CLOCKS_MS = 2_000
-"""At most: clocks run differently, and a report may wait for the database for a while."""
+"""Upper bound of the safety margin: clocks drift, and a report may wait for the database."""
 
 
 def clients_of(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
-    """Clients that the switch moves: seen not long ago, or waited for since it told them to hold."""
-    return _told_apart(connection, switch, settings)[0]
+    """Return the clients that the switch moves: seen recently, or awaited since it told them to hold."""
+    return _by_presence(connection, switch, settings)[0]
 
 
 def silent_clients(connection: Connection, switch: SwitchRow, settings: Settings) -> list[ClientRow]:
-    """The others that it moves: heard of within a day, but not lately, and not in its generation."""
-    others = _told_apart(connection, switch, settings)[1]
+    """Return the other clients that it moves: seen within a day but not recently, and not in its generation."""
+    others = _by_presence(connection, switch, settings)[1]
     return [row for row in others if row.works_in < switch.generation]
 
 
-def _told_apart(
+def _by_presence(
     connection: Connection, switch: SwitchRow, settings: Settings
 ) -> tuple[list[ClientRow], list[ClientRow]]:
     active = list_active(connection, places={moving.place for moving in switch.moves})
@@ -48,8 +48,10 @@ def _told_apart(
 def moved_clients(
     connection: Connection, active: Iterable[ActiveRow], moves: Collection[Moving]
 ) -> list[ClientRow]:
-    """Clients that go by what is moved: by their zone, or with all of the environment that go by no zone's row.
-    `active`: of the environments, at least."""
+    """Return the clients that a move concerns: of a moved zone, or of a moved environment without a zone row.
+
+    `active`: rows of these environments, at least.
+    """
     if not moves:
         return []
     rows = list(active)
@@ -71,17 +73,17 @@ def moved_clients(
 
 
 def heard_ms(settings: Settings) -> int:
-    """A client that was heard of within so long is there, as far as anybody can tell."""
+    """Return within how many milliseconds a client must have reported to count as present."""
     return SILENT_TTLS * settings.discovery_ttl_ms
 
 
-def sure_ms(settings: Settings) -> int:
-    """For so long after it was heard of a client that has given its word keeps still for sure."""
+def sure_hold_ms(settings: Settings) -> int:
+    """Return for how many milliseconds after its last report a client that confirmed the hold surely holds."""
     return settings.discovery_hold_ms - margin_ms(settings)
 
 
 def margin_ms(settings: Settings) -> int:
-    """By so much less the word of a client that it holds counts than the client keeps it."""
+    """Return the safety margin by which a hold counts for less time than the client keeps it, in milliseconds."""
     return min(_CLOCKS_MS, settings.discovery_hold_ms // 4)
 
 
@@ -91,11 +93,11 @@ def missing(
     settings: Settings,
     marked_at: int | None = None,
 ) -> list[str]:
-    """Those that are waited for in the phase that the switch is in; `marked_at`: see the rule."""
+    """Return the clients that the switch waits for in its phase; `marked_at`: see `discovery.missing`."""
     if switch.state not in HELD:
         return []
     words = {
-        row.client_id: Word(
+        row.client_id: LatestReport(
             role=row.role,
             phase=row.phase,
             silent_ms=row.silent_ms,
@@ -106,7 +108,7 @@ def missing(
     }
     return discovery.missing(
         words,
-        hold_ms=sure_ms(settings),
+        hold_ms=sure_hold_ms(settings),
         closing=switch.state in CLOSED,
         forced=switch.forced,
         marked_at=marked_at,

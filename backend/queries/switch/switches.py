@@ -1,4 +1,4 @@
-"""Reading switches and their phases, now or as of a position."""
+"""Queries of switches and their phases, now or as of a position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backend.projections.trees import tree_leaves
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchRow:
-    """A switch as far as it has come."""
+    """A switch as projected from its events."""
 
     id: str
     source: str
@@ -33,55 +33,58 @@ class SwitchRow:
     plan_digest: str | None
     reverses: str | None
     forced: tuple[str, ...]
-    """Clients that are not waited for."""
+    """Clients that the switch does not wait for."""
     reason: str | None
     report: dict[str, Any] | None
     arrived: dict[str, Any] | None
-    """Of an emergency: the records that came once the cluster that was left was back."""
+    """Records that arrived once the old cluster of an emergency switch was back."""
     started: int
     version: int
     position: int
 
     @property
     def is_moving(self) -> bool:
-        """Whether the move is still to come."""
+        """Return whether the move is still ahead."""
         return self.state in BEFORE_MOVE
 
     @property
     def tenants(self) -> frozenset[str]:
-        """Whose clients it moves."""
+        """Return the tenants whose clients the switch moves."""
         return frozenset(moving.tenant for moving in self.moves)
 
 
 def list_switches(
     connection: Connection, at: int | None = None, *, before: int | None = None, most: int | None = None
 ) -> list[SwitchRow]:
-    """Switches, the newest first; `before`: those that were started before that position; `most`: no more."""
+    """Return switches, the newest first; `before`: only those started before that position; `most`: a limit."""
     query = sa.select(switches).where(as_of(switches, at)).order_by(switches.c.started.desc()).limit(most)
     if before is not None:
-        # A cursor is the caller's: it may be any number.
+        # The cursor comes from the caller and may be any number.
         query = query.where(switches.c.started < sa.literal(before, sa.Numeric))
     return [_switch(row) for row in connection.execute(query)]
 
 
 def moving_switches(connection: Connection) -> list[SwitchRow]:
-    """Those whose move is still to come."""
+    """Return the switches whose move is still ahead."""
     return _in_states(connection, BEFORE_MOVE)
 
 
 def busy_tenants(connection: Connection) -> Mapping[str, str]:
-    """Tenant -> the switch that is about to move it."""
+    """Return tenant -> the switch that is about to move it."""
     return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
 
 
 def unended_switches(connection: Connection) -> list[SwitchRow]:
-    """Those that are not completed, aborted or failed."""
+    """Return the switches that are not completed, aborted or failed."""
     return _in_states(connection, (*BEFORE_MOVE, Phase.VERIFYING))
 
 
 def running_switches(connection: Connection) -> list[SwitchRow]:
-    """Those that somebody has to carry on; also emergencies whose stranded records have not arrived yet, while the
-    cluster that was left is a leaf."""
+    """Return the switches that a worker must carry on, the oldest first.
+
+    They include emergency switches whose unreplicated records have not arrived yet, while the old cluster is still
+    a leaf.
+    """
     leaf = sa.exists().where(tree_leaves.c.cluster == switches.c.source, as_of(tree_leaves, None))
     t = switches.c
     stranded = sa.and_(t.mode == EMERGENCY, t.state == str(Phase.COMPLETED), t.arrived.is_(None), leaf)
@@ -99,7 +102,7 @@ def _in_states(
 
 
 def find_switch(connection: Connection, switch: str, at: int | None = None) -> SwitchRow:
-    """The switch, or NotFound."""
+    """Return the switch; raise NotFound if there is none."""
     row = connection.execute(sa.select(switches).where(switches.c.id == switch, as_of(switches, at))).one_or_none()
     if row is None:
         raise NotFound(f"there is no switch {switch[:60]!r}")
@@ -107,7 +110,7 @@ def find_switch(connection: Connection, switch: str, at: int | None = None) -> S
 
 
 def list_phases(connection: Connection, ids: list[str], at: int | None = None) -> Mapping[str, list[PhaseTimes]]:
-    """The phases of each of these switches, in their order."""
+    """Return the phases of each of these switches, in their order."""
     t = switch_phases.c
     query = sa.select(switch_phases).where(t.switch.in_(ids), as_of(switch_phases, at))
     found: dict[str, list[PhaseTimes]] = {switch: [] for switch in ids}

@@ -1,4 +1,4 @@
-"""Switches: their plan, their course, and what is left.
+"""Console pages of switches: plan, progress, report, abort and force.
 
 Of this layer's rooms it imports forms, frame and words.
 """

@@ -1,7 +1,7 @@
-"""`/switches/{id}/-abort`: what it does, now, to take a switch back, and taking it back.
+"""`/switches/{id}/-abort`: preview and confirm an abort.
 
-The switch goes on meanwhile. An abort is carried out whatever phase it has come to since the preview, as
-who sees clients held does not want to be asked again; only a move that came before refuses it.
+The switch continues meanwhile. The abort is executed in whatever phase the switch has reached since the preview,
+so that an operator who sees clients hold is not asked twice; it is refused only after the move.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 ABORT = SWITCH + "/-abort"
 _MOVED = (
-    "The clients were moved already: nothing can be taken back any more. Reverse, on the page of the switch, "
-    "leads them back."
+    "The clients were moved already, so the switch can no longer be aborted. To move them back, use "
+    "Plan a reverse switch on the page of the switch."
 )
 
 
 @dataclass(frozen=True)
 class Aborting:
-    """The act of this form."""
+    """Change of this form: the abort of a switch."""
 
     switch: str
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
+        """Return the effect of an abort, by a dry run."""
         before: list[SwitchRow] = []
 
         def build(connection: Connection) -> Sequence[Directed]:
@@ -60,7 +60,7 @@ class Aborting:
         return _effect(before[0], events)
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """With the targets that it has changed. A repeat changes nothing."""
+        """Abort the switch and restore the targets that it changed; a repeat changes nothing."""
         asked.carry_out_together_once(lambda connection: self._taking_back(connection, asked), once, given)
         return RedirectResponse(f"/switches/{self.switch}", 303)
 
@@ -71,16 +71,15 @@ class Aborting:
 
 
 def _effect(row: SwitchRow, recorded: Sequence[RecordedEvent]) -> Effect:
-    """Of a switch as it was before, and what the dry run has added."""
+    """Return the effect on a switch (as it was before) of the events that the dry run recorded."""
     same = SameChange(None, f"treeline switch abort {row.id}", curl("POST", f"/api/v1/switches/{row.id}/abort"))
     events = [each.event for each in recorded]
     aborted = next((event for event in events if isinstance(event, SwitchAborted)), None)
     if aborted is None:
-        return Effect(sentence="Nothing would change: it is taken back already.", same=same, nothing=True)
+        return Effect(sentence="Nothing would change: the switch is aborted already.", same=same, nothing=True)
     back = [event for event in events if isinstance(event, DistributorTargetSwitched)]
     return Effect(
-        sentence=f"The switch ends. Clients of {scope(row.moves)} go on where they were, on {row.source}; "
-        "no record is lost.",
+        sentence=f"The switch ends. Clients of {scope(row.moves)} continue on {row.source}; no record is lost.",
         same=same,
         fields=(
             FieldEffect("Switch", LABELS[row.state], LABELS[Phase.ABORTED]),
@@ -90,45 +89,46 @@ def _effect(row: SwitchRow, recorded: Sequence[RecordedEvent]) -> Effect:
                 for each in back
             ),
         ),
-        notes=("It goes on while you look. Once clients are moved this is refused, and Reverse leads them back.",),
+        notes=(
+            "The switch continues during this preview. After the move, abort is refused; use reverse instead.",
+        ),
         lists=(
-            ("Clients", _of_clients(row, aborted)),
-            ("What stays", _staying(row, aborted)),
+            ("Clients", _effect_on_clients(row, aborted)),
+            ("What stays", _remaining(row, aborted)),
         ),
     )
 
 
-def _of_clients(row: SwitchRow, aborted: SwitchAborted) -> tuple[str, ...]:
+def _effect_on_clients(row: SwitchRow, aborted: SwitchAborted) -> tuple[str, ...]:
     if row.state not in HELD:
-        return (f"Nobody is held yet: they stay on {row.source} and notice nothing.",)
-    said = [
-        f"Producers that hold go on at once on {row.source}, and send there what has waited with them, in order."
+        return (f"Clients do not hold yet; they stay on {row.source} without interruption.",)
+    lines = [
+        f"Producers that hold continue at once on {row.source} and send their buffered records there, in order."
     ]
     if aborted.generation is not None:
-        said.append(
-            f"Consumers that have closed open again on {row.source}, where they had committed, in generation "
+        lines.append(
+            f"Consumers that have closed resume on {row.source} from their committed offsets, in generation "
             f"{aborted.generation}."
         )
     else:
-        said.append(f"Consumers were not closed yet: they stay on {row.source}.")
-    return tuple(said)
+        lines.append(f"Consumers were not closed yet; they stay on {row.source}.")
+    return tuple(lines)
 
 
-def _staying(row: SwitchRow, aborted: SwitchAborted) -> tuple[str, ...]:
-    said = [f"Records that have come to {row.target}: distribution goes on as before."]
+def _remaining(row: SwitchRow, aborted: SwitchAborted) -> tuple[str, ...]:
+    lines = [f"Records that have arrived on {row.target}; distribution continues."]
     if aborted.generation is not None:
-        said.append(
-            f"Offsets of groups that were set on {row.target}. What they commit on {row.source} from then on "
-            "follows them there, as always."
+        lines.append(
+            f"Group offsets that were set on {row.target}. New commits on {row.source} are still translated there."
         )
-    said.append(
-        "The switch in the list, with its phases and who has taken it back. Another try is another switch."
+    lines.append(
+        "The switch in the list, with its phases and the user who aborted it. To try again, start another switch."
     )
-    return tuple(said)
+    return tuple(lines)
 
 
 def _page(services: ConsoleServices, switch: str) -> FormPage:
-    """Raises NotFound."""
+    """Return the form page of an abort. Raises NotFound."""
     with services.reading() as connection:
         row = find_switch(connection, switch)
     return FormPage(
@@ -137,21 +137,21 @@ def _page(services: ConsoleServices, switch: str) -> FormPage:
         address=f"/switches/{row.id}/-abort",
         heading=f"Abort: {row.source} to {row.target}",
         trail=[SWITCHES, (row.id, f"/switches/{row.id}")],
-        verb="Abort the switch",
-        back="Back to the switch",
+        verb="Abort switch",
+        back="Back to switch",
         act=Aborting(row.id),
     )
 
 
 @router.get(ABORT)
 def abort_preview(switch: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What it would do now: there is nothing to fill in before."""
+    """Show the effect of an abort now; the form has no fields."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, switch))
 
 
 @router.post(ABORT)
 def abort_switch(switch: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or take the switch back."""
+    """Preview the abort, or abort the switch."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, switch), fields)

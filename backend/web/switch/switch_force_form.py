@@ -1,6 +1,7 @@
-"""`/switches/{id}/-force`: go on without clients that do not answer, named, and counted by who decides it.
+"""`/switches/{id}/-force`: continue a switch without clients that do not answer.
 
-Only those that the form has named are not waited for: one that came since is shown first.
+The form names the clients, and the operator types their number. Only named clients are forced: one that appeared
+since then is shown first.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 @router.get(SWITCH + "/-force")
 def force_form(switch: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The clients that the switch waits for now, and the form."""
+    """Show the clients that the switch waits for now, and the form."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return _form(request, services, caller, switch)
 
 
 @router.post(SWITCH + "/-force")
 def force_switch(switch: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Do not wait for those that were named."""
+    """Stop waiting for the named clients."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     try:
         named = _named(fields)
         if fields.get("confirm", "").strip() != str(len(named)):
-            problem = f"type {len(named)}, the number of the clients below, to go on without them"
+            problem = f"type {len(named)}, the number of clients below, to continue without them"
             raise ValueInvalid(problem, (FieldError("/confirm", problem),))
         once = fields.get("once", "")
         if ONCE.fullmatch(once) is None:
-            raise ValueInvalid("this form was not sent by its page: look at it again")
+            raise ValueInvalid("this form is incomplete; reload the page and submit it again")
         asked = Asked(services, request, caller)
         asked.carry_out_once(_forcing(services, switch, named), once, fields)
     except DomainError as error:
@@ -67,7 +68,7 @@ def _forcing(
     def build(connection: Connection) -> Force:
         row = find_switch(connection, switch)
         waiting = missing(row, clients_of(connection, row, services.config), services.config)
-        # Who has answered meanwhile is no risk, and is not named in the report.
+        # A client that has answered meanwhile is no risk, so the report does not name it.
         return Force(clients=tuple(sorted(named.intersection(waiting))))
 
     return Change(DECIDER, event_stream(switch), build)
@@ -79,7 +80,7 @@ def _named(fields: Fields) -> frozenset[str]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(each, str) and "\x00" not in each for each in found):
-        raise ValueInvalid("this form was not sent by its page: look at it again")
+        raise ValueInvalid("this form is incomplete; reload the page and submit it again")
     return frozenset(found)
 
 

@@ -1,4 +1,4 @@
-"""The partitions that a switch still waits for, as its runner has told them: the worst, and how many more."""
+"""Partitions that a switch waits for, as its runner reported them: the worst ones, and the number of others."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from backend.web.switch.switch_words import number
 
 @dataclass(frozen=True, kw_only=True)
 class LackingPartition:
-    """One that has not come to a cluster as a whole."""
+    """A partition whose records have not all arrived on a cluster."""
 
     stream: str
     partition: int
     target: str
     records: int
-    """At most so many are still to come."""
+    """Upper bound of the records still to arrive."""
     waits_for: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lacking:
-    """`left`: of all, each counted once for each cluster that has to have it."""
+    """Missing partitions; `left` counts all of them, once for each cluster that needs the partition."""
 
     shown: Sequence[LackingPartition] = ()
     left: int = 0
 
     @property
     def more(self) -> int:
+        """Return the number of partitions that are not shown."""
         return max(0, self.left - len(self.shown))
 
 
 def lacking_of(told: Mapping[str, Any]) -> Lacking:
-    """Told by whatever version of this program: what cannot be read is left out."""
+    """Return the partitions in a progress report; entries of another version that cannot be read are left out."""
     found = told.get("lacking")
     shown = [one for each in found if (one := _one(each)) is not None] if isinstance(found, list) else []
     return Lacking(shown=shown, left=max(len(shown), number(told, "left") or 0))

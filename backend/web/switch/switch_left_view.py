@@ -1,4 +1,4 @@
-"""After an emergency: what only the cluster that was left had, partition by partition, and what became of it."""
+"""Unreplicated records of an emergency switch, by partition, with their outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORST_FIRST = (_LOST, _LATE, _NOTHING)
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """A partition, from its first offset that no other leaf had. `tone`: how what became of it is marked."""
+    """A partition, from the first offset that no other leaf had; `tone` marks the outcome."""
 
     stream: str
     partition: int
@@ -28,19 +28,19 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftThere:
-    """What stands in the report, the worst first."""
+    """Unreplicated records of the report, the worst first."""
 
     rows: list[Left]
     at_risk: int | None
-    """Records that distributors had last seen, when the command came, on that cluster only, of all tenants."""
+    """Records of all tenants that distributors last saw on that cluster only, when the switch was started."""
     arrived: int | None
-    """Records that came late, at most; None: the cluster has not come back, or not all of it has come."""
+    """Upper bound of records that arrived late; None: the cluster is not back, or they have not all arrived."""
     lost: int
-    """Partitions of which some are lost, or may be."""
+    """Number of partitions with lost records, known or possible."""
 
 
 def left_there(row: SwitchRow) -> LeftThere | None:
-    """Of a switch whose report names anything; None of others."""
+    """Return the unreplicated records that the report of a switch names; None if it names none."""
     report = row.report or {}
     stranded = report.get("stranded") or []
     if not stranded:
@@ -57,7 +57,7 @@ def left_there(row: SwitchRow) -> LeftThere | None:
 
 
 _ByPlace = Mapping[tuple[str, int], Sequence[Sequence[Any]]]
-"""(stream, partition) -> what is told of it, which begins with both."""
+"""(stream, partition) -> entries about the partition, each beginning with both."""
 
 
 def _by_place(arrived: Mapping[str, Any] | None, name: str) -> _ByPlace:
@@ -72,10 +72,10 @@ def _left(stranded: Mapping[str, Any], late: _ByPlace, lost: _ByPlace, *, is_kno
     place, tone = (stream, partition), _NOTHING
     if not is_known:
         records = stranded.get("records")
-        became = "not known" if records is None else counted(records, "record")
+        became = "unknown" if records is None else counted(records, "record")
     else:
-        said = [f"offsets {full(each[2])} to {full(each[3])} came late" for each in late.get(place, ())]
-        said += ["lost, or removed before it was seen to arrive"] if place in lost else []
-        became = ", ".join(said) or "nothing was there"
+        said = [f"offsets {full(each[2])} to {full(each[3])} arrived late" for each in late.get(place, ())]
+        said += ["lost, or deleted before their arrival was observed"] if place in lost else []
+        became = ", ".join(said) or "no records"
         tone = _LOST if place in lost else _LATE if place in late else _NOTHING
     return Left(stream=stream, partition=partition, first=first, became=became, tone=tone)

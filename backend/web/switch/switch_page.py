@@ -1,4 +1,4 @@
-"""`/switches/{id}`: the cockpit of a switch, live while it runs."""
+"""`/switches/{id}`: the status page of a switch, live while it runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEMPLATE = "switch.html"
 
 
 def view_of(connection: Connection, services: ConsoleServices, switch: str, at: int | None = None) -> SwitchView:
-    """A switch now, with what it waits for, or at an earlier position, without. Raises NotFound."""
+    """Return a switch now, with what it waits for, or at an earlier position, without. Raises NotFound."""
     row = find_switch(connection, switch, at)
     phases = list_phases(connection, [row.id], at)[row.id]
     live = None if at is not None or row.state in ENDED else _live(connection, services, row)
@@ -42,7 +42,7 @@ def view_of(connection: Connection, services: ConsoleServices, switch: str, at: 
 
 
 def _leads_back(connection: Connection, row: SwitchRow) -> bool:
-    """Whether its reversal would move anybody: it may have been taken back, or its clients sent on."""
+    """Return whether a reverse switch would move any client: they may have been moved on since."""
     active = list_active(connection, places={moving.place for moving in row.moves})
     return bool(moves_of(active, planning.way_back(row)))
 
@@ -50,21 +50,23 @@ def _leads_back(connection: Connection, row: SwitchRow) -> bool:
 def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
     told = switch_progress.read(connection, row.id) or {}
     if not row.is_moving:
-        return Live(now=datetime.now(UTC), told=told)
+        return Live(now=datetime.now(UTC), progress=told)
     clients = clients_of(connection, row, services.config)
-    return Live(now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), told=told)
+    return Live(
+        now=datetime.now(UTC), clients=clients, missing=missing(row, clients, services.config), progress=told
+    )
 
 
 @router.get(SWITCH)
 def switch_page(switch: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or at an earlier position of the event log."""
+    """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     return _page(request, services, caller, switch, at)
 
 
 @router.get(SWITCH + "/-live")
 def switch_live(switch: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on the page, which it asks for again and again while the switch is under way."""
+    """Return the part of the page that changes; the page polls it while the switch runs."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         view = view_of(connection, services, switch)

@@ -1,9 +1,9 @@
-"""`/switches/plan`: what a switch would do, and the form that starts it.
+"""`/switches/plan`: the plan of a switch, and the form that starts it.
 
-    GET     the form, and (once it says from where to where) the plan: it changes nothing, so it has an address
-    POST    start what the plan has said, if it still is what would be done, and the operator typed what is left
+    GET     the form and, once source and target are chosen, the plan; it changes nothing, so it has an address
+    POST    start the switch if the plan is unchanged and the operator typed the name of the source
 
-A plan that became another one meanwhile is shown with what changed, and nothing is started.
+A plan that has changed meanwhile is shown with its changes, and nothing is started.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 ADDRESS = "/switches/plan"
 _MOST_LINES = 300
-"""Of what a plan decides, kept in its form to tell what changed."""
+"""Limit of the plan's lines that the form keeps in order to show what changed."""
 
 
 @router.get(ADDRESS)
 def plan_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form, with the plan below if it was asked for."""
+    """Show the form, with the plan below if source and target are chosen."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     given = {name: request.query_params[name] for name in NAMES if name in request.query_params}
     if not given.get("reverses") and not (given.get("from") and given.get("to")):
@@ -64,32 +64,32 @@ def plan_page(request: Request, services: Shared, viewer: Viewer) -> Response:
 
 @router.post(ADDRESS)
 def start_switch(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Start it, once for each form that was shown; the browser goes on to the switch."""
+    """Start the switch, once per form shown, and redirect to it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     given = {name: fields[name] for name in NAMES if name in fields}
     once = fields.get("once", "")
     if ONCE.fullmatch(once) is None:
         return RedirectResponse(f"{ADDRESS}?{urlencode(given)}", 303)
-    # The same form leads to the same switch, however often it is sent.
+        # The switch's id is derived from the form, so that a form sent twice starts one switch.
     switch = hashlib.sha256(f"{caller.name} {once}".encode()).hexdigest()[:12]
     if _is_there(services, switch):
         return RedirectResponse(f"/switches/{switch}", 303)
     plan: Plan | None = None
     try:
-        # In an emergency nobody waits for a cluster that may not answer.
+        # An emergency switch does not wait for a cluster that may not answer.
         plan = _plan(services, given, asks=given.get("mode") != EMERGENCY)
         switch_start.check(plan, fields.get("digest", ""))
         left = plan.wish.source
         if fields.get("confirm", "").strip() != left:
             problem = f"type {left}, the cluster that clients leave"
-            raise ValueInvalid(f"Nothing was started: {problem}.", (FieldError("/confirm", problem),))
+            raise ValueInvalid(f"The switch was not started: {problem}.", (FieldError("/confirm", problem),))
         change = switch_start.starting(plan, switch, heard_ms(services.config))
         Asked(services, request, caller).carry_out_once(change, once, fields)
     except DomainError as error:
         if _is_there(services, switch):
-            # The same form was sent twice at once, and the other one was faster.
+            # The same form was sent twice at once, and the other request was first.
             return RedirectResponse(f"/switches/{switch}", 303)
-        # What is shown again says all that there is to know.
+        # Query the clusters for the page that is shown again, so that it is complete.
         shown = _plan(services, given) if plan is not None and plan.wish.is_emergency else plan
         return _page(request, services, caller, given, shown, refused=error, seen=_seen(fields))
     return RedirectResponse(f"/switches/{switch}", 303)
@@ -111,7 +111,7 @@ def _plan(services: ConsoleServices, given: Fields, *, asks: bool = True) -> Pla
 
 
 def _seen(fields: Fields) -> list[str] | None:
-    """What the operator had seen the plan decide."""
+    """Return the lines of the plan that the operator saw; None if the form has none."""
     try:
         found = json.loads(fields.get("seen", ""))
     except ValueError:
@@ -138,7 +138,7 @@ def _page(
         "given": given,
         "options": options,
         "errors": errors,
-        # A wrong word stands at its field.
+        # A wrong confirmation is shown at its field.
         "refused": None if refused is None or "confirm" in errors else refused.detail,
         "stale": isinstance(refused, PlanStale),
         "changes": ([], []),
@@ -156,7 +156,7 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
     return {
         "plan": view,
         "changes": ([], []) if seen is None else differences(seen, decides),
-        # As a pattern of browsers, which refuse to escape more than they have to.
+        # A pattern for browsers, which refuse needless escapes.
         "word": plan.wish.source.replace(".", r"\."),
         "seen": json.dumps(decides),
         "once": secrets.token_urlsafe(16),
@@ -166,7 +166,7 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _same(plan: Plan) -> SameChange:
-    """What starts the same switch without a browser."""
+    """Return the CLI command and the request that start the same switch."""
     wish = plan.wish
     if wish.reverses is not None:
         path = f"/api/v1/switches/{wish.reverses.switch}/reverse"
@@ -188,7 +188,7 @@ def _same(plan: Plan) -> SameChange:
 
 
 def _command(wish: Wish, digest: str) -> str:
-    """It quotes the plan that was looked at, so it starts without showing another."""
+    """Return the command with the digest of the plan shown, so that it starts without another plan."""
     named = {
         "from": wish.source,
         "to": wish.target,

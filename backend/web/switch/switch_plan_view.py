@@ -1,4 +1,4 @@
-"""The plan of a switch as its page shows it: gates in words, what moves, what waits, and for how long."""
+"""View of a switch plan: readiness checks, clients that move, lags, and the expected hold time."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from backend.web.words.figures import counted, span
 GOOD, WARN, BAD = "good", "warn", "bad"
 _GLYPHS = {GOOD: "running", WARN: "degraded", BAD: "blocked"}
 GATES: Mapping[str, frozenset[str]] = {
-    "Somebody moves": frozenset({"same-cluster", "nothing-to-move"}),
-    "Nothing else is moving them": frozenset({TENANT_MOVING}),
-    "The target answers": frozenset({"target-offline", "target-silent"}),
-    "The target is in the tree": frozenset({"target-not-in-tree"}),
-    "The source can be drained": frozenset({"source-offline", "source-silent", "source-not-in-tree"}),
-    "Every stream is on the target": frozenset({"stream-not-there", "fewer-partitions", "stream-orphaned"}),
-    "Access is applied there": frozenset({"access-not-there"}),
-    "Distributors on the way run": frozenset(
+    "Environments found": frozenset({"same-cluster", "nothing-to-move"}),
+    "No other switch in progress": frozenset({TENANT_MOVING}),
+    "Target is reachable": frozenset({"target-offline", "target-silent"}),
+    "Target is in the tree": frozenset({"target-not-in-tree"}),
+    "Source can be drained": frozenset({"source-offline", "source-silent", "source-not-in-tree"}),
+    "Streams exist on the target": frozenset({"stream-not-there", "fewer-partitions", "stream-orphaned"}),
+    "Credentials and ACLs applied": frozenset({"access-not-there"}),
+    "Distributors on the route run": frozenset(
         {"edge-paused", "edge-blocked", "edge-not-running", "edge-of-other-origin"}
     ),
-    "No group is at work on the target": frozenset({"group-active-on-target"}),
-    "Clients are heard of": frozenset({"client-silent", "client-never-reported"}),
-    "Groups are carried over": frozenset({"group-not-followed", "margin-mode"}),
+    "Groups inactive on the target": frozenset({"group-active-on-target"}),
+    "Clients report to discovery": frozenset({"client-silent", "client-never-reported"}),
+    "Offsets are translated": frozenset({"group-not-followed", "margin-mode"}),
 }
-"""Gate -> what may be found at it (`switch_checks.py`). What belongs to none is told below them."""
+"""Gate -> slugs of its findings (`switch_checks.py`). Findings without a gate are listed below the gates."""
 _FOUND_SHOWN = 6
 _SHOWN = 100
 
 
 @dataclass(frozen=True)
 class Gate:
-    """One row of what has to be so before a switch begins. `lines`: why it is not, or what was seen."""
+    """A readiness check of a switch. `lines`: why it fails, or what was observed."""
 
     name: str
     tone: str
     lines: tuple[str, ...]
     more: int = 0
-    """Findings that are not listed."""
+    """Number of findings that are not listed."""
 
     @property
     def glyph(self) -> str:
@@ -52,13 +52,13 @@ class Gate:
 
     @property
     def spoken(self) -> str:
-        """The tone for those who do not see it."""
-        return {GOOD: "ready", WARN: "look at this", BAD: "not ready"}[self.tone]
+        """Return the result as text for screen readers."""
+        return {GOOD: "ready", WARN: "warning", BAD: "not ready"}[self.tone]
 
 
 @dataclass(frozen=True)
 class StreamLag:
-    """A stream's records that the target lacks; None: nobody could tell."""
+    """Number of a stream's records that the target lacks; None: unknown."""
 
     name: str
     partitions: int
@@ -68,7 +68,7 @@ class StreamLag:
 
 @dataclass(frozen=True)
 class GroupBound:
-    """A group over all its partitions."""
+    """Figures of a group over all its partitions."""
 
     environment: str
     group: str
@@ -76,14 +76,14 @@ class GroupBound:
     lag: int | None
     re_read_bound: int | None
     re_read_estimates: tuple[str, ...]
-    """Why more may come again than that; none: the bound holds."""
+    """Reasons why more than `re_read_bound` may be re-read; none: the bound holds."""
     members_on_source: int
     members_on_target: int
 
 
 @dataclass(frozen=True)
 class Part:
-    """A phase of the expected wait; `left` and `width` in hundredths of all of it."""
+    """A phase of the expected hold; `left` and `width` in percent of the whole."""
 
     label: str
     took: str
@@ -94,7 +94,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PlanView:
-    """A plan, ready to be shown."""
+    """A plan, formatted for its page."""
 
     plan: Plan
 
@@ -108,7 +108,7 @@ class PlanView:
 
     @property
     def scope(self) -> str:
-        return scope(self.plan.moves) if self.plan.moves else "nobody"
+        return scope(self.plan.moves) if self.plan.moves else "no clients"
 
     @property
     def duration(self) -> str:
@@ -116,29 +116,29 @@ class PlanView:
 
     @property
     def verdict(self) -> str:
-        """The plan in one sentence."""
+        """Return the plan in one sentence."""
         if self.is_blocked:
             number = len(self.plan.blockers)
-            return f"{counted(number, 'thing')} {'stands' if number == 1 else 'stand'} against it."
+            return f"{counted(number, 'blocker')} {'prevents' if number == 1 else 'prevent'} this switch."
         if self.is_emergency:
-            return "Clients are moved at once; nothing is waited for."
-        return f"Producers would wait for about {self.duration}."
+            return "Clients move at once; the switch waits for nothing."
+        return f"Producers would hold for about {self.duration}."
 
     @property
     def missing(self) -> str:
-        """Of an emergency: what may be missing on the target, in a sentence."""
+        """Return in a sentence which records may be missing on the target of an emergency switch."""
         wish, late = self.plan.wish, self.plan.late_records
         seen = (
-            f"as {wish.source} and {wish.target} say now"
+            f"as reported by {wish.source} and {wish.target} now"
             if self.plan.late_from == "clusters"
-            else "as last observed, which may be some seconds ago"
+            else "as last observed, which may be a few seconds ago"
         )
         acknowledged = f"that {wish.source} has acknowledged"
         if late is None:
-            return f"Nobody can tell how many records {acknowledged} are missing on {wish.target}."
+            return f"It is unknown how many records {acknowledged} are missing on {wish.target}."
         if late == 0:
             return f"No record {acknowledged} is known to be missing on {wish.target}, {seen}."
-        later = f"They come once {wish.source} is back, late and without doubling."
+        later = f"They arrive late, without duplicates, once {wish.source} is back."
         return f"{counted(late, 'record')} {acknowledged} may be missing on {wish.target}, {seen}. {later}"
 
     @cached_property
@@ -150,63 +150,63 @@ class PlanView:
         found = [*against, *(each for each in self.plan.warnings if each.slug in slugs)]
         if not found:
             lines = self._seen(name)
-            quiet = name == "Clients are heard of" and not self.plan.clients
+            quiet = name == "Clients report to discovery" and not self.plan.clients
             return Gate(name, WARN if quiet else GOOD, (lines,))
         shown = tuple(_line(each) for each in found[:_FOUND_SHOWN])
         return Gate(name, BAD if against else WARN, shown, len(found) - len(shown))
 
     def _seen(self, name: str) -> str:
-        """What was found at a gate that nothing stands against."""
+        """Return what was observed at a gate without findings."""
         plan, target = self.plan, self.plan.wish.target
         streams, clients = len({_stream(item) for item in plan.items}), len(plan.clients)
         groups = len({each.technical_group for item in plan.items for each in item.groups})
         match name:
-            case "Somebody moves":
+            case "Environments found":
                 return f"On {plan.wish.source}: {self.scope}."
-            case "Nothing else is moving them":
-                return "No other switch has these tenants."
-            case "The target answers":
+            case "No other switch in progress":
+                return "No other switch is moving these tenants."
+            case "Target is reachable":
                 return f"{target} is online."
-            case "The target is in the tree":
+            case "Target is in the tree":
                 return f"Records are copied to {target}."
-            case "The source can be drained":
+            case "Source can be drained":
                 return f"{plan.wish.source} is online."
-            case "Every stream is on the target":
-                return f"{counted(streams, 'stream')} with all partitions." if streams else "They have no streams."
-            case "Access is applied there":
-                return f"Every application has its account and rights on {target}."
-            case "Distributors on the way run":
+            case "Streams exist on the target":
+                return f"{counted(streams, 'stream')} with all partitions." if streams else "There are no streams."
+            case "Credentials and ACLs applied":
+                return f"Every application has its credentials and ACLs on {target}."
+            case "Distributors on the route run":
                 return f"None is paused or blocked between {plan.wish.source} and {target}."
-            case "No group is at work on the target":
+            case "Groups inactive on the target":
                 return f"Offsets can be set on {target}."
-            case "Clients are heard of":
+            case "Clients report to discovery":
                 if not clients:
-                    return "None in the last day: whoever does not follow discovery stays where it is."
+                    return "No reports in the last day; clients that do not use discovery stay where they are."
                 return f"{counted(clients, 'client')}, none of them silent."
             case _:
-                return f"{counted(groups, 'group')} with commits." if groups else "None has committed there."
+                return f"{counted(groups, 'group')} with commits." if groups else "No group has committed there."
 
     @property
     def others(self) -> list[Gate]:
-        """What else there is to know, in the same shape."""
+        """Return the findings that belong to no gate, in the same shape."""
         at_gates = frozenset().union(*GATES.values())
         found = [(BAD, each) for each in self.plan.blockers] + [(WARN, each) for each in self.plan.warnings]
         return [Gate(each.subject, tone, (each.detail,)) for tone, each in found if each.slug not in at_gates]
 
     @cached_property
     def places(self) -> list[tuple[str, int]]:
-        """(environment, clients of it that discovery knows), of whom moves."""
+        """Return (environment, number of its known clients) of everything that moves."""
         clients = Counter(client.place for client in self.plan.clients)
         return [(place_of(moving), clients[moving.place]) for moving in self.plan.moves]
 
     @property
     def client_names(self) -> list[str]:
-        """That discovery knows, of whom moves."""
+        """Return the ids of the known clients that move."""
         return sorted(client.client_id for client in self.plan.clients)
 
     @cached_property
     def streams(self) -> list[StreamLag]:
-        """The one that lacks most first; those of which nobody can tell before all."""
+        """Return the streams, unknown lags first, then the largest."""
         by_name: dict[str, list[Item]] = {}
         for item in self.plan.items:
             by_name.setdefault(_stream(item), []).append(item)
@@ -223,7 +223,7 @@ class PlanView:
 
     @cached_property
     def groups(self) -> list[GroupBound]:
-        """The one that reads most again first; those of which nobody can tell before all."""
+        """Return the groups, unknown bounds first, then the largest."""
         by_group: dict[tuple[str, str], list[GroupItem]] = {}
         for item in self.plan.items:
             environment = f"{item.tenant}/{item.instance}/{item.environment}"
@@ -248,17 +248,17 @@ class PlanView:
 
     @property
     def re_read_estimates(self) -> list[str]:
-        """Why some of these figures are estimates, each reason once."""
+        """Return the reasons why some of the bounds are estimates, each once."""
         return sorted({reason for each in self.groups for reason in each.re_read_estimates})
 
     @property
     def shown(self) -> int:
-        """Rows that each table has at most."""
+        """Return the limit of rows per table."""
         return _SHOWN
 
     @cached_property
     def parts(self) -> list[Part]:
-        """Of the expected wait."""
+        """Return the phases of the expected hold."""
         whole, left, parts = max(1, self.plan.expected_ms), 0.0, []
         for each in self.plan.expected:
             width = round(100 * each.ms / whole, 2)
@@ -268,26 +268,26 @@ class PlanView:
 
     @property
     def drain(self) -> str:
-        """What is waited for before anybody moves."""
+        """Return the clusters that must have all records before clients move."""
         if self.is_emergency:
             return "nothing"
-        return "every leaf that is online" if self.plan.wish.drain == ALL_LEAVES else self.plan.wish.target
+        return "all online leaves" if self.plan.wish.drain == ALL_LEAVES else self.plan.wish.target
 
     @cached_property
     def decides(self) -> list[str]:
-        """What the operator decides on, a line each: told apart from that of another look."""
+        """Return what the operator decides on, one line each, to be compared with a later plan."""
         plan = self.plan
         return [
             f"generation {plan.generation}",
             *(f"moves {place_of(moving)}" for moving in plan.moves),
             *(f"{each.cluster} level {each.level} copies to {each.target}" for each in plan.retargets),
             *(f"{each.cluster} level {each.level} keeps its target" for each in plan.kept),
-            *(f"stands against it: {_line(each)}" for each in plan.blockers),
+            *(f"blocker: {_line(each)}" for each in plan.blockers),
         ]
 
 
 def differences(seen: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(what is no longer so, what is new), of the lines of two plans."""
+    """Return (lines removed, lines added) between two plans."""
     before, after = set(seen), set(now)
     return [line for line in seen if line not in after], [line for line in now if line not in before]
 

@@ -1,4 +1,4 @@
-"""A switch as its page shows it: its phases as a track, the clock of the hold, whom it waits for."""
+"""View of a switch: phases, hold time, and the clients that it waits for."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from backend.web.switch.switch_words import (
 from backend.web.words.figures import clock, counted, day, span
 
 _PURPOSE = {
-    Phase.PLANNED: "The target comes near while everybody goes on.",
-    Phase.HOLDING: "Producers pause and say so.",
-    Phase.DRAINING: "What the source holds comes to the target.",
-    Phase.CLOSING: "Consumers close; their offsets are carried over.",
-    Phase.RETARGETING: "Distributors leave the source.",
-    Phase.MOVING: "Discovery names the target.",
-    Phase.VERIFYING: "Clients are looked for on the target.",
+    Phase.PLANNED: "The target catches up; clients continue as usual.",
+    Phase.HOLDING: "Producers pause and confirm.",
+    Phase.DRAINING: "Records of the source are copied to the target.",
+    Phase.CLOSING: "Consumers close; their offsets are translated.",
+    Phase.RETARGETING: "Distributors stop copying to the source.",
+    Phase.MOVING: "Discovery switches to the target.",
+    Phase.VERIFYING: "Clients are expected on the target.",
 }
 _TIGHT = 0.5
-"""Beyond this share of the longest hold its clock is a warning."""
+"""Share of the maximum hold time beyond which the clock is a warning."""
 _SHOWN = 200
-"""Clients that are listed at most."""
+"""Limit of clients that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A phase on the track. `state`: done, now, ahead, skipped or stopped (the switch ended in it)."""
+    """A phase as shown on the page. `state`: done, now, ahead, skipped or stopped (the switch ended in it)."""
 
     name: str
     label: str
@@ -63,14 +63,14 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class HoldClock:
-    """For how long producers hold. `limit_ms`: when the switch takes itself back."""
+    """Time that producers have held. `limit_ms`: when the switch aborts itself."""
 
     held_ms: int
     limit_ms: int
 
     @property
     def share(self) -> float:
-        """Of the longest hold, 0 to 1."""
+        """Return the share of the maximum hold time, 0 to 1."""
         return min(1.0, self.held_ms / self.limit_ms)
 
     @property
@@ -103,26 +103,26 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """What is so at this moment, for a switch that is not over."""
+    """Present observations of a switch that has not ended."""
 
     now: datetime
     clients: Sequence[ClientRow] = ()
-    """That it moves, while the move is still to come."""
+    """Clients that the switch moves; filled before the move."""
     missing: Collection[str] = ()
-    told: Mapping[str, Any] = field(default_factory=dict)
-    """By whoever carries it out."""
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    """Progress as reported by the runner."""
 
 
 @dataclass(frozen=True)
 class SwitchView:
-    """A switch, now or (`live` None) as it was, or once it is over."""
+    """A switch for its page; `live` is None for a past position and after the end."""
 
     row: SwitchRow
     phases: Sequence[PhaseTimes]
     live: Live | None
     hold_limit_ms: int
     may_be_reversed: bool = False
-    """Whether some of whom it moved are still where it sent them."""
+    """True if some of its clients are still where it moved them."""
 
     @property
     def label(self) -> str:
@@ -134,7 +134,7 @@ class SwitchView:
 
     @property
     def tone(self) -> str:
-        """How its present state is marked."""
+        """Return how the present state is marked."""
         if self.clock is not None:
             return self.clock.tone
         match self.row.state:
@@ -155,12 +155,12 @@ class SwitchView:
 
     @property
     def holds(self) -> bool:
-        """Whether producers are told to hold."""
+        """Return whether producers are told to hold."""
         return self.row.state in HELD
 
     @property
     def asks_every(self) -> str | None:
-        """How often the page asks for news of it; None: there will be none."""
+        """Return the polling interval of the page; None: there will be no news."""
         if self.live is not None:
             return "700ms"
         return "2s" if awaits_stranded(self.row) else None
@@ -195,13 +195,13 @@ class SwitchView:
 
     @property
     def held(self) -> str | None:
-        """For how long producers held, or hold; None if they were never told to."""
+        """Return how long producers have held; None if they were never told to."""
         ms = held_ms(self.row, self.phases, self.live.now if self.live else None)
         return None if ms is None else span(ms)
 
     @property
     def clock(self) -> HoldClock | None:
-        """While producers hold."""
+        """Return the hold time while producers hold; else None."""
         if self.live is None or not self.holds:
             return None
         ms = held_ms(self.row, self.phases, self.live.now)
@@ -209,31 +209,33 @@ class SwitchView:
 
     @property
     def missing_records(self) -> int | None:
-        """That the target still lacks, as far as was told."""
-        return None if self.live is None else number(self.live.told, "missing_records")
+        """Return the number of records that the target lacks, as last reported."""
+        return None if self.live is None else number(self.live.progress, "missing_records")
 
     @cached_property
     def lacking(self) -> Lacking:
-        """The partitions that are still to come; none in phases that do not wait for them, though what was told
-        last may be of one that did."""
+        """Return the partitions whose records are still to arrive.
+
+        There are none in phases that do not wait for records: the last report may be of an earlier phase.
+        """
         if self.live is None or self.row.state not in (Phase.PLANNED, Phase.DRAINING):
             return Lacking()
-        return lacking_of(self.live.told)
+        return lacking_of(self.live.progress)
 
     @property
     def waits_for_all(self) -> bool:
-        """Whether not only the target has to have what is still to come."""
+        """Return whether all leaves, and not only the target, must have the records."""
         return self.row.drain == ALL_LEAVES
 
     @property
     def failing(self) -> str | None:
-        """Why it cannot go on at the moment."""
-        found = None if self.live is None else self.live.told.get("failing")
+        """Return why the switch cannot continue at the moment; None if it can."""
+        found = None if self.live is None else self.live.progress.get("failing")
         return found if isinstance(found, str) else None
 
     @cached_property
     def waiting(self) -> list[Waiting]:
-        """The clients that it waits for, the most silent first."""
+        """Return the clients that the switch waits for, the longest silent first."""
         if self.live is None:
             return []
         missing = set(self.live.missing)
@@ -242,7 +244,7 @@ class SwitchView:
             Waiting(
                 client_id=row.client_id,
                 environment="/".join(row.place),
-                role=row.role or "not told",
+                role=row.role or "not reported",
                 phase=row.phase,
                 silent=span(row.silent_ms),
             )
@@ -255,51 +257,49 @@ class SwitchView:
 
     @property
     def late(self) -> list[str]:
-        """After the move: clients that were not seen on the target yet."""
-        return names(self.live.told, "late") if self.live and self.row.state is Phase.VERIFYING else []
+        """Return the moved clients that were not seen on the target yet."""
+        return names(self.live.progress, "late") if self.live and self.row.state is Phase.VERIFYING else []
 
     @property
     def waits_for(self) -> str:
-        """What the switch waits for now, in a sentence."""
-        told = self.live.told if self.live else {}
+        """Return what the switch waits for now, as a sentence."""
+        told = self.live.progress if self.live else {}
         match self.row.state:
             case Phase.PLANNED:
                 if isinstance(told.get("waits_for"), str):
-                    return f"Nobody is held yet: {told['waits_for']} is waited for."
+                    return f"Clients do not hold yet: waiting for {told['waits_for']}."
                 lacking = number(told, "missing_records")
-                near = (
-                    f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "it is being prepared"
-                )
-                return f"Nobody is held yet: {near}."
+                near = f"{self.row.target} lacks {counted(lacking, 'record')}" if lacking else "preparing"
+                return f"Clients do not hold yet: {near}."
             case Phase.DRAINING:
                 lacking = self.missing_records
                 if lacking is None:
-                    return f"{self.row.target} is asked what it has."
+                    return f"Checking which records {self.row.target} has."
                 return f"{self.row.target} still lacks {counted(lacking, 'record')}."
             case Phase.HOLDING | Phase.CLOSING if self.waiting:
                 does = "close" if self.row.state is Phase.CLOSING else "hold"
-                return f"{counted(len(self.waiting), 'client')} still to {does}."
+                return f"Waiting for {counted(len(self.waiting), 'client')} to {does}."
             case Phase.CLOSING:
-                return "All consumers have closed; offsets are carried over."
+                return "All consumers have closed; their offsets are being translated."
             case Phase.HOLDING:
-                return "All clients that are expected hold."
+                return "All expected clients hold."
             case Phase.RETARGETING:
-                return "Distributors get their new targets."
+                return "Distributors are getting new targets."
             case Phase.MOVING:
-                return "Discovery is about to name the target."
+                return "Discovery is about to switch to the target."
             case Phase.VERIFYING:
                 late = self.late
                 return (
                     f"{counted(len(late), 'client')} not seen on {self.row.target} yet."
                     if late
-                    else (f"Clients are looked for on {self.row.target}.")
+                    else (f"Checking that clients arrive on {self.row.target}.")
                 )
             case _:
                 return ""
 
     @cached_property
     def track(self) -> list[Step]:
-        """Every phase of this kind of switch, in order."""
+        """Return every phase of this kind of switch, in order."""
         if self.is_emergency:
             steps: tuple[Phase, ...] = (Phase.PLANNED, Phase.VERIFYING)
         else:
@@ -321,11 +321,11 @@ class SwitchView:
         elif last.ended_at is None:
             state = "now"
         else:
-            # One that a hold which ran out has led back from is done again.
+            # A phase before the last hold is repeated: the hold timed out, which led back from it.
             behind = any(phase.name == Phase.HOLDING for phase in self.phases[self.phases.index(last) + 1 :])
             again = behind and name not in (Phase.PLANNED, Phase.HOLDING) and not self.is_over
             state = "ahead" if again else "done"
-        times = (f"begun {len(mine)} times",) if len(mine) > 1 else ()
+        times = (f"started {len(mine)} times",) if len(mine) > 1 else ()
         return Step(
             name=name,
             label=LABELS[name],

@@ -1,4 +1,4 @@
-"""The form of a plan: what it offers to choose from, and the wish that its fields make."""
+"""Form of a switch plan: its choices, and the request that its fields make."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from backend.web.frame.forms import Fields
 from backend.web.words.figures import counted
 
 NAMES = ("from", "to", "who", "zone", "mode", "drain", "reverses")
-"""Fields of the form, as they stand in the address of a plan."""
+"""Fields of the form, as named in the address of a plan."""
 _MOST_PLACES = 2_000
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the form offers: (value, what is shown)."""
+    """Choices that the form offers, as (value, label)."""
 
     sources: list[tuple[str, str]]
     targets: list[tuple[str, str]]
@@ -37,7 +37,7 @@ class Choices:
 
 
 def choices(connection: Connection, given: Mapping[str, str]) -> Choices:
-    """From what there is; what was given stays choosable, so that it can be seen what is wrong with it."""
+    """Return the choices; a given value stays among them, so that the form can show what is wrong with it."""
     clusters = list_clusters(connection)
     tree, active = get_tree(connection), list_active(connection)
     leaves = () if tree is None else tree_shape.leaves(tree.shape)
@@ -62,7 +62,7 @@ def _state(state: str) -> str:
 
 
 def wish_of(connection: Connection, given: Fields) -> Wish:
-    """What the fields say. Raises ValueInvalid with the field, NotFound for a switch that cannot be taken back."""
+    """Return the request that the fields make. Raises ValueInvalid with the field, NotFound for a switch."""
     for name, value in given.items():
         if not value.isprintable() or len(value) > 1000:
             raise _wrong(name, "cannot be read")
@@ -74,7 +74,7 @@ def wish_of(connection: Connection, given: Fields) -> Wish:
         return planning.way_back(find_switch(connection, reverses))
     for name in ("from", "to"):
         if not is_name(given.get(name, "")):
-            raise _wrong(name, "must be a cluster of the list")
+            raise _wrong(name, "must be a cluster from the list")
     tenant, instance, environment = _place(given.get("who", ""))
     return Wish(
         source=given["from"],
@@ -89,7 +89,7 @@ def wish_of(connection: Connection, given: Fields) -> Wish:
 
 
 def _place(who: str) -> tuple[str | None, str | None, str | None]:
-    """`acme`, `acme/retail` or `acme/retail/prod`; nothing for everybody."""
+    """Parse `acme`, `acme/retail` or `acme/retail/prod`; empty means all."""
     if not who.strip():
         return None, None, None
     parts: list[str | None] = [*who.strip().strip("/").split("/")]

@@ -1,4 +1,4 @@
-"""What pages say of switches: whom one moves, how long things took, what it came to."""
+"""Texts about switches: scope, durations, results."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ LABELS = {
     Phase.VERIFYING: "Verifying",
     Phase.COMPLETED: "Completed",
     Phase.ABORTED: "Aborted",
-    Phase.FAILED: "Taken back",
+    Phase.FAILED: "Failed",
 }
 GLYPHS = {Phase.COMPLETED: "running", Phase.ABORTED: "stopped", Phase.FAILED: "blocked"}
-"""Of states in which nothing goes on any more."""
+"""Glyphs of final states."""
 
 
 def place_of(moving: Moving) -> str:
-    """`acme/retail/prod`, `acme/retail/prod in zone az2`."""
+    """Return a place as text: `acme/retail/prod`, `acme/retail/prod in zone az2`."""
     place = "/".join(moving.place)
     return f"{place} in zone {moving.zone}" if moving.zone else place
 
 
 def scope(moves: Sequence[Moving]) -> str:
-    """Whom a switch moves, in a few words."""
+    """Return the scope of a switch in a few words."""
     if len(moves) == 1:
         return place_of(moves[0])
     places, tenants = {moving.place for moving in moves}, sorted({moving.tenant for moving in moves})
@@ -46,12 +46,15 @@ def scope(moves: Sequence[Moving]) -> str:
 
 
 def moment(iso: str) -> datetime:
-    """A phase's time."""
+    """Parse a phase's time."""
     return datetime.fromisoformat(iso)
 
 
 def held_ms(row: SwitchRow, phases: Sequence[PhaseTimes], now: datetime | None) -> int | None:
-    """For how long producers have been told to hold; None if they never were, or still are and `now` is None."""
+    """Return for how many milliseconds producers were told to hold.
+
+    None if they never were, or if they still hold and `now` is None.
+    """
     if row.report is not None and isinstance(row.report.get("producers_held_ms"), int):
         return row.report["producers_held_ms"] or None
     began = next((phase.started_at for phase in phases if phase.name == Phase.HOLDING), None)
@@ -64,51 +67,54 @@ def held_ms(row: SwitchRow, phases: Sequence[PhaseTimes], now: datetime | None) 
 
 
 def result(row: SwitchRow, phases: Sequence[PhaseTimes]) -> str:
-    """What a switch came to, or where it is."""
+    """Return the result of a switch, or its progress."""
     match row.state:
         case Phase.COMPLETED:
             return _completed(row)
         case Phase.ABORTED | Phase.FAILED:
-            back = f"taken back while {phases[-1].name}" if phases else "taken back"
-            return f"{back}: {row.reason}" if row.reason else back
+            ended = "aborted" if row.state is Phase.ABORTED else "failed"
+            where = f"{ended} while {phases[-1].name}" if phases else ended
+            return f"{where}: {row.reason}" if row.reason else where
         case Phase.VERIFYING:
-            return "clients are moved, and looked for there"
+            return "clients moved; verifying that they arrive"
         case Phase.PLANNED:
-            return "under way; nobody is held yet"
+            return "in progress; clients do not hold yet"
         case _:
-            return "under way; producers hold"
+            return "in progress; producers hold"
 
 
 def awaits_stranded(row: SwitchRow) -> bool:
-    """Whether records that only the cluster that was left has, are still to come."""
+    """Return whether unreplicated records of the old cluster are still to arrive."""
     return bool((row.report or {}).get("stranded")) and row.arrived is None
 
 
 def troubles(row: SwitchRow) -> list[str]:
-    """What the report of a switch names that an operator should look at."""
+    """Return the findings in a switch's report that need an operator's attention."""
     report: dict[str, Any] = row.report or {}
     lost, stray = report.get("not_drained_records"), report.get("stray_records")
     said = [f"{counted(lost, 'record')} not drained"] if lost else []
-    said += [f"{counted(stray, 'record')} written to {row.source} since"] if stray else []
+    said += [f"{counted(stray, 'residual write')} to {row.source}"] if stray else []
     read_on = report.get("read_on") or []
     if read_on:
         again = counted(sum(each["records"] for each in read_on), "record")
-        said.append(f"{again} at most read on {row.source} since, and again")
+        said.append(f"at most {again} re-read after late reads on {row.source}")
     if awaits_stranded(row):
-        said.append(f"{counted(len(report['stranded']), 'partition')} perhaps with records only on {row.source}")
+        said.append(
+            f"{counted(len(report['stranded']), 'partition')} with possible unreplicated records on {row.source}"
+        )
     gone = (row.arrived or {}).get("lost")
     if gone:
-        said.append(f"records of {counted(len(gone), 'partition')} lost with {row.source}")
+        said.append(f"lost records in {counted(len(gone), 'partition')} of {row.source}")
     named = (
-        ("forced_clients", "client", "not waited for"),
+        ("forced_clients", "client", "forced"),
         ("late_clients", "client", "late"),
-        ("silent_clients", "client", "not heard of"),
+        ("silent_clients", "client", "silent"),
         ("refused_groups", "group", "refused"),
         ("groups_left_behind", "group", "left behind"),
     )
     return [
         *said,
-        # Of those that may be many only some are named.
+        # Long lists are cut in the report; their full number is stored separately.
         *(
             f"{counted(report.get(f'{name}_in_all') or len(report[name]), noun)} {what}"
             for name, noun, what in named
@@ -120,30 +126,31 @@ def troubles(row: SwitchRow) -> list[str]:
 def _completed(row: SwitchRow) -> str:
     report: dict[str, Any] = row.report or {}
     if row.mode == EMERGENCY:
-        said = "moved at once, nothing was waited for"
+        said = "moved at once, without waiting"
     else:
-        said = "moved, every record drained" if report.get("not_drained_records") == 0 else "moved"
+        said = "moved, all records drained" if report.get("not_drained_records") == 0 else "moved"
     return ", ".join([said, *troubles(row)])
 
 
 def came_to(phase: str, measured: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a phase came to, in words; measured by whatever version of this program."""
+    """Return the measurements of a phase in words; tolerates those of other versions of this program."""
     said: list[str] = []
     if lost := names(measured, "ran_out"):
-        said.append(f"the hold ran out: {_some(lost)}")
+        said.append(f"hold expired: {_some(lost)}")
     match phase:
         case Phase.PLANNED:
             said += _counted(measured, "missing_records", "record", "left to copy")
         case Phase.HOLDING:
             said += _counted(measured, "clients", "client", "")
             if forced := names(measured, "forced"):
-                said.append(f"{len(forced)} not waited for")
+                said.append(f"{len(forced)} forced")
         case Phase.DRAINING:
             said += _counted(measured, "partitions", "partition", "")
             said += _counted(measured, "not_drained_records", "record", "not drained")
         case Phase.CLOSING:
             said += _counted(measured, "groups", "group", "") + _counted(measured, "offsets", "offset", "set")
-            said += _counted(measured, "re_read_bound", "record", "read again at most")
+            if (bound := number(measured, "re_read_bound")) is not None:
+                said.append(f"at most {counted(bound, 'record')} re-read")
             if refused := measured.get("refused"):
                 said.append(f"{counted(len(refused), 'group')} refused")
         case Phase.RETARGETING:
@@ -161,13 +168,13 @@ def _counted(measured: Mapping[str, Any], name: str, noun: str, more: str) -> li
 
 
 def number(given: Mapping[str, Any], name: str) -> int | None:
-    """What stands there under this name, if it is a number; measured by whatever version of this program."""
+    """Return the number under this name; None if there is none."""
     found = given.get(name)
     return found if isinstance(found, int) else None
 
 
 def names(given: Mapping[str, Any], name: str) -> list[str]:
-    """The words in the list that stands there under this name, if one does."""
+    """Return the strings in the list under this name; none if there is no list."""
     found = given.get(name)
     return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else []
 

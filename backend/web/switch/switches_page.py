@@ -1,4 +1,4 @@
-"""`/switches`: every switch, the newest first, and where clients are now."""
+"""`/switches`: all switches, the newest first, and the active clusters."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MOST_SHOWN = 200
 
 @router.get("/switches")
 def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or at an earlier position of the event log."""
+    """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
-        # Of the past, also those that were moving then.
+        # At a past position, also read older switches: one may have been moving then.
         found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)
         active = list_active(connection, position)

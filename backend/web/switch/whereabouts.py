@@ -1,4 +1,4 @@
-"""Where clients of environments are sent, and which switch is about to send them elsewhere."""
+"""Active clusters by environment, and the switches that are about to move them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from backend.queries.switch.switches import SwitchRow
 
 
 @dataclass(frozen=True)
-class Whereabouts:
-    """Where clients of an environment are sent: its row for all zones, and those of zones that have their own."""
+class ActiveClusterView:
+    """Active cluster of an environment: its row for all zones, and those of zones that have their own."""
 
     place: Place
     rows: tuple[ActiveRow, ...]
     moving: SwitchRow | None
-    """The switch that is about to move some of them."""
+    """Switch that is about to move some of its clients."""
 
     @property
     def name(self) -> str:
@@ -25,14 +25,14 @@ class Whereabouts:
 
     @property
     def generation(self) -> int:
-        """The newest of its zones."""
+        """Return the newest generation of its zones."""
         return max(row.generation for row in self.rows)
 
 
-def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[Whereabouts]:
-    """By environment, in their order."""
+def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[ActiveClusterView]:
+    """Return the active clusters by environment, in their order."""
     by_place: dict[Place, list[ActiveRow]] = {}
     for row in rows:
         by_place.setdefault(row.place, []).append(row)
     under_way = {each.place: switch for switch in moving for each in switch.moves}
-    return [Whereabouts(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]
+    return [ActiveClusterView(place, tuple(found), under_way.get(place)) for place, found in by_place.items()]

@@ -1,10 +1,9 @@
 """The control plane is killed in each phase of a switch, and stops answering, while applications run.
 
 A phase lasts because a client, a distributor, a batch or the event behind it waits for the test, so the kill comes
-in the middle of it; only `verifying` ends by itself. Each switch must end as completed: nobody is held for longer
-than the control plane takes to come back, and what clients do themselves in between (go on where they are once
-their word has run out) makes the hold begin anew. `failed` would be right only after a minute of holding, in which
-none of these is still away.
+in the middle of it; only `verifying` ends by itself. Each switch must complete: clients hold for no longer than
+the control plane takes to come back, and clients that continue in between, after their hold has expired, make
+the hold start again. `failed` would be right only after a minute of holding, in which none of these is still away.
 PostgreSQL is ended by SIGQUIT, its immediate shutdown: as after a crash, it recovers from its log.
 """
 
@@ -23,7 +22,7 @@ from tests.faults.step import StoppedStep, running_batch
 from tests.kafka import produce
 from tests.switches.applications import Applications, ByHand, Tenant
 
-# After the other faults of this folder the estate may take minutes to be well again, which a normal run has not.
+# After the other faults of this folder the estate may take minutes to recover, which a normal run does not have.
 pytestmark = pytest.mark.nightly
 
 OLD, NEW = "cluster-1", "cluster-5"
@@ -49,7 +48,7 @@ def tenant(place: Place) -> Iterator[Tenant]:
 
 
 def begin_on_old(place: Place) -> None:
-    """New environments begin on the primary, and who replaced the tree before may have made it another one."""
+    """Make the old cluster the primary, where new environments are active; an earlier test may have moved it."""
 
     def is_primary() -> bool:
         return bool(place._ask("GET", "/trees/main", None)["primary_cluster"] == OLD)
@@ -60,7 +59,7 @@ def begin_on_old(place: Place) -> None:
 
 
 def on_the_way(place: Place) -> tuple[str, int]:
-    """The distributor that takes records of the old cluster to where the new one has them from."""
+    """Return the distributor that copies records of the old cluster towards the new one."""
     rows = place.distributors()
     level = max(row["level"] for row in rows if row["cluster"] == OLD)
     return OLD, level
@@ -72,7 +71,7 @@ def paused(place: Place, distributor: tuple[str, int]) -> bool:
 
 
 class Reached:
-    """Leads a switch into a phase, where it stays until it is let go."""
+    """Leads a switch into a phase and keeps it there until it is released."""
 
     def __init__(self, place: Place, tenant: Tenant, applications: Applications, closed: ExitStack) -> None:
         self.place, self.tenant, self.applications, self.closed = place, tenant, applications, closed
@@ -88,7 +87,7 @@ class Reached:
         return self.made[-1]
 
     def follow(self) -> None:
-        """Its own clients go where they are sent, once that is known."""
+        """Let the test's own clients follow discovery, once it is known where they are sent."""
         self.tenant.until(self.switch, "clients are moved", lambda row: row["state"] in ("verifying", "completed"))
         for each in self.made:
             each.tell(phase="active", generation=2)
@@ -110,7 +109,7 @@ class Reached:
         self.place.pause(*distributor)
         self.closed.callback(self.place.resume, *distributor)
         eventually(lambda: paused(self.place, distributor), "it has stopped", 0.2)
-        # The last one to hold has written something that waits at the distributor.
+        # The last client to hold has written a record that waits at the distributor.
         produce(self.place.servers[OLD], self.tenant.topic(OLD), [{"key": b"by-hand-0", "value": b"by-hand:0"}])
         self.applications.acknowledged("by-hand:0")
         stubborn.tell(phase="held")
@@ -148,10 +147,10 @@ def test_the_control_plane_is_killed_in_a_phase(place: Place, tenant: Tenant, vi
         reached.follow()
         row = tenant.over(reached.switch)
         assert row["state"] == "completed", row
-        # Clients that cannot ask whether they were moved go on where they are, once their word has run out.
+        # Clients that cannot reach discovery continue on their cluster after their hold has expired.
         well_reported(row, strays=(victim, phase) == (API, "moving"))
         assert tenant.active() == (NEW, 2)
-        # All of them have followed, and write and read there; nothing comes again that the report does not name.
+        # All of them have followed, and write and read there; the report lists every re-read record.
         applications.all_read()
         applications.finish(OLD, NEW, again=row["report"]["re_read_bound"])
     assert applications.switches == [1, 1, 1, 1]
@@ -165,7 +164,7 @@ def well_reported(row: dict[str, Any], *, strays: bool = False, groups: int | No
     where groups of earlier tests move along.
     """
     report = row["report"]
-    # Nothing comes again but what was read where it was written, while nobody could hear of the move.
+    # Only records are re-read that were read on the old cluster while discovery was unreachable.
     read_on = sum(each["records"] for each in report["read_on"])
     assert (report["not_drained_records"], report["re_read_bound"]) == (0, read_on), report
     assert report["refused_groups"] == [] and groups in (None, report["groups"]), report
@@ -176,7 +175,7 @@ def well_reported(row: dict[str, Any], *, strays: bool = False, groups: int | No
 @pytest.mark.nightly
 @pytest.mark.parametrize("kills", [(API, WORKER, DATABASE), (WORKER, WORKER, WORKER)])
 def test_it_is_killed_again_and_again(place: Place, tenant: Tenant, kills: tuple[str, ...]):
-    """In holding, closing and verifying of the same switch."""
+    """The kills hit holding, closing and verifying of the same switch."""
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
         reached = Reached(place, tenant, applications, closed)
@@ -200,14 +199,14 @@ def test_it_is_killed_again_and_again(place: Place, tenant: Tenant, kills: tuple
 
 @pytest.mark.nightly
 def test_clients_that_are_held_by_a_control_plane_that_hangs_go_on_and_are_not_moved(place: Place, tenant: Tenant):
-    """API and worker are stopped; once they are back, nothing happens before all hold again."""
+    """API and worker are stopped; once they are back, the switch waits until all clients hold again."""
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
         reached = Reached(place, tenant, applications, closed)
         let_go = reached.holding()
         for name in (API, WORKER):
             place.stop(place.pid(name))
-        # They go on by themselves, which nobody but the records can tell.
+        # They continue by themselves, as only the records can tell.
         applications.all_read()
         for name in (WORKER, API):
             place.go_on(place.pid(name))
@@ -223,7 +222,7 @@ def test_clients_that_are_held_by_a_control_plane_that_hangs_go_on_and_are_not_m
 
 
 def neighbours(place: Place) -> tuple[str, str]:
-    """A leaf that records of the old cluster are copied to, and the one that can take its place."""
+    """Return a leaf that records of the old cluster are copied to, and the one that can take its place."""
     leaving = next(
         row["target"] for row in place.distributors() if (row["cluster"], row["level"]) == on_the_way(place)
     )
@@ -231,7 +230,7 @@ def neighbours(place: Place) -> tuple[str, str]:
 
 
 def leave_whole(place: Place, tenant: Tenant, leaving: str, other: str) -> str:
-    """The switch that is begun, of the tenant too."""
+    """Start the switch that moves all clients off a cluster, the tenant's included."""
     body = {"from": leaving, "to": other}
     plan = place._ask("POST", "/switches/plan", body)
     assert tenant.name in [each["tenant"] for each in plan["moves"]], "with all that other tests have left there"
@@ -240,7 +239,7 @@ def leave_whole(place: Place, tenant: Tenant, leaving: str, other: str) -> str:
 
 
 def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant: Tenant):
-    """The distributors that copied to it get another leaf, with the move; `reverse` takes both back."""
+    """Distributors that copied to the cluster get another leaf with the move; `reverse` restores both."""
     leaving, other = neighbours(place)
     before = targets(place)
     with Applications(tenant, groups=1) as applications:
@@ -257,7 +256,7 @@ def test_a_whole_cluster_is_left_and_its_targets_come_back(place: Place, tenant:
         assert targets(place) == before
         applications.all_read()
         applications.finish(OLD, leaving, other)
-    # What earlier tests have left there moves along, and has had more generations.
+    # Environments of earlier tests move as well, and have had more generations.
     there, again = row["generation"], back["generation"]
     assert applications.histories.stood == {1: {OLD}, 2: {leaving}, there: {other}, again: {leaving}}
 

@@ -1,18 +1,18 @@
-"""What librdkafka gives back when a cluster is given up: which records it may have sent there, which surely not.
+"""Records that librdkafka returns when a cluster is given up: which may have been sent, and which surely not.
 
-A purge reports a record as on its way (_PURGE_INFLIGHT) or as queued (_PURGE_QUEUE). But a record that was sent,
-whose connection broke, and which waits to be sent again is queued too, and may stand in the cluster's log.
-librdkafka knows (`rd_kafka_message_status`), its Python binding does not say. Its statistics do: the records of a
-partition are sent in order, so with
+A purge reports a record as in flight (_PURGE_INFLIGHT) or as queued (_PURGE_QUEUE). But a record that was sent,
+whose connection broke, and which waits for its retry is queued as well, and may be in the cluster's log.
+librdkafka knows the difference (`rd_kafka_message_status`), but its Python binding does not expose it. Its
+statistics do: the records of a partition are sent in order, so with
 
-    sent          txmsgs: how many were sent, each repetition counted
-    acknowledged  acked_msgid less those that failed: how many of the sent are known to be in the log
+    sent          txmsgs: number of records sent, each retry counted
+    acknowledged  acked_msgid less those that failed: number of sent records known to be in the log
 
-the first (sent - acknowledged - on their way) of the queued ones may have been sent, and no other. Repetitions
-only raise that number: a record is called unknown too often rather than sent twice.
+the first (sent - acknowledged - in flight) of the queued records may have been sent, and no other. Retries only
+raise that number: a record is called unknown too often rather than sent twice.
 
-A purge reports in no order: what librdkafka's thread has not taken over yet comes before all that it has. So
-records are put back into the order in which they were handed over.
+A purge reports in no order: records that librdkafka's thread has not taken over yet come before all others. So
+records are sorted back into the order in which they were handed over.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _Place = tuple[str | None, int | None]
 _Report = Callable[[Record, KafkaError, Message], None]
 
 
-class GivenBack:
-    """The records of one cluster that is given up."""
+class ReturnedRecords:
+    """Records of one cluster that is given up."""
 
     def __init__(self) -> None:
         self._queued: list[tuple[Record, Message]] = []
         self._on_their_way: list[tuple[Record, Message]] = []
 
     def take(self, record: Record, code: int, message: Message) -> bool:
-        """Take a record out of its delivery report; false if the report is of something else."""
+        """Take a record from its delivery report; return False if the report is about something else."""
         if code not in (NOT_SENT, ON_ITS_WAY):
             return False
         (self._queued if code == NOT_SENT else self._on_their_way).append((record, message))
@@ -49,16 +49,16 @@ class GivenBack:
 
     @property
     def needs_statistics(self) -> bool:
-        """Whether there is anything to tell apart."""
+        """Return whether there are queued records to classify."""
         return bool(self._queued)
 
     def sort(
         self, statistics: str | None, failed: Counter[_Place], cluster: str, resend: bool, report: _Report
     ) -> tuple[list[Record], int]:
-        """The records to send elsewhere, in order, and how many outcomes are unknown.
+        """Return the records to send elsewhere, in order, and the number of unknown outcomes.
 
-        The unknown ones are reported, or among those to send again (`resend`). Without statistics, all that
-        had a partition may have been sent.
+        Unknown records are reported, or among those to send again (`resend`). Without statistics, all records
+        that had a partition may have been sent.
         """
         unknown: list[tuple[Record, Message]] = list(self._on_their_way)
         never: list[Record] = []

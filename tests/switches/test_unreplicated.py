@@ -1,4 +1,4 @@
-"""After an emergency: what only the cluster that was left has, and whether it came to the others or is lost."""
+"""Unreplicated records after an emergency switch: which there are, and whether they arrived or are lost."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand
 from workers.switches.scope import Scope
-from workers.switches.stranded import Stranded
+from workers.switches.unreplicated import UnreplicatedRecords
 
 
 @pytest.fixture
-def stranded(hand: ByHand) -> Stranded:
-    """Of an emergency from `a` to `b`, after which `a` alone has the last 5 of 35 records."""
+def stranded(hand: ByHand) -> UnreplicatedRecords:
+    """Return those of an emergency from `a` to `b`, after which only `a` has the last 5 of 35 records."""
     hand.produce("a", 30)
     hand.copy(("a", 2), ("b", 1))
     hand.produce("a", 5)
     return after_emergency(hand)
 
 
-def after_emergency(hand: ByHand) -> Stranded:
+def after_emergency(hand: ByHand) -> UnreplicatedRecords:
     body = {"from": hand.name("a"), "to": hand.name("b"), "mode": "emergency"}
     answer = hand.rest("POST", "/switches", body)
     assert answer.status_code == 202, answer.text
     return of_switch(hand, answer.json()["id"])
 
 
-def of_switch(hand: ByHand, switch: str) -> Stranded:
-    """By someone who knows nothing yet."""
+def of_switch(hand: ByHand, switch: str) -> UnreplicatedRecords:
+    """Return the unreplicated records of a switch, from an object without cached facts."""
     with hand.database.engine.connect() as connection:
         row = find_switch(connection, switch)
-        return Stranded(hand.view(), row, Scope.read(connection, row))
+        return UnreplicatedRecords(hand.view(), row, Scope.read(connection, row))
 
 
-def test_what_no_other_cluster_has_is_named_and_has_arrived_once_all_have_it(hand: ByHand, stranded: Stranded):
+def test_what_no_other_cluster_has_is_named_and_has_arrived_once_all_have_it(
+    hand: ByHand, stranded: UnreplicatedRecords
+):
     found = stranded.now()
     assert [(each["stream"], each["partition"], each["first"]) for each in found] == [(hand.stream, 0, 30)]
     assert stranded.arrived(found) is None
@@ -49,20 +51,20 @@ def test_what_no_other_cluster_has_is_named_and_has_arrived_once_all_have_it(han
     assert hand.values("b") == hand.values("c") == hand.values("a")
 
 
-def test_what_another_process_found_is_enough_to_see_it_arrive(hand: ByHand, stranded: Stranded):
+def test_what_another_process_found_is_enough_to_see_it_arrive(hand: ByHand, stranded: UnreplicatedRecords):
     found = stranded.now()
     hand.copy(("a", 2), ("b", 1))
     arrived = eventually(lambda: after_restart(hand).arrived(found), "all have it")
     assert arrived.records == 5
 
 
-def after_restart(hand: ByHand) -> Stranded:
-    """Of the same switch, in a process that knows nothing."""
+def after_restart(hand: ByHand) -> UnreplicatedRecords:
+    """Return those of the same switch, in a process without cached facts."""
     (switch,) = hand.rest("GET", "/switches").json()["items"]
     return of_switch(hand, switch["id"])
 
 
-def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, stranded: Stranded):
+def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, stranded: UnreplicatedRecords):
     found = stranded.now()
     hand.make_anew("a")
     hand.produce("a", 40)
@@ -75,7 +77,7 @@ def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, s
 
 @pytest.mark.parametrize(("removed", "late"), [(32, ((32, 34),)), (35, ())])
 def test_what_retention_removed_before_it_was_seen_to_arrive_may_be_lost(
-    hand: ByHand, stranded: Stranded, removed: int, late: tuple[tuple[int, int], ...]
+    hand: ByHand, stranded: UnreplicatedRecords, removed: int, late: tuple[tuple[int, int], ...]
 ):
     found = stranded.now()
     admin = AdminClient({"bootstrap.servers": hand.servers("a")})

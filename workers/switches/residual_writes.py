@@ -1,4 +1,4 @@
-"""What stays on the cluster that clients were moved from."""
+"""Observes what remains on the old cluster: members of groups, residual writes, unreplicated records."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from workers.switches.estate_view import EstateView
 from workers.switches.outcome import group_name
 from workers.switches.read_on import since
 from workers.switches.scope import Scope
-from workers.switches.stranded import Stranded
 from workers.switches.topology import Partition
+from workers.switches.unreplicated import UnreplicatedRecords
 
 log = structlog.get_logger("switches")
 
@@ -29,15 +29,19 @@ _TOLD_SECONDS = 5.0
 _AGAIN_SECONDS = 0.1
 
 
-def written_until(drain: Drain) -> dict[str, list[int]]:
-    """By stream and partition: the offset behind the last record that was born on the source at the mark, or where
-    the log ended if none of them is left."""
+def produced_until(drain: Drain) -> dict[str, list[int]]:
+    """Return, by stream and partition, the offset behind the last record produced on the source before the mark.
+
+    Where no such record is left, it is the log end.
+    """
     return _by_partition(drain, {place: end for place, (_, end) in drain.ends().items()})
 
 
-def written_by_now(drain: Drain) -> dict[str, list[int]]:
-    """The same of a later mark: where none of them is left, the log has copies that have come since. Only of one
-    that is empty it cannot be told what was in it."""
+def produced_by_now(drain: Drain) -> dict[str, list[int]]:
+    """Return the same for a later mark, with 0 where no record produced there is left.
+
+    Such a log may hold copies that arrived since; only of an empty log the content is unknown.
+    """
     lows = drain.lows()
     return _by_partition(
         drain, {place: end if lows[place] >= end else 0 for place, (_, end) in drain.ends().items()}
@@ -53,19 +57,19 @@ def _by_partition(drain: Drain, unborn: Mapping[Partition, int]) -> dict[str, li
     return found
 
 
-def written_since(before: Mapping[str, Sequence[int]], now: Mapping[str, Sequence[int]]) -> int:
-    """At most so many records were born between two marks; partitions that came between them count from 0."""
+def produced_since(before: Mapping[str, Sequence[int]], now: Mapping[str, Sequence[int]]) -> int:
+    """Return an upper bound of the records produced between two marks; new partitions count from 0."""
     pairs = (zip_longest(row, before.get(stream, ()), fillvalue=0) for stream, row in now.items())
     return sum(max(0, until - since) for row in pairs for until, since in row)
 
 
 def measured_last(phases: Sequence[PhaseTimes], name: Phase) -> Mapping[str, Any]:
-    """Of a phase, when it came last: after one whose hold ran out, clients went on for a while, and rightly so."""
+    """Return the measurements of the last run of a phase; after earlier runs, clients continued and wrote."""
     return next((phase.measured for phase in reversed(phases) if phase.name == name), {})
 
 
-class Left:
-    """Of one switch; used by one thread."""
+class Residuals:
+    """Observations of one switch; used by one thread."""
 
     def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
         self._estate, self._switch, self._scope = estate, switch, scope
@@ -79,8 +83,10 @@ class Left:
         return any(moving.zone is not None for moving in self._switch.moves)
 
     def groups(self) -> Sequence[str]:
-        """Groups that still have members there, by logical names; none if the cluster does not answer. None of
-        zones either: others of the environment stay, and rightly so."""
+        """Return the groups that still have members there, by logical name.
+
+        There are none if the cluster does not answer, and none for a switch of zones, where other clients stay.
+        """
         try:
             return self._groups()
         except KafkaCallFailed as error:
@@ -93,12 +99,12 @@ class Left:
         return [group_name(one) for one in self._closing().members().on_source]
 
     @property
-    def some_work(self) -> bool:
-        """Whether groups had members there when it was looked last: what they have read since is not noted yet."""
+    def had_members(self) -> bool:
+        """Return whether groups had members there at the last observation, so that they may have read since."""
         return bool(self._working)
 
     def note_at_work(self) -> None:
-        """Groups that have members there now may read what was carried over already: up to where the logs end."""
+        """Record that groups with members there may re-read up to the present log ends."""
         try:
             self._note()
         except KafkaCallFailed as error:
@@ -106,14 +112,14 @@ class Left:
 
     def _note(self) -> None:
         there = frozenset(self._groups())
-        # Those that have left since the last time have read up to where the logs end by now, at most.
+        # Groups that left since the last observation have read up to the present log ends at most.
         seen = there | self._working
         if seen:
             self._at_work |= dict.fromkeys(seen, self._ends())
         self._working = there
 
     def read_on(self, phases: Sequence[PhaseTimes]) -> Sequence[Mapping[str, Any]] | None:
-        """Groups that went on there after they were carried over; None if that cannot be told."""
+        """Return the groups that read on there after their offsets were translated; None: unknown."""
         measured = measured_last(phases, Phase.CLOSING)
         if STOOD not in measured or not self._scope.source_is_online:
             return None
@@ -138,11 +144,13 @@ class Left:
         return GroupClosing(self._estate, switch.source, switch.target, scope.environments, scope.streams)
 
     def _not_asked(self, error: KafkaCallFailed) -> None:
-        log.info("the cluster that was left cannot be asked", switch=self._switch.id, reason=error.reason)
+        log.info("the old cluster cannot be queried", switch=self._switch.id, reason=error.reason)
 
     def stray_records(self, phases: Sequence[PhaseTimes]) -> int | None:
-        """At most so many records were born there since the drain was measured; None if that cannot be told, as
-        where clients of other zones go on there."""
+        """Return an upper bound of the residual writes: records produced there since the drain was marked.
+
+        None if it is unknown, or if clients of other zones legitimately stay there.
+        """
         told = measured_last(phases, Phase.DRAINING)
         if not isinstance(told.get(WRITTEN), Mapping) or self._some_stay or not self._scope.source_is_online:
             return None
@@ -151,28 +159,30 @@ class Left:
             drain.warm_up()
             drain.mark()
             until = time.monotonic() + _TOLD_SECONDS
-            while not drain.look().is_drained and not drain.is_told and time.monotonic() < until:
+            while not drain.observe().is_drained and not drain.is_told and time.monotonic() < until:
                 time.sleep(_AGAIN_SECONDS)
-            return written_since(told[WRITTEN], written_by_now(drain)) if drain.is_told else None
+            return produced_since(told[WRITTEN], produced_by_now(drain)) if drain.is_told else None
         except KafkaCallFailed as error:
             self._not_asked(error)
             return None
 
     def has_arrived(self, held: Sequence[ClientRow]) -> bool:
-        """Whether the target has all that was written there until these clients began to hold; False if a cluster
-        that would know does not answer."""
+        """Return whether the target has all records written there until these clients began to hold.
+
+        False if a cluster that is needed does not answer.
+        """
         try:
             if self._drain is None:
                 drain = self._to_target()
                 drain.warm_up()
                 self._drain = drain
-            # By their words: one that went on meanwhile, and holds once more, has written since.
+            # Identify holds by their start: a client that released its hold and holds again has written since.
             words = frozenset((each.place, each.client_id, each.still_since) for each in held)
             if words != self._marked_for:
-                # Whoever holds by now has nothing in flight: what it sent lies before the logs' ends.
+                # Clients that hold by now have nothing in flight: their records lie before the log ends.
                 self._drain.mark()
                 self._marked_for = words
-            return self._drain.look().is_drained
+            return self._drain.observe().is_drained
         except KafkaCallFailed as error:
             self._not_asked(error)
             return False
@@ -182,7 +192,7 @@ class Left:
         return Drain(self._estate, switch.source, (switch.target,), self._scope.streams)
 
     def stranded(self) -> Sequence[Mapping[str, Any]]:
-        """Of an emergency: what no other leaf has."""
+        """Return the unreplicated records of an emergency switch: those that no other leaf has."""
         if self._switch.mode != EMERGENCY:
             return ()
-        return Stranded(self._estate, self._switch, self._scope).now()
+        return UnreplicatedRecords(self._estate, self._switch, self._scope).now()

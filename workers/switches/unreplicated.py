@@ -1,7 +1,7 @@
-"""After an emergency: what only the cluster that was left has, and when the others have it.
+"""Unreplicated records after an emergency switch: which ones only the old cluster has, and when they have arrived.
 
-Its clients were moved without asking it. What it alone holds is told by what the others have, and once it is back
-it is distributed like everything else, exactly once: nothing is done here but to see that it has arrived.
+Clients were moved without querying it. The records that only it holds follow from what the others have. Once it is
+back, they are distributed like all others, exactly once; this module only observes their arrival.
 """
 
 from __future__ import annotations
@@ -17,28 +17,30 @@ from workers.switches.estate_view import EstateView
 from workers.switches.scope import Scope
 
 
-class Stranded:
-    """Of one switch; used by one thread. Calls raise KafkaCallFailed; they can be repeated."""
+class UnreplicatedRecords:
+    """Unreplicated records of one switch; used by one thread. Calls raise KafkaCallFailed and can be repeated."""
 
     def __init__(self, estate: EstateView, switch: SwitchRow, scope: Scope) -> None:
         self._drain = Drain(estate, switch.source, scope.online_leaves, scope.streams)
         self._marked = False
 
     def now(self) -> list[dict[str, Any]]:
-        """What no other leaf has: stream, partition, first offset, end and records (None: the cluster is gone, and
-        nobody knows how far its log reaches)."""
+        """Return the records that no other leaf has: stream, partition, first offset, end and number of records.
+
+        End and number are None if the cluster is unreachable, since its log end is unknown.
+        """
         self._drain.warm_up()
         return [asdict(each) for each in self._drain.undrained()]
 
     def arrived(self, stranded: Sequence[Mapping[str, Any]]) -> RecordArrived | None:
-        """What has come late, once the cluster is back and every other leaf that is online has all of it."""
+        """Return the late records, once the cluster is back and every other online leaf has all of them."""
         if not self._drain.source_answers():
             self._marked = False
             return None
         if not self._marked:
             self._drain.mark()
             self._marked = True
-        if not self._drain.look().is_drained:
+        if not self._drain.observe().is_drained:
             return None
         born, ends, lows = self._drain.born(), self._drain.ends(), self._drain.lows()
         found, lost = [], []
@@ -46,11 +48,11 @@ class Stranded:
             place, first = (each["stream"], each["partition"]), each["first"]
             incarnation, end = ends.get(place, (-1, 0))
             if incarnation != each["incarnation"] or end < first:
-                # The log was made anew, or was cut off: what it alone held is nowhere any more.
+                # The log was recreated or truncated: its unreplicated records are lost.
                 lost.append((*place, first))
                 continue
             if lows[place] > first:
-                # Removed there meanwhile, perhaps before anybody had it: what cannot be told is not told as well.
+                # Deleted there meanwhile, perhaps before any copy was made: report a possible loss.
                 lost.append((*place, first))
             first = max(first, lows[place])
             if born.get(place, (0, -1))[1] >= first:

@@ -1,4 +1,4 @@
-"""What clusters say for the plan of a switch: asked side by side, each for some seconds at most."""
+"""Queries clusters for a switch plan, in parallel, each for a few seconds at most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.domain.records.marks import MetadataInvalid, Position, decode_metad
 from backend.domain.records.origin import Vector
 from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
 from backend.domain.switch.switch_lag import lacking
-from backend.domain.switch.switch_what_if import gone_of
+from backend.domain.switch.switch_what_if import clusters_gone
 from backend.kafka.admin.topics import TopicAdmin
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed
@@ -23,11 +23,11 @@ from backend.kafka.groups.group_members import GroupAdmin
 from backend.kafka.groups.group_offsets import GroupOffsets
 from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
-from backend.switching.reading import Ground
+from backend.switching.reading import PlanInput
 
 MOST_AT_ONCE = 16
 MOST_GROUPS = 1000
-"""Groups of a cluster that are asked for their members, and for their offsets."""
+"""Limit per cluster of groups whose members and offsets are requested."""
 
 Topics = Mapping[str, str]
 """STREAM -> technical name on one cluster."""
@@ -35,7 +35,7 @@ Topics = Mapping[str, str]
 
 @dataclass
 class _Answer:
-    """What one cluster said; each piece only where it was asked for."""
+    """Answer of one cluster; each part is filled only where it was requested."""
 
     partitions: dict[str, int] = field(default_factory=dict)
     ends: dict[PartitionOf, tuple[int, int]] = field(default_factory=dict)
@@ -46,9 +46,9 @@ class _Answer:
     covered: dict[PartitionOf, list[Vector]] = field(default_factory=dict)
 
 
-def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
-    """Asks the source, the target, and whoever the source's distributors copy to, for where these are."""
-    gone = gone_of(ground.facts.clusters, wish.without)
+def ask(ground: PlanInput, settings: Settings, wish: Wish) -> Asked:
+    """Query the source, the target, and the targets of the source's distributors for positions and groups."""
+    gone = clusters_gone(ground.facts.clusters, wish.without)
     silent = dict.fromkeys(sorted(gone & {wish.source, wish.target}), "supposed to be gone")
     hops = {target for (cluster, _), target in ground.facts.targets.items() if cluster == wish.source}
     wanted = sorted(
@@ -56,7 +56,7 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
     )
     if not wanted or not ground.facts.streams:
         return Asked(silent=silent)
-    look = _Look(ground, settings, wish)
+    look = _ClusterQueries(ground, settings, wish)
     with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE)) as threads:
         answers = dict(zip(wanted, threads.map(look.at, wanted), strict=True))
     silent |= {name: found for name, found in answers.items() if isinstance(found, str)}
@@ -76,19 +76,19 @@ def ask(ground: Ground, settings: Settings, wish: Wish) -> Asked:
     )
 
 
-class _Look:
-    """One look at several clusters."""
+class _ClusterQueries:
+    """One round of requests to several clusters."""
 
-    def __init__(self, ground: Ground, settings: Settings, wish: Wish) -> None:
+    def __init__(self, ground: PlanInput, settings: Settings, wish: Wish) -> None:
         self._ground, self._wish = ground, wish
         self._buckets, self._seconds = ground.buckets, settings.probe_timeout_seconds
         self._environments = sorted({stream.place for stream in ground.facts.streams})
 
     def at(self, cluster: str) -> _Answer | str:
-        """What a cluster says, or why it says nothing."""
+        """Return a cluster's answer, or the reason why it gave none."""
         row = self._ground.clusters[cluster]
         try:
-            # First who is there at all: a client without a cluster would wait for each of its requests.
+            # First check that the cluster answers: otherwise a client would wait for each of its requests.
             topics = self._topics(cluster)
             admin = TopicAdmin(row.bootstrap_servers, row.properties, self._seconds)
             found = admin.observe(topics.values()).topics
@@ -114,7 +114,7 @@ class _Look:
     def lacking(
         self, ends: Mapping[PartitionOf, tuple[int, int]], target: _Answer, all_: Iterable[_Answer]
     ) -> dict[PartitionOf, int]:
-        """Records that the target lacks of logs with these ends, by partition."""
+        """Return how many records the target lacks of logs with these ends, by partition."""
         outgoing = _outgoing(all_)
         rows = {row.stream: row for row in self._ground.streams}
         found = {}
@@ -133,7 +133,7 @@ class _Look:
         return found
 
     def under_way(self, target: _Answer, all_: Iterable[_Answer]) -> int:
-        """Records that units have read on a source that is silent now, and that the target lacks."""
+        """Return how many records that tasks have read on a now unreachable source the target lacks."""
         answers = list(all_)
         read = {
             place: (0, max(each.offset for each in positions)) for place, positions in _outgoing(answers).items()
@@ -148,7 +148,7 @@ class _Look:
         }
 
     def _places(self, topics: Topics) -> dict[tuple[str, int], PartitionOf]:
-        """(topic, partition) -> whose it is."""
+        """Return (topic, partition) -> stream partition."""
         return {
             (topics[row.stream], partition): (row.stream, partition)
             for row in self._ground.streams
@@ -174,21 +174,21 @@ class _Look:
                 wanted.append(name)
         asked = {name: list(places) for name in wanted[:MOST_GROUPS]}
         for (group, place), standing in (offsets.standing(asked) if asked else {}).items():
-            # What a committer set is the progress of a group that is elsewhere.
+            # An offset that a committer set is the progress of a group on another cluster.
             if standing.offset is not None and standing.is_fresh:
                 answer.commits[group, places[place]] = standing.offset
-        # Last, so that no commit lies behind the end.
+        # Read the ends last, so that no commit lies behind them.
         answer.ends = {places[place]: found for place, found in offsets.ends(places).items()}
 
     def _groups(
         self, admin: GroupAdmin, row: ClusterRow, topics: Topics, names: Mapping[str, bool]
     ) -> tuple[GroupFact, ...]:
-        """Groups with members that read a moved stream, or that a moved environment's format gives the name to."""
+        """Return groups with members that read a moved stream or whose name fits a moved environment's format."""
         reader = Reader(row.group_format, "group", self._environments, {})
         streams = {topic: stream for stream, topic in topics.items()}
         busy = [name for name, has_members in names.items() if has_members and not name.startswith(OWN_GROUPS)]
         read = {name: reader.within(name) for name in busy}
-        busy.sort(key=lambda name: (read[name] is None, name))  # those of moved environments first
+        busy.sort(key=lambda name: (read[name] is None, name))  # groups of moved environments first
         found = []
         for name, members in admin.members(busy[:MOST_GROUPS]).items():
             read_topics = frozenset(topic for member in members for topic in member.topics)
@@ -206,7 +206,7 @@ class _Look:
         return tuple(sorted(found, key=lambda each: each.technical_group))
 
     def _outgoing(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Position]]:
-        """Where the source's units are that copy to a cluster: their positions stand there."""
+        """Return positions of the source's tasks that copy to a cluster; they are committed there."""
         levels = [
             level
             for (source, level), target in self._ground.facts.targets.items()
@@ -229,7 +229,7 @@ class _Look:
             place: [
                 each.mark.covered
                 for each in positions
-                # What was covered in a topic that is no more is not there.
+                # Records covered in an earlier incarnation of the topic are not there.
                 if each.mark.target_incarnation in (0, incarnations[place[0]])
             ]
             for place, positions in found.items()
@@ -238,7 +238,7 @@ class _Look:
     def _positions(
         self, cluster: str, offsets: GroupOffsets, topics: Topics, groups: Callable[[int], Iterable[str]]
     ) -> dict[PartitionOf, list[Position]]:
-        """Positions that these groups of each bucket have on a cluster, by partition."""
+        """Return the positions that these groups of each bucket have on a cluster, by partition."""
         places = self._places(topics)
         wanted: dict[str, list[tuple[str, int]]] = {}
         for place, (stream, partition) in places.items():
@@ -251,13 +251,13 @@ class _Look:
             try:
                 mark = decode_metadata(standing.metadata)
             except MetadataInvalid:
-                continue  # another program set it; the distributor says so
+                continue  # set by another program; the distributor reports it
             found.setdefault(places[place], []).append(Position(standing.offset, mark))
         return found
 
 
 def _outgoing(answers: Iterable[_Answer]) -> dict[PartitionOf, list[Position]]:
-    """Positions of the source's units, wherever they stand."""
+    """Return the positions of the source's tasks from all clusters."""
     found: dict[PartitionOf, list[Position]] = {}
     for answer in answers:
         for place, positions in answer.outgoing.items():

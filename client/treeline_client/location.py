@@ -1,7 +1,8 @@
-"""Where a consumer is, and where discovery wants it: the application's thread brings the one to the other.
+"""Location of a consumer, and where discovery wants it; the application's thread moves it from one to the other.
 
-The follower's thread only says what is wanted. Closing and opening are the application's thread's, from `poll()`
-and `consume()`, since rebalance listeners run there and librdkafka's consumer belongs to one thread at a time.
+The follower's thread only sets the wanted location. The application's thread closes and opens the consumer, from
+`poll()` and `consume()`, since rebalance listeners run there and librdkafka's consumer belongs to one thread at a
+time.
 """
 
 from __future__ import annotations
@@ -15,49 +16,49 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from treeline_client.answers import Answer
+from treeline_client.client_state import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 from treeline_client.configuration import Configuration
 from treeline_client.deadlines import Deadline
 from treeline_client.errors import ClientClosed, StaleGeneration
 from treeline_client.follower import Follower
 from treeline_client.reader import Reader, Subscription
-from treeline_client.standing import Leave, Move, Order, Phase, Resume, Settle, Stay, Way
 
 _SLICE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Where the consumer is to be."""
+    """Location that discovery wants for the consumer."""
 
     answer: Answer
     open: bool
     gently: bool
-    """Whether to close with a last commit first; else the cluster to leave may be gone."""
+    """True to close with a last commit; False if the old cluster may be down."""
     since: float
-    """Wall clock, for messages to people only."""
+    """Wall-clock time, for messages only."""
     stays: frozenset[int] = frozenset()
-    """A reader that is open in one of these generations stays, and is in the new one."""
+    """Generations in which an open reader stays open, and enters the new one."""
 
 
-class Place:
-    """One consumer's place. `carry_out`, `work` and `is_settled` are called by the follower's thread."""
+class Location:
+    """Location of one consumer. `carry_out`, `work` and `is_settled` are called by the follower's thread."""
 
     def __init__(self, configuration: Configuration, follower: Follower, owner: Any) -> None:
         self.reader: Reader | None = None
-        """The open consumer; None between clusters."""
+        """Open consumer; None between clusters."""
         self._configuration = configuration
         self._follower = follower
         self._owner = owner
         self._changed = Condition()
-        standing = follower.standing
-        self._wanted = Wanted(standing.answer, standing.phase is Phase.ACTIVE, True, time.time())
-        self._here: Wanted | None = None  # the wish that the open reader fulfils
-        self._at = standing.answer
+        state = follower.state
+        self._wanted = Wanted(state.answer, state.phase is Phase.ACTIVE, True, time.time())
+        self._here: Wanted | None = None  # the wanted location where the open reader is
+        self._at = state.answer
         self._subscription: Subscription | None = None
         self._assigned: list[TopicPartition] | None = None
         self._paused: set[tuple[str, int]] = set()
         self._closed = False
-        self._moving = False  # a rebalance listener that calls back must not move again
+        self._moving = False  # while True, a rebalance listener that calls back must not move again
         self._closed_at: float | None = None
         self._opening = False
         if self._wanted.open:
@@ -65,16 +66,16 @@ class Place:
 
     @property
     def generation(self) -> int:
-        """Of the cluster where it is, or was last."""
+        """Return the generation of the present, or else the last, cluster."""
         return self._at.generation
 
     @property
     def cluster(self) -> str:
-        """Where it is, or was last."""
+        """Return the name of the present, or else the last, cluster."""
         return self._at.cluster
 
     def carry_out(self, order: Order) -> None:
-        """Say what is wanted from now on."""
+        """Set the location that an order wants."""
         before, stays = self._wanted.answer, self._wanted.stays
         if isinstance(order, Settle):
             wanted = Wanted(before, False, True, time.time(), stays)
@@ -90,27 +91,27 @@ class Place:
             self._changed.notify_all()
 
     def work(self) -> bool:
-        """Nothing is done in the follower's thread."""
+        """Return False: the follower's thread has nothing to do."""
         return False
 
     def is_settled(self) -> bool:
-        """Whether the consumer is closed, as wanted."""
+        """Return whether the consumer is closed, as wanted."""
         with self._changed:
             return not self._wanted.open and self.reader is None and not self._opening
 
     def still_in(self) -> int | None:
-        """The generation of the open reader, if its clients have moved on."""
+        """Return the generation of the open reader, if discovery has moved its clients on."""
         reader, wanted = self.reader, self._wanted
         if reader is None or reader.generation in (wanted.answer.generation, *wanted.stays):
             return None
         return reader.generation
 
     def settled(self) -> Reader | None:
-        """The reader, if the consumer is open where it is wanted."""
+        """Return the reader, if the consumer is open where it is wanted."""
         return self.reader if self._here is self._wanted else None
 
     def follow(self) -> Reader | None:
-        """Go where discovery wants the consumer; its reader there, or None between clusters."""
+        """Move the consumer to the wanted location; return its reader there, or None between clusters."""
         if self._closed:
             raise ClientClosed("the consumer is closed")
         wanted = self._wanted
@@ -118,13 +119,13 @@ class Place:
             return self.reader
         self._stay(wanted)
         if self.reader is not None and (not wanted.open or self._at.generation != wanted.answer.generation):
-            # Whose clients have moved on has nothing to commit here any more.
+            # A reader whose clients have moved on has nothing to commit here any more.
             still = self._at.generation in (wanted.answer.generation, *wanted.stays)
             self._leave(wanted.gently and still, moving=True)
         if self.reader is None and wanted.open:
             self._open(wanted, again=True)
         if self._wanted is not wanted:
-            return None  # something else is wanted by now: nothing is read before that is seen to
+            return None  # the wanted location has changed: move again before anything is read
         if self.reader is not None:
             if wanted.open:
                 self._here = wanted
@@ -132,13 +133,13 @@ class Place:
         return self.reader
 
     def _stay(self, wanted: Wanted) -> None:
-        """What was read before a switch was taken back may still be committed: the group was nowhere else."""
+        """Let an open reader stay after an aborted switch; its messages may still be committed."""
         if self.reader is not None and self.reader.generation in wanted.stays:
             self.reader.stay(wanted.answer)
             self._at = wanted.answer
 
     def is_present(self, generation: int) -> bool:
-        """Whether what was read in a generation may be committed now."""
+        """Return whether messages of a generation may be committed now."""
         present = self._wanted.answer.generation
         reader = self.reader
         if reader is not None and reader.generation == present:
@@ -146,13 +147,13 @@ class Place:
         return generation == present
 
     def wait(self, seconds: float) -> None:
-        """Wait, between clusters, until something else is wanted."""
+        """Wait, between clusters, until the wanted location changes."""
         with self._changed:
             if not self._wanted.open and seconds > 0:
                 self._changed.wait(seconds)
 
     def opened(self) -> Reader:
-        """The open reader, on whatever cluster. Raises StaleGeneration between clusters."""
+        """Return the open reader, on any cluster. Raises StaleGeneration between clusters."""
         if self.reader is None:
             self.follow()
         if self.reader is None:
@@ -160,7 +161,7 @@ class Place:
         return self.reader
 
     def wait_open(self, deadline: Deadline) -> Reader:
-        """The open reader, once there is one. Raises KafkaException with _TIMED_OUT."""
+        """Return the open reader, once there is one. Raises KafkaException with _TIMED_OUT."""
         while self.reader is None:
             if self.follow() is None:
                 if deadline.over():
@@ -169,31 +170,31 @@ class Place:
         return self.reader
 
     def to_commit(self) -> Reader:
-        """The reader, for a commit. Raises StaleGeneration between clusters, and where a move was heard of."""
+        """Return the reader for a commit. Raises StaleGeneration between clusters and once a move is known."""
         if self._closed:
             raise ClientClosed("the consumer is closed")
         self._stay(self._wanted)
         reader = self.reader
         if reader is None or reader.generation != self._wanted.answer.generation:
-            raise self.stale(f"of {self._at.cluster} in generation {self._at.generation}")
+            raise self.stale(f"read on {self._at.cluster} in generation {self._at.generation}")
         return reader
 
     def stale(self, what: str) -> StaleGeneration:
-        """The error that refuses a commit, counted."""
+        """Count and return the error that refuses a commit."""
         self._follower.counters.stale_commits_refused += 1
         return self._stale(what)
 
     def _stale(self, what: str) -> StaleGeneration:
         wanted = self._wanted
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wanted.since))
-        state = "are on" if wanted.open else "are kept still on"
+        state = "are on" if wanted.open else "hold on"
         return StaleGeneration(
             f"{what}; clients {state} {wanted.answer.cluster} in generation {wanted.answer.generation} since"
-            f" {since}: not committed, the group goes on there by itself"
+            f" {since}. Nothing was committed; the group resumes there from its translated progress"
         )
 
     def subscribe(self, subscription: Subscription | None) -> None:
-        """Subscribe, here and wherever the consumer goes; None ends it."""
+        """Subscribe, here and on every later cluster; None unsubscribes."""
         self._subscription, self._assigned = subscription, None
         self._paused.clear()
         if self.reader is not None:
@@ -204,8 +205,8 @@ class Place:
                 self.reader.subscribe(subscription)
 
     def assign(self, partitions: list[TopicPartition] | None) -> None:
-        """Take partitions, here and wherever the consumer goes; None gives all back."""
-        if self._subscription is None:  # else it is a listener's, of the present rebalance only
+        """Assign partitions, here and on every later cluster; None unassigns all."""
+        if self._subscription is None:  # otherwise a listener assigns, for the present rebalance only
             self._assigned = partitions
         if self.reader is not None:
             if not self._moving:
@@ -218,7 +219,7 @@ class Place:
                 self.reader.begin(technical)
 
     def assign_more(self, partitions: list[TopicPartition]) -> None:
-        """Take further partitions."""
+        """Assign further partitions."""
         if self._subscription is None:
             self._assigned = [*_without(self._assigned or [], partitions), *partitions]
         if self.reader is not None:
@@ -227,7 +228,7 @@ class Place:
             self.reader.begin(technical)
 
     def assign_fewer(self, partitions: list[TopicPartition]) -> None:
-        """Give partitions back."""
+        """Unassign partitions."""
         if self._subscription is None:
             self._assigned = _without(self._assigned or [], partitions)
         if self.reader is not None:
@@ -236,12 +237,12 @@ class Place:
             self.reader.progress.forget(partitions)
 
     def paused(self, partitions: Sequence[TopicPartition], now: bool) -> None:
-        """Remember what is paused."""
+        """Remember which partitions are paused."""
         places = {(partition.topic, partition.partition) for partition in partitions}
         self._paused = self._paused | places if now else self._paused - places
 
     def close(self) -> None:
-        """Close for good."""
+        """Close the consumer for good."""
         if self._closed:
             return
         if self.reader is not None:
@@ -256,7 +257,7 @@ class Place:
             if not gently:
                 reader.abandon(self._subscription)
             elif not reader.close(moving):
-                return  # tried again with the next poll; until then discovery is not told that it has closed
+                return  # retried with the next poll; until then, the consumer is not reported as closed
         finally:
             self._moving = False
         self.reader = self._here = None
@@ -267,7 +268,7 @@ class Place:
         with self._changed:
             if self._wanted is not wanted:
                 return
-            # Nobody is told that the consumer is closed while it is being opened.
+            # While it is being opened, the consumer must not be reported as closed.
             self._opening = True
         try:
             reader = Reader(self._configuration, wanted.answer, self._owner)

@@ -1,7 +1,7 @@
-"""Where a group begins on partitions that it has no commit for, so that it begins there on the next cluster too.
+"""Start offsets of partitions without a commit, so that a group starts there on the next cluster, too.
 
 With `auto.offset.reset = latest` such a partition is read from its end at the time of the assignment. On the next
-cluster that would be its end there, behind what producers have written before the group has joined.
+cluster that would be the end there, behind records that were produced before the group joined.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaExcepti
 log = logging.getLogger("treeline_client")
 
 _SECONDS = 2.0
-"""How long the cluster may take for an answer: rebalances and closing wait for it."""
+"""Time limit of a request for offsets; rebalances and closing wait for it."""
 _LATEST = ("latest", "largest", "end")  # librdkafka has three names for it, and no other default
 
 
-class Beginnings:
-    """Of one consumer on one cluster, under the cluster's own names."""
+class StartOffsets:
+    """Start offsets of one consumer on one cluster, under technical names."""
 
     def __init__(self, consumer: Consumer, reset: Any) -> None:
-        """`reset` is what the application gave as `auto.offset.reset`; None: librdkafka's default."""
+        """`reset`: the application's `auto.offset.reset`; None: librdkafka's default."""
         self._consumer = consumer
         self._latest = reset is None or str(reset).lower() in _LATEST
         self._begins: dict[tuple[str, int], int] = {}
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Remember where partitions end as they are assigned: what is written from now on is the consumer's.
+        """Record the ends of partitions as they are assigned: later records are the consumer's to read.
 
-        Of those assigned with OFFSET_BEGINNING it is where they begin.
+        For partitions assigned with OFFSET_BEGINNING, record their beginnings.
         """
         asked = [
             TopicPartition(p.topic, p.partition, p.offset if p.offset == OFFSET_BEGINNING else OFFSET_END)
@@ -42,16 +42,16 @@ class Beginnings:
         try:
             found = self._consumer.offsets_for_times(asked, _SECONDS)
         except KafkaException as error:
-            log.debug("where a group begins is not known: %s", error)
+            log.debug("the start offsets of a group are unknown: %s", error)
             return
         self._begins.update({(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0})
 
     def to_commit(self, first: Callable[[TopicPartition], int | None]) -> list[TopicPartition]:
-        """Assigned partitions without a commit, and where the consumer begins there; none that the group would
-        read from the start anyway.
+        """Return the assigned partitions without a commit, at the offset where the consumer starts there.
 
-        `first` says which offset the application was given first, -1 if none; None leaves the partition out.
-        Raises KafkaException if the cluster doesn't say what is committed: nothing must take its place.
+        Partitions that the group would read from the beginning anyway are left out. `first` returns the first
+        offset given to the application, -1 if none was; None leaves the partition out. Raises KafkaException if
+        the cluster does not return the committed offsets, since no commit may be overwritten.
         """
         given = {(one.topic, one.partition): (one, first(one)) for one in self._consumer.assignment()}
         unread = [one for one, begun in given.values() if begun is not None]

@@ -1,4 +1,4 @@
-"""A consumer that is told something else while it opens, or before it has closed; its readers are counted here."""
+"""A consumer that gets another order while it opens, or before it has closed; its readers are counted here."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from treeline_client import place, standing
+from treeline_client import client_state, location
+from treeline_client.client_state import CONSUMER, Move, Resume, Settle, Way
+from treeline_client.location import Location
 from treeline_client.metrics import Counters
-from treeline_client.place import Place
-from treeline_client.standing import CONSUMER, Move, Resume, Settle, Way
 
 from tests.client.test_rules import answer
 
 
 class Opened:
-    """Stands for a reader; opening one can take as long as the test wants."""
+    """Replaces a reader; opening one can take as long as the test wants."""
 
     made: list[Opened]
     may_open: threading.Event
@@ -30,7 +30,7 @@ class Opened:
         Opened.made.append(self)
 
     def commit_in_time(self) -> None:
-        """Nothing was read."""
+        """Commit nothing, since nothing was read."""
 
     def close(self, _moving: bool) -> bool:
         self.ended = "closed, with a commit"
@@ -41,20 +41,20 @@ class Opened:
 
 
 @pytest.fixture
-def consumer(monkeypatch: pytest.MonkeyPatch) -> Place:
-    """One that is closed, in a hold in generation 3."""
+def consumer(monkeypatch: pytest.MonkeyPatch) -> Location:
+    """Return a consumer that is closed, in a hold in generation 3."""
     Opened.made, Opened.may_open, Opened.opens = [], threading.Event(), threading.Event()
-    monkeypatch.setattr(place, "Reader", Opened)
-    begun = standing.begin(CONSUMER, answer(hold=True), True, time.monotonic())
-    follower: Any = SimpleNamespace(standing=begun, counters=Counters(), wake=lambda: None)
+    monkeypatch.setattr(location, "Reader", Opened)
+    begun = client_state.begin(CONSUMER, answer(hold=True), True, time.monotonic())
+    follower: Any = SimpleNamespace(state=begun, counters=Counters(), wake=lambda: None)
     configuration: Any = None
-    found = Place(configuration, follower, None)
+    found = Location(configuration, follower, None)
     found.carry_out(Settle(None))
     assert found.is_settled() and not Opened.made
     return found
 
 
-def test_who_is_told_to_close_while_it_opens_has_not_closed(consumer: Place) -> None:
+def test_who_is_told_to_close_while_it_opens_has_not_closed(consumer: Location) -> None:
     consumer.carry_out(Resume(False))
     given: list[Any] = []
     application = threading.Thread(target=lambda: given.append(consumer.follow()))
@@ -70,7 +70,7 @@ def test_who_is_told_to_close_while_it_opens_has_not_closed(consumer: Place) -> 
     assert consumer.is_settled() and [each.ended for each in Opened.made] == ["closed, with a commit"]
 
 
-def test_who_is_still_open_when_its_clients_have_moved_commits_nothing_there(consumer: Place) -> None:
+def test_who_is_still_open_when_its_clients_have_moved_commits_nothing_there(consumer: Location) -> None:
     Opened.may_open.set()
     consumer.carry_out(Resume(False))
     assert consumer.follow() is Opened.made[0] and consumer.still_in() is None
