@@ -1,4 +1,4 @@
-"""From technical names on a cluster to logical ones, for commits."""
+"""Mapping of technical names on a cluster to logical ones, for commits."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def follower(group, environment="prod", partition=3):
     ("directory", "group", "topic", "found"),
     [
         (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", follower("billing")),
-        # Nobody declares groups: applications give them their names.
+        # Groups are not declared: applications choose their names.
         (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", follower("Billing_EU")),
         (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
         (FULL, "acme-retail-prod--billing", "acme-retail-prod-orders", follower("-billing")),
         (FULL, "acme-retail-prod-Büro #1/ost 北", "acme-retail-prod-orders", follower("Büro #1/ost 北")),
         (SHORT, "a.b c.acme", "acme-prod-orders", follower("a.b c")),
         (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
-        # A format that leaves parts out is enough: the topic tells them.
+        # A format that leaves parts out is enough: the topic gives them.
         (SHORT, "billing.acme", "acme-prod-orders", follower("billing")),
     ],
 )
@@ -48,10 +48,10 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
 @pytest.mark.parametrize(
     ("group", "topic", "told"),
     [
-        ("acme-retail-prod-billing", "elsewhere", "elsewhere is no distributed stream's topic on c1"),
-        ("acme-retail-test-billing", "acme-retail-prod-orders", "gives the name 'acme-retail-test-billing' to no"),
-        ("connect-cluster", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
-        ("acme-retail-prod-", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod-billing", "elsewhere", "elsewhere is not the topic of a distributed stream on c1"),
+        ("acme-retail-test-billing", "acme-retail-prod-orders", "group 'acme-retail-test-billing' does not match"),
+        ("connect-cluster", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
+        ("acme-retail-prod-", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
         ("acme-retail-prod-a\tb", "acme-retail-prod-orders", "it has the character U+0009 at place 2"),
         ("acme-retail-prod-billing ", "acme-retail-prod-orders", "it ends with a blank"),
         ("acme-retail-prod-" + "g" * 250, "acme-retail-prod-orders", "it has 250 characters, at most 249"),

@@ -1,4 +1,4 @@
-"""Asking what groups have committed; another process asks a cluster whose answers could end it."""
+"""Reading groups' committed offsets; another process queries a cluster whose answers could crash it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_no_consumer_and_one_that_is_closed_are_refused() -> None:
     closed = group_reader.open_consumer({"bootstrap.servers": "127.0.0.1:9"})
     closed.close()
     for client in (producer, closed):
-        with pytest.raises(KafkaException, match="asked through a consumer"):
+        with pytest.raises(KafkaException, match="requested through a consumer"):
             group_reader.ask(client, {"g": None}, 0.2)
 
 

@@ -1,4 +1,4 @@
-"""What translator and committers write down, in a real database."""
+"""Tables of translator and committers, in a real database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_came_before_a_commit(connection):
     store.write_commits(connection, [{"cluster": "c1", "stream": STREAM, **COMMIT}])
     store.write_applied(connection, [{"cluster": "c1", "stream": STREAM, **APPLIED}])
     whose, other = store.follower(STREAM, 0, "app"), store.follower(STREAM, 1, "app")
-    # Of the one that was set: what is known of a newer one is not what stood there.
+    # Values of the offset that was set: what is known of a newer commit was not applied.
     assert store.read_orders(connection, "c1", "k", [whose, other]) == {whose: (OwnCommit(5, 7, 6, 11), 8)}
     elsewhere = store.read_orders(connection, "c1", "another Kafka", [whose])
     assert elsewhere == {whose: (OwnCommit(5, 7, 6), 8)}, "its log has other places"
@@ -78,9 +78,9 @@ def test_ends_are_cleared_up_with_the_last_progress(connection):
     for cluster, stream, _, _ in places:
         store.write_commits(connection, [{"cluster": cluster, "stream": stream, **COMMIT}])
     store.end_commits(connection, places[:1])
-    assert store.read_ends_of_nothing(connection, 10) == []
+    assert store.read_orphaned_ends(connection, 10) == []
     store.forget_commits(connection, places[1:])
-    (found,) = store.read_ends_of_nothing(connection, 10)
+    (found,) = store.read_orphaned_ends(connection, 10)
     assert (found.cluster, found.technical_group, found.is_ended) == ("c1", "t", True)
 
 
@@ -100,7 +100,7 @@ def test_however_many_there_are_at_once(connection):
     store.end_commits(connection, places)
     store.forget_not_followed(connection, [("c1", group, "t") for group in groups])
     assert store.read_not_followed(connection) == []
-    assert len(store.read_ends_of_nothing(connection, 30_000)) == 20_000
+    assert len(store.read_orphaned_ends(connection, 30_000)) == 20_000
     store.forget_commits(connection, places)
     store.forget_applied(connection, places)
     assert store.read_last_known(connection, "c1", "k", followers) == {}

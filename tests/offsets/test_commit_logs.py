@@ -1,4 +1,4 @@
-"""Where the following of commits goes on after a restart: before what is left to be dealt with, and no earlier."""
+"""Following commits resumes after a restart before the first unprocessed commit, and no earlier."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commit(servers, group, topic, offset, metadata=""):
 
 
 def test_an_offset_of_ours_behind_a_tombstone_is_there_again(servers, topic):
-    """Whoever reads both, at once or one after the other, does not take the group for gone."""
+    """An offset set by Treeline after a tombstone counts, whether both are read at once or one after the other."""
     one, other = f"one-{topic}", f"other-{topic}"
     ours = commit_metadata.encode(
         CommitMark(flags=1, timestamp_ms=1, committed_at_ms=1, generation=1, cluster="cluster-2")
@@ -63,7 +63,7 @@ def test_an_offset_of_ours_behind_a_tombstone_is_there_again(servers, topic):
         reader.close()
         reader, found = CommitLog({"bootstrap.servers": servers[CLUSTER]}, {}), Commits()
         eventually(lambda: {key.group for key in read(found).set_again} == {one}, "also when all is read at once")
-        # Groups are in different partitions of the log, which are read one after the other.
+        # The groups are in different partitions of the log, which are read one after the other.
         eventually(lambda: other in {key.group for key in read(found).made}, "the other's end is read, too")
         assert {key.group: value for key, value in found.made.items() if key.group == other} == {other: None}
     finally:
@@ -82,25 +82,25 @@ def test_what_is_left_is_read_again_and_what_came_long_before_it_is_not(servers,
         made = reader.ready().get(CLUSTER, {})
         return {key.group: (key, value.offset) for key, value in made.items() if value and key.topic == topic}
 
-    def dealt_with(keys):
+    def processed(keys):
         pending = {key: value for key, value in first.ready()[CLUSTER].items() if key in keys}
         with database.engine.begin() as connection:
             first.write_positions(connection, row, pending)
-        first.dealt_with(CLUSTER, pending)
+        first.mark_processed(CLUSTER, pending)
 
     try:
         commit(servers, left, topic, 1)
         eventually(lambda: left in found(first), "it is read")
         key, _ = found(first)[left]
-        dealt_with({key})
+        processed({key})
         for group in others:
             commit(servers, group, topic, 5)
         eventually(lambda: set(others) < set(found(first)), "so are those behind it")
-        dealt_with({key})
+        processed({key})
         eventually(lambda: left in found(logs), "another process finds what was left")
         again = set(others) & set(found(logs))
         assert len(again) < len(others), "but not what is in other partitions of the topic"
-        dealt_with(set())
+        processed(set())
         with database.engine.connect() as connection:
             positions = store.read_positions(connection, CLUSTER, "k")
         last = CommitLogs(database.engine)

@@ -134,7 +134,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("what-if", "/clusters/c1/replication/what-if?broker=3", "Impact of a broker failure"),
     ),
     "The replication lab": (
-        Picture("drills", "/drills", "The scenarios"),
+        Picture("drills", "/drills", "Scenarios of the replication lab"),
         Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", True, True),
         Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Custom faults"),
     ),

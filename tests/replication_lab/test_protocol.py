@@ -1,4 +1,4 @@
-"""Each block of pseudo-code in small: given a state, when it runs, then this; in both modes where they differ."""
+"""Each block of pseudo-code alone: given a state, when it runs, then this; in both modes where they differ."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ BOTH = pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rul
 
 
 def given(rules: Rules, *actions: Action, direct: bool = False, **configuration: int) -> World:
-    """Three replicas with two committed records, broker 1 leads, and these steps taken."""
+    """Return three replicas with two committed records, led by broker 1, after these steps."""
     world = established(Configuration(**configuration), rules, records=2, direct=direct)
     take(world, *actions)
     return world
 
 
 def take(world: World, *actions: Action) -> None:
-    """Each does something."""
+    """Take steps that each have an effect."""
     for action in actions:
         assert perform(world, action), action
 
 
 def answers(world: World, producer: int = 0) -> list[ProduceResponse]:
-    """Under way to a producer."""
+    """Return the answers under way to a producer."""
     return [each for (_, to), some in world.channels.items() if to == -1 - producer for each in some]  # type: ignore[misc]
 
 
@@ -114,8 +114,8 @@ def test_close_replica_stops_the_fetcher_and_closes_the_log():
 
 
 @pytest.mark.parametrize("rules, kept", [(FAITHFUL, 2), (FIXED, 3)], ids=["faithful", "fixed"])
-def test_become_follower_truncates_to_the_hw_or_with_the_mend_asks_first(rules, kept):
-    """Broker 2 has a record that is not known there to be committed, and hears of its leader again."""
+def test_become_follower_truncates_to_the_hw_or_with_the_fix_asks_first(rules, kept):
+    """Broker 2 has a record that it does not know to be committed, and is notified of its leader again."""
     world = given(rules, ("produce", 0), ("deliver", -1, 1), ("fetch", 2), ("deliver", 2, 1), ("deliver", 1, 2))
     assert len(world.brokers[2].log) == 3
     take(world, ("crash", 2), ("restart", 2))
@@ -145,7 +145,7 @@ def test_become_leader_drops_who_has_not_caught_up_when_keep_in_sync_time_is_ove
     assert (world.store.isr, world.store.cur) == ({2}, {1, 3})
 
 
-def test_become_leader_does_not_wait_with_the_mend_and_keeps_its_hw():
+def test_become_leader_does_not_wait_with_the_fix_and_keeps_its_hw():
     world = given(FIXED, ("produce", 0), ("deliver", -1, 1), ("fetch", 2), ("deliver", 2, 1), ("deliver", 1, 2))
     take(world, ("crash", 1), ("expire", 1), ("notice", 2), ("elect", 2))
     leader = world.brokers[2]
@@ -177,7 +177,7 @@ def test_produce_request_handler_refuses_where_it_does_not_lead_or_too_few_are_i
 
 
 @pytest.mark.parametrize("rules, written", [(FAITHFUL, 4), (FIXED, 3)], ids=["faithful", "fixed"])
-def test_a_record_that_is_sent_again_is_written_once_with_the_mend(rules, written):
+def test_a_record_that_is_sent_again_is_written_once_with_the_fix(rules, written):
     world = given(rules, ("produce", 0), ("deliver", -1, 1), ("timeout", 0, 0, 1), ("deliver", -1, 1))
     assert len(world.brokers[1].log) == written
 
@@ -227,7 +227,7 @@ def test_replica_fetch_answers_with_records_from_the_offset_and_the_hw():
 
 
 @pytest.mark.parametrize("rules, refused", [(FAITHFUL, False), (FIXED, True)], ids=["faithful", "fixed"])
-def test_replica_fetch_refuses_another_leader_epoch_with_the_mend(rules, refused):
+def test_replica_fetch_refuses_another_leader_epoch_with_the_fix(rules, refused):
     world = given(rules)
     world.channels[2, 1] = (FetchRequest(2, 1, 0, 2, 7),)
     take(world, ("deliver", 2, 1))
@@ -258,7 +258,7 @@ def test_leader_change_event_has_those_in_sync_stand_and_then_all_follow_the_one
 
 
 def clocked(rules: Rules, *actions: Action, leader: int = 1, **configuration: int) -> Clock:
-    """On a clock, with producers that send a while."""
+    """Return a world on a clock, with producers that have sent for a while."""
     world = established(Configuration(records=30, **configuration), rules, records=2, leader=leader)
     clock = Clock(world, 5)
     wake_all(world)

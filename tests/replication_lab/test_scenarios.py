@@ -1,4 +1,4 @@
-"""Each defect of the documents: in faithful mode found by just its invariant, in fixed mode absent."""
+"""Each defect of the documents: in faithful mode found by exactly its invariant, in fixed mode absent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import replace
 import pytest
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.drills import drill, listed
+from backend.replication_lab.drills import drill, summary
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.replication_lab.settling import is_well
+from backend.replication_lab.settling import has_recovered
 from backend.replication_lab.shrinking import shrink, violating
 
 SEEDS, NIGHTLY_SEEDS = 20, 1_000
@@ -49,7 +49,7 @@ def test_faithful_mode_violates_just_the_named_invariant(name, seeds):
 
 @EACH
 def test_no_defect_is_one_of_how_the_election_waits(name):
-    """leaderElection's wait can be read in two ways: scenarios take one of them, and the other mends nothing."""
+    """leaderElection's wait can be read in two ways: scenarios use one of them, and the other fixes nothing."""
     other = replace(SCENARIOS[name], readings=replace(SCENARIOS[name].readings, yields_to_higher_hw=True))
     assert None not in {play(other, FAITHFUL.mode, seed).violated for seed in range(SEEDS)}
 
@@ -60,7 +60,7 @@ def test_fixed_mode_holds_settles_and_loses_nothing(name, seeds):
     for seed in seeds:
         world = play(SCENARIOS[name], FIXED.mode, seed).world
         assert (seed, world.history.violated, world.history.what) == (seed, None, "")
-        assert (seed, is_well(world)) == (seed, True)
+        assert (seed, has_recovered(world)) == (seed, True)
         assert (seed, world.history.expected_losses) == (seed, ())
 
 
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_run_in_another_process_whatever_its_hash_s
 
 @EACH
 def test_seeds_differ(name):
-    """Otherwise a number of seeds would prove no more than one."""
+    """Different seeds must differ, or many seeds would prove no more than one."""
     assert len({play(SCENARIOS[name], FIXED.mode, seed).steps for seed in range(STORIES)}) == STORIES
 
 
@@ -116,17 +116,17 @@ def test_a_story_violates_its_invariant_at_the_last_step_and_no_step_can_be_left
 
 @SHRUNK
 def test_a_drill_tells_each_step_of_its_story_with_the_violation_in_words(name):
-    told = drill(name, FAITHFUL.mode, 0, with_frames=True).told()
+    told = drill(name, FAITHFUL.mode, 0, with_frames=True).document()
     assert told["violated"] == SCENARIOS[name].violated
     assert told["what"] and told["invariant"]
     assert len(told["story"]) == told["step"] == len(told["frames"]) - 1
     assert json.loads(json.dumps(told)) == told
-    assert "frames" not in drill(name, FAITHFUL.mode, 0).told()
+    assert "frames" not in drill(name, FAITHFUL.mode, 0).document()
 
 
 @EACH
 def test_the_list_says_what_each_mode_gives(name):
-    said = listed(SCENARIOS[name])
+    said = summary(SCENARIOS[name])
     assert said["name"] == name
     assert said["expected"] == {
         mode: violated or "holds"

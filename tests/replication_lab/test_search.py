@@ -1,6 +1,6 @@
-"""Small configurations, every order of steps: fixed mode holds, and each mend of truncation is needed.
+"""Small configurations, every order of steps: fixed mode holds, and each fix of truncation is needed.
 
-States and steps are asserted exactly: a search that looks at less than it says proves nothing. With `pytest -s`
+States and steps are asserted exactly: a search that covers less than it claims proves nothing. With `pytest -s`
 they are printed.
 """
 
@@ -26,12 +26,12 @@ FENCED_KIP_101 = replace(FIXED, mode="kip-101 and kip-320", truncation=Truncatio
 
 
 def begin(configuration: Configuration, rules: Rules, records: int) -> World:
-    """Led and replicated, answers at once."""
+    """Return an established world in which answers come at once."""
     return established(configuration, rules, records=records, direct=True, prompt=True)
 
 
 def told(found: Found, title: str) -> Found:
-    """Said, for who reads along."""
+    """Print the result, and return it."""
     ended = "whole" if found.is_whole else found.violated or "holds"
     print(f"{title}: {found.states:,} states, {found.steps:,} steps, depth {found.depth}, {ended}")  # noqa: T201
     return found
@@ -90,17 +90,17 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("rules, expiries, violated, depth, states, steps", NEEDED.values(), ids=NEEDED)
-def test_no_mend_of_truncation_holds_without_the_others(rules, expiries, violated, depth, states, steps):
+def test_no_fix_of_truncation_holds_without_the_others(rules, expiries, violated, depth, states, steps):
     bounds = Bounds(crashes=0, expiries=expiries, attempts=2)
     found = told(search(begin(THREE, rules, 2), bounds, depth + 1), f"{rules.mode}, {bounds}")
     assert found.violated is violated, found.what
     assert (found.depth, found.states, found.steps) == (depth, states, steps)
     assert violates_at_its_end(begin(THREE, rules, 2), found)
 
-    mended = begin(THREE, FIXED, 2)
+    fixed = begin(THREE, FIXED, 2)
     for action in found.story:
-        perform(mended, action)
-    assert mended.history.violated is None
+        perform(fixed, action)
+    assert fixed.history.violated is None
 
 
 def test_two_faithful_replicas_lose_a_committed_record_by_truncation_to_the_hw():
@@ -112,7 +112,7 @@ def test_two_faithful_replicas_lose_a_committed_record_by_truncation_to_the_hw()
 
 
 def violates_at_its_end(world: World, found: Found) -> bool:
-    """The story is one: replayed, each step does something, and the last one alone violates."""
+    """Tell whether, replayed, each step of the story has an effect, and only the last one violates."""
     assert len(found.story) == found.depth
     for number, action in enumerate(found.story, 1):
         assert perform(world, action)
@@ -127,6 +127,6 @@ def test_a_story_that_is_found_is_a_shortest_one():
 
 def test_a_search_tells_how_far_it_is():
     seen: list[tuple[int, int, int]] = []
-    found = search(begin(TWO, FIXED, 1), Bounds(crashes=1), 8, told=lambda *each: seen.append(each))
+    found = search(begin(TWO, FIXED, 1), Bounds(crashes=1), 8, report=lambda *each: seen.append(each))
     assert [depth for depth, _, _ in seen] == list(range(1, 9))
     assert seen[-1] == (8, found.states, found.steps)

@@ -1,4 +1,4 @@
-"""Long runs told: the story begins shortly before what goes wrong, and nothing in it waits without a reason."""
+"""Long runs as stories: they begin shortly before the violation, and no timeout in them lacks a cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def told(changes: dict[str, object], mode: str = FAITHFUL.mode, seed: int = 1) -
 
 
 def ready(*steps: Action, patient: bool = True) -> World:
-    """A led and replicated partition after these steps, told one by one."""
+    """Return an established partition after these steps."""
     world = established(THREE, FAITHFUL, records=2)
     world.patient = patient
     for action in steps:
@@ -52,7 +52,7 @@ def test_a_story_of_a_long_run_begins_shortly_before_the_violation_and_is_the_sh
     assert found.is_fewest
     assert len(found.moments) < 60
     assert found.moments[0].text.startswith("Broker ")
-    assert found.told()["begins_after"] == found.begins_after
+    assert found.document()["begins_after"] == found.begins_after
 
 
 def test_a_story_ends_where_the_run_did_with_the_same_violation():
@@ -118,7 +118,7 @@ def test_a_new_leader_waits_for_those_that_can_catch_up():
 
 @pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rules.mode)
 def test_replayed_without_a_clock_each_step_of_a_run_does_something_and_it_ends_alike(rules):
-    """Otherwise stories would tell of another run."""
+    """Otherwise stories would describe another run."""
     for seed in range(60):
         schedule = random_schedule(seed)
         played = run(schedule, rules, seed)
@@ -145,7 +145,7 @@ def test_what_is_told_of_logs_and_hws_adds_up_to_how_they_are(rules, seed):
     for action in played.steps:
         perform(world, action)
         for effect in watcher.look(world).effects:
-            if cut := re.fullmatch(r"broker (\d+) cuts its log back to (\d+): .* is gone there", effect):
+            if cut := re.fullmatch(r"broker (\d+) truncates its log to offset (\d+) and loses .*", effect):
                 del logs[int(cut[1])][int(cut[2]) :]
             elif come := re.fullmatch(r"broker (\d+) appends (.*) at offset (\d+)", effect):
                 assert len(logs[int(come[1])]) == int(come[3])
@@ -170,7 +170,7 @@ LEADER_LOSES_POWER = {"faults": [{"at_ms": 500, "fault": "power_loss", "broker":
 
 
 def test_with_asynchronous_acknowledgement_what_producers_were_told_and_is_gone_is_named():
-    """The documents promise nothing then; the mends still keep what is committed."""
+    """The documents promise nothing then; with the fixes committed records are still kept."""
     gone = Counter[str]()
     for seed in range(10):
         for mode in (FAITHFUL.mode, FIXED.mode):
@@ -182,6 +182,6 @@ def test_with_asynchronous_acknowledgement_what_producers_were_told_and_is_gone_
     assert gone[FAITHFUL.mode] and gone[FIXED.mode]
 
 
-def test_with_acks_all_and_the_mends_nothing_that_was_acknowledged_is_gone():
+def test_with_acks_all_and_the_fixes_nothing_that_was_acknowledged_is_gone():
     for seed in range(10):
         assert told(LEADER_LOSES_POWER, FIXED.mode, seed).acknowledged_losses == ()

@@ -24,7 +24,7 @@ from workers import batches
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
-from workers.offsets.store import OnTheMap
+from workers.offsets.store import MapEntry
 from workers.offsets.translator import Translator
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
@@ -106,7 +106,7 @@ def test_progress_is_known_on_every_cluster_with_the_flags_of_its_way(translator
             sa.select(groups_not_followed.c.reason).where(groups_not_followed.c.technical_group == "a-stranger")
         ).scalars()
         assert [row.committed_offset for row in rows if row.stream.endswith(name)] == [at]
-        assert "to no group of acme/retail/prod" in "".join(others)
+        assert "in acme/retail/prod, the environment of" in "".join(others)
 
 
 def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, stream, monkeypatch):
@@ -191,7 +191,7 @@ def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(transl
         return published(servers[cluster], where, name).get(key, (None, None))[0]
 
     eventually(lambda: all(said(cluster) == old for cluster in servers), "it is known everywhere", 0.3)
-    row = OnTheMap(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
+    row = MapEntry(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
     translator._logs.follow(known)
-    assert translator._results.take_back("cluster-9", [row], known)
+    assert translator._results.remove_progress("cluster-9", [row], known)
     eventually(lambda: all(said(cluster) is None for cluster in servers), "one of the others has told", 0.3)

@@ -1,10 +1,10 @@
-"""`/drills`: scenarios of the replication lab, and the player that shows a run of one step by step.
+"""`/drills`: scenarios of the replication lab, and the player that shows a run step by step.
 
-    GET /drills                                 all scenarios, and what each mode is expected to give
-    GET /drills/replication/{scenario}          one of them, played, at a step of its story
-    GET /drills/schedule                        faults of one's own: the form and, if it says any, their player
+  GET /drills                                 all scenarios, with the expected result in each mode
+  GET /drills/replication/{scenario}          a scenario's run, at a step of its story
+  GET /drills/schedule                        the user's own faults: the form and, if there are any, their run
 
-They change nothing, so that each moment has an address.
+The pages change nothing, so each moment has an address.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Viewer, frame
-from backend.web.lab.lab_faults import FIRST, KINDS, OwnFaults, asked_for
+from backend.web.lab.lab_faults import FIRST, KINDS, OwnFaults, parse_faults
 from backend.web.lab.lab_subject import DRILLS, OWN, REPLICATION, OfFaults, OfScenario
-from backend.web.lab.lab_view import MODES_SAID, SHORTLY, PlayerView, modes_listed, scenarios_listed, sentence
+from backend.web.lab.lab_view import (
+    CONSEQUENCES,
+    MODE_DESCRIPTIONS,
+    PlayerView,
+    list_modes,
+    list_scenarios,
+    sentence,
+)
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -39,7 +46,7 @@ Text = Annotated[str | None, Query(max_length=_LONGEST)]
 
 @router.get(DRILLS)
 def drills_page(request: Request, viewer: Viewer) -> Response:
-    """All scenarios, with what each mode is expected to give."""
+    """Show all scenarios, with the expected result in each mode."""
     return _list(request, enter(viewer, Action.READ_ESTATE))
 
 
@@ -47,7 +54,7 @@ def drills_page(request: Request, viewer: Viewer) -> Response:
 def player_page(
     scenario: str, request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
 ) -> Response:
-    """One of them, played, at a step of its story; the list with the reason where it cannot be."""
+    """Show a scenario's run at a step of its story; if it cannot be played, show the list with the reason."""
     caller = enter(viewer, Action.READ_ESTATE)
     if scenario not in SCENARIOS:
         raise NotFound(f"there is no scenario {scenario[:60]!r}")
@@ -64,11 +71,11 @@ def player_page(
 def schedule_page(
     request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
 ) -> Response:
-    """Faults of one's own: the form and, if it says any, the player; the reason where they cannot be played."""
+    """Show the form for faults and, if there are any, their run; show the reason if they cannot be played."""
     caller = enter(viewer, Action.READ_ESTATE)
     shown, error, view = FIRST, None, None
     try:
-        asked = asked_for(request.query_params)
+        asked = parse_faults(request.query_params)
         if asked is not None:
             shown = asked
             played = _played_faults(json.dumps(asked.document), mode or FIXED.mode, _number("seed", seed, 1))
@@ -90,7 +97,7 @@ def _schedule(
         "asked": shown,
         "run": run,
         "kinds": KINDS,
-        "modes": list(MODES_SAID.items()),
+        "modes": list(MODE_DESCRIPTIONS.items()),
         "view": view,
         "error": error,
         "trail": [LAB],
@@ -99,11 +106,11 @@ def _schedule(
 
 
 def _list(request: Request, caller: Caller, error: str | None = None) -> Response:
-    shown = scenarios_listed()
+    shown = list_scenarios()
     context = {
         "scenarios": shown,
-        "modes": [(mode, MODES_SAID.get(mode, mode)) for mode in modes_listed(shown)],
-        "invariants": [(SHORTLY[each], sentence(words)) for each, words in IN_WORDS.items()],
+        "modes": [(mode, MODE_DESCRIPTIONS.get(mode, mode)) for mode in list_modes(shown)],
+        "invariants": [(CONSEQUENCES[each], sentence(words)) for each, words in IN_WORDS.items()],
         "own": OWN,
         "error": error,
     }
@@ -119,7 +126,7 @@ def _number(name: str, given: str | None, usual: int) -> int:
     return int(text)
 
 
-# Each step of the page is a request; whoever plays a drill looks at one run again and again.
+# Each step of the page is a request; a viewer requests the same run again and again.
 @lru_cache(maxsize=16)
 def _played(scenario: str, mode: str, seed: int) -> Drill:
     return drill(scenario, mode, seed, with_frames=True)

@@ -1,4 +1,4 @@
-"""`/clusters/{name}/replication/-policy`: the form for what is done about replicas when brokers come or go."""
+"""`/clusters/{name}/replication/-policy`: the form for placement when brokers join or leave."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORM = REPLICATION + "/-policy"
 
 
 def _wanted(given: Fields) -> PlacementPolicy:
-    """What the form says. Raises ValueInvalid."""
+    """Read the form. Raises ValueInvalid."""
     try:
         policy = Policy(given.get("policy", ""))
     except ValueError as error:
@@ -82,7 +82,7 @@ def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
     words = [
         f"--set {policy.policy}",
         f"--away-minutes {policy.away_minutes}",
-        # What is not named stays: without a limit it is to be taken away.
+        # An option that is not named keeps its value, so the absence of a limit must be named.
         f"--bytes-per-second {limits.bytes_per_second or 'none'}",
         f"--moves-per-broker {limits.moves_per_broker}",
         f"--partitions-at-once {limits.partitions_at_once}",
@@ -93,7 +93,7 @@ def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
 
 
 def _page(services: ConsoleServices, cluster: str) -> FormPage:
-    """Raises NotFound."""
+    """Return the form's page. Raises NotFound."""
     with services.reading() as connection:
         existing_cluster(connection, cluster)
         before = find_policy(connection, cluster).policy
@@ -133,13 +133,13 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
 
 @router.get(FORM)
 def policy_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form."""
+    """Show the form."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster))
 
 
 @router.post(FORM)
 def set_the_policy(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or set it."""
+    """Preview the policy, or set it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, cluster), fields)
