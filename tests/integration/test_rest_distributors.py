@@ -55,7 +55,7 @@ def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
 def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
     tenant: Rest, database: Database
 ) -> None:
-    """As after the database was away, when the first thing read is what was true before."""
+    """Check the first reads after a database outage, which return the rows from before."""
 
     environment = PROD
 
@@ -101,14 +101,14 @@ def test_one_that_was_told_to_wait_is_pausing_until_no_session_of_it_copies_any_
         connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))
     assert shown() == ("running", None)
     assert grown("PATCH", PATH, {"paused": True}).is_success
-    assert shown() == ("pausing", "2 of 2 units have not stopped copying yet")
+    assert shown() == ("pausing", "2 of 2 tasks have not stopped copying yet")
     one_unit(state="paused")
-    assert shown() == ("pausing", "1 of 2 units have not stopped copying yet")
+    assert shown() == ("pausing", "1 of 2 tasks have not stopped copying yet")
     observe(database.engine, "c2", 2, target, state="paused")
     assert shown() == ("paused", None)
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE leases SET expires_at = clock_timestamp() WHERE unit LIKE '%:2:0'"))
-    assert shown() == ("pausing", "1 of 2 units wait for a worker"), "its holder may be alive, and copy"
+    assert shown() == ("pausing", "1 of 2 tasks wait for a worker"), "its holder may be alive, and copy"
 
 
 def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
@@ -135,7 +135,7 @@ def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
     assert shown() == ("running", None)
     for command in (gone, refused):
         worker_records(grown, command, EDGE, "edge-c2-2")
-    aside, lost = "1 record set aside, to be replayed", "1 range of records lost, to be acknowledged"
+    aside, lost = "1 dead letter to replay", "1 lost range of records to acknowledge"
     assert shown() == ("degraded", f"{aside}; {lost}")
     assert grown("POST", "/losses/acknowledge", {"cluster": "c2", "level": 2}).is_success
     assert shown() == ("degraded", aside)
@@ -244,7 +244,7 @@ def test_without_a_tree_there_are_no_distributors(empty_rest: Rest) -> None:
 
 @pytest.fixture
 def shell(grown: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
-    """Commands that find a control plane with a tree in the environment."""
+    """Return a runner of commands that find a control plane with a tree in the environment."""
     with serve_here(database.url) as console:
         monkeypatch.setenv("TREELINE_URL", console.url)
         monkeypatch.setenv("TREELINE_TOKEN", TOKEN)
