@@ -1,4 +1,4 @@
-"""What webhooks' requests are signed with: sealed beside the event log, in a row that goes with the webhook."""
+"""Signing secrets of webhooks: sealed beside the event log, in a row that is deleted with the webhook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.eventlog.tables import METADATA
 from backend.queries.access import sealing
 
 PREFIX = "whsec_"
-"""Lets those who search texts for secrets find it."""
+"""Prefix that lets secret scanners find the secret."""
 _PURPOSE = b"treeline: secrets of webhooks\n"
 
 webhook_secrets = sa.Table(
@@ -27,12 +27,12 @@ webhook_secrets = sa.Table(
 
 
 def new_secret() -> str:
-    """256 random bits, as text: the key of the HMAC is the whole text's bytes."""
+    """Return 256 random bits, as text: the key of the HMAC is the whole text's bytes."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def keep_secret(connection: Connection, webhook: str, secret: str, setting: SecretStr | None) -> None:
-    """Keep it in the place of the one before. Raises StateConflict if the setting has no key to seal it."""
+    """Store a secret in place of the one before. Raises StateConflict if the setting has no key to seal it."""
     keys = sealing.keys_to_seal(setting, "secrets of webhooks")
     sealed = sealing.seal(_PURPOSE, json.dumps([webhook, secret]).encode(), keys)
     new = insert(webhook_secrets).values(webhook=webhook, sealed=sealed)
@@ -40,7 +40,10 @@ def keep_secret(connection: Connection, webhook: str, secret: str, setting: Secr
 
 
 def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str | None:
-    """The secret; None if it is kept no more, or was sealed by a key that is none of these: then it is rotated."""
+    """Return the secret, or None.
+
+    None if it is no longer stored, or was sealed by another key: then it is rotated.
+    """
     query = sa.select(webhook_secrets.c.sealed).where(webhook_secrets.c.webhook == webhook)
     sealed = connection.execute(query).scalar_one_or_none()
     opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
@@ -51,5 +54,5 @@ def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str 
 
 
 def forget_secret(connection: Connection, webhook: str) -> None:
-    """What signs for nobody any more is of no use."""
+    """Delete the secret of a deleted webhook."""
     connection.execute(sa.delete(webhook_secrets).where(webhook_secrets.c.webhook == webhook))
