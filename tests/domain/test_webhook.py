@@ -89,35 +89,35 @@ def test_refusals_say_what_is_wrong() -> None:
     assert "delete one first" in refused([], create(webhooks=webhook.MOST_WEBHOOKS), StateConflict)
     assert "enable it first" in refused([CREATED, changed(enabled=False)], SendTest(), StateConflict)
     assert "position 7" in refused([CREATED], RetryDelivery(delivery=7, known=False), NotFound)
-    assert "'all' is no kind of events; there are: switch, gap, quarantine" in refused(
+    assert "'all' is not a kind of events; use switch, gap, quarantine" in refused(
         [], create(events=["all"]), ValueInvalid
     )
-    assert "name one kind at least" in refused([CREATED], ChangeWebhook(events=[]), ValueInvalid)
+    assert "choose at least one" in refused([CREATED], ChangeWebhook(events=[]), ValueInvalid)
 
 
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("receiver.example/treeline", "like https://"),
-        ("ftp://receiver.example/", "like https://"),
-        ("https:///treeline", "like https://"),
-        ("https://receiver.example:0/", "names port 0"),
-        ("https://receiver.example:99999/", "names port 99999"),
-        ("https://[::1", "like https://"),
-        ("https://receiver.example:/", "like https://"),
-        ("https://[nothing]/", "like https://"),
-        ("https://[1:2]/", "like https://"),
-        ("https://receiver.example\\@10.0.0.1/", "holds a login"),
-        ("https://receiver%2eexample/", "like https://"),
-        ("https://ada:secret@receiver.example/", "holds a login"),
+        ("receiver.example/treeline", "such as https://"),
+        ("ftp://receiver.example/", "such as https://"),
+        ("https:///treeline", "such as https://"),
+        ("https://receiver.example:0/", "has port 0"),
+        ("https://receiver.example:99999/", "has port 99999"),
+        ("https://[::1", "such as https://"),
+        ("https://receiver.example:/", "such as https://"),
+        ("https://[nothing]/", "such as https://"),
+        ("https://[1:2]/", "such as https://"),
+        ("https://receiver.example\\@10.0.0.1/", "contains a login"),
+        ("https://receiver%2eexample/", "such as https://"),
+        ("https://ada:secret@receiver.example/", "contains a login"),
         ("https://receiver.example/#part", "never sent"),
         ("https://receiver.example/a b", "%20"),
         ("https://receiver.example/a\r\nX-Header: 1", "%20"),
         ("https://receiver.example/ü", "%20"),
-        ("https://receiver.example/" + "a" * 2000, "at most 2000"),
-        ("http://127.0.0.1:8000/", "no public address"),
-        ("http://169.254.169.254/latest/", "no public address"),
-        ("http://[::ffff:10.0.0.1]/", "no public address"),
+        ("https://receiver.example/" + "a" * 2000, "the limit is 2000"),
+        ("http://127.0.0.1:8000/", "not a public address"),
+        ("http://169.254.169.254/latest/", "not a public address"),
+        ("http://[::ffff:10.0.0.1]/", "not a public address"),
     ],
 )
 def test_an_address_that_cannot_be_one(url: str, why: str) -> None:
@@ -135,7 +135,7 @@ def test_an_address_in_a_network_that_is_allowed() -> None:
 
 
 def test_every_event_of_the_three_kinds_is_told() -> None:
-    kinds = webhook.TOLD
+    kinds = webhook.KIND_OF_EVENT
     assert kinds["SwitchStarted"] == kinds["ClientsMoved"] == kinds["StrandedRecordsArrived"] == "switch"
     assert {name for name, kind in kinds.items() if kind == "gap"} == {
         "RecordsLost",

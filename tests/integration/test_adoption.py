@@ -72,7 +72,7 @@ def records(messages):
 
 
 def fill(servers):
-    """What stock clients left on the cluster."""
+    """Create topics as stock clients leave them on a cluster."""
     create_topic(servers, PARCELS, 3, retention_ms="-1", segment_ms="777777", max_message_bytes="2000000")
     create_topic(servers, ORDERS, 3, retention_ms="604800000")
     create_topic(servers, STAMPED, 1, message_timestamp_type="LogAppendTime")
@@ -119,7 +119,7 @@ def test_a_cluster_with_data_is_adopted_and_every_record_gets_everywhere_once(ad
     assert rows[PARCELS]["changes"] == {"max.message.bytes": {"from": "2000000", "to": "2001024"}}
     assert rows[ORDERS]["changes"]["stream partitions"] == {"from": "2", "to": "3"}
     assert "another replicator" in rows[ORDERS]["warnings"][0]
-    assert [name for name, row in rows.items() if "taken for copies" in " ".join(row["warnings"])] == [COPIED]
+    assert [name for name, row in rows.items() if "treated as copies" in " ".join(row["warnings"])] == [COPIED]
     assert [row["stands_for"] for row in plan["groups"] if row["group"] == GROUP] == ["acme/retail/prod/billing"]
     assert rest("GET", "/tenants/globex").status_code == 404  # a plan changes nothing
 

@@ -1,4 +1,4 @@
-"""Who did what, when, from where and by what: the list, its filters and places, the export, and what is kept."""
+"""The audit over REST: the list, its filters and places, the export, and the retention."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.access import audit, logins
-from backend.queries.access.audit import Asked, Place
+from backend.queries.access.audit import AuditFilter, Place
 from backend.queries.access.logins import LoginKind, record
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
@@ -32,7 +32,7 @@ HERE = Provenance("", "10.0.0.7", "a browser")
 
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
-    """With the console's pages."""
+    """Return the API with the console's pages."""
     web.add_pages(rest.client.app)  # type: ignore[arg-type]
     return rest
 
@@ -78,7 +78,7 @@ def test_who_manages_no_users_sees_no_addresses(rest: Rest) -> None:
 
 @pytest.fixture
 def mixed(acme: Rest, database: Database) -> Rest:
-    """Changes of two tenants, by two users and a worker, and logins between them."""
+    """Cause changes of two tenants, by two users and a worker, with logins between them."""
     ada = new_user(acme, "ada", "operator")
     ada("POST", "/tenants/acme/instances", {"name": "wholesale"})
     with database.engine.begin() as connection:
@@ -157,7 +157,7 @@ def test_what_cannot_be_asked_is_said(rest: Rest, query: str) -> None:
 def test_where_no_index_leads_a_page_looks_through_so_many_only(
     acme: Rest, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And goes on where it ended, with logins in their place between."""
+    """The next page continues where the first ended, with logins in their place between."""
     monkeypatch.setattr(audit, "WINDOW_EVENTS", 3)
     expected = [item for item in items(acme, "?limit=1000") if item["tenant"] == "acme"]
     found, cursor, asked = [], "", 0
@@ -170,7 +170,7 @@ def test_where_no_index_leads_a_page_looks_through_so_many_only(
     assert found == expected
     assert asked > 3
     with database.engine.connect() as connection:
-        assert audit.page(connection, Asked(actor="admin", kind="nothing"), Place(), 5).further is not None
+        assert audit.page(connection, AuditFilter(actor="admin", kind="nothing"), Place(), 5).further is not None
 
 
 def test_an_export_has_all_of_it(mixed: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +211,10 @@ def test_what_is_too_old_is_forgotten_and_events_stay(rest: Rest, database: Data
 
 
 def test_no_page_reads_a_log_of_a_million(database: Database) -> None:
-    """Whatever is asked for: an index leads to it, or a window bounds it."""
+    """For every filter an index leads to the rows, or a window bounds the search."""
     now = datetime.now(UTC)
-    cases = (Asked(), Asked(workers=True), Asked(actor="ada"), Asked(kind="TenantCreated"))
-    times = (Asked(since=now - timedelta(days=2), until=now - timedelta(days=1)),)
+    cases = (AuditFilter(), AuditFilter(workers=True), AuditFilter(actor="ada"), AuditFilter(kind="TenantCreated"))
+    times = (AuditFilter(since=now - timedelta(days=2), until=now - timedelta(days=1)),)
     with database.owner.begin() as connection:
         connection.execute(sa.text(MANY), {"now": now})
         connection.execute(sa.text("ANALYZE events"))

@@ -12,7 +12,7 @@ from backend import web
 from tests.pages.test_losses_page import ASIDE
 
 PROD = "/tenants/acme/retail/prod"
-TOKEN = "Name=laptop", "Days=30", "Issue a token"
+TOKEN = "Name=laptop", "Days=30", "Issue token"
 LOSS = "/drills/replication/hw-truncation-loss"
 
 

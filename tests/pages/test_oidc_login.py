@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from backend.oidc import provider as asked_provider
-from backend.oidc.begun import Begun
 from backend.oidc.errors import ProviderAway
+from backend.oidc.login_attempt import LoginAttempt
 from backend.settings import Settings
 from backend.web.frame.forms import _key_of
 from tests import http
@@ -133,8 +133,8 @@ def test_four_logins_wait_for_a_provider_at_a_time() -> None:
     with ExitStack() as logins:
         for _ in range(4):
             logins.enter_context(asked._slot())
-        with pytest.raises(ProviderAway, match="Too many log in"):
-            asked.authorization_url(Begun.new(), "https://treeline.example/login/oidc/callback")
+        with pytest.raises(ProviderAway, match="Too many logins"):
+            asked.authorization_url(LoginAttempt.new(), "https://treeline.example/login/oidc/callback")
     with asked._slot():
         pass  # one of them has ended
 

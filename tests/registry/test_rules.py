@@ -1,4 +1,4 @@
-"""What registering, deleting and settling do, and every refusal by its code."""
+"""Rules of registering, deleting and settings, and every error by its code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.records import Content, Noop, Reference, SchemaVersion, SubjectDeleted, decode
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Wanted, find
-from backend.registry.settling import delete_config, delete_mode, set_config, set_mode
+from backend.registry.settings_changes import delete_config, delete_mode, set_config, set_mode
 from tests.registry.written_log import WrittenLog, avro, compacted, numbers, read, referring, settled
 
 CONTRACT = json.dumps({"metadata": {"properties": {"owner": "a"}}})
@@ -224,7 +224,7 @@ def test_a_subject_whose_versions_refer_to_each_other_goes_as_a_whole():
 
 
 def test_what_a_softly_deleted_schema_refers_to_stays():
-    """Its id is still answered, and nobody could read it without."""
+    """The soft-deleted schema's id still resolves, and nobody could read the schema without its reference."""
     log = WrittenLog()
     log.register("used", avro("a", name="Used"))
     log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))
@@ -241,7 +241,7 @@ def test_what_a_softly_deleted_schema_refers_to_stays():
         assert log.write(delete_subject, subject, permanent=True) == [1]
 
 
-# --- settling
+# --- levels and modes
 
 
 def test_a_change_of_the_configuration_keeps_what_it_does_not_name():

@@ -74,7 +74,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
                     yield f"{key}: {old.get(key, 'not declared')} → {value.get(key, 'not declared')}"
             elif field == "properties":  # their values may be secrets, and are long
                 keys = sorted(key for key in {*old, *value} if old.get(key) != value.get(key))
-                yield f"{name[0].lower()}{name[1:]} {', '.join(keys)}"
+                yield f"{_lowered(name)}: {', '.join(keys)} changed"
             else:
                 yield from _differing(old, value)
         else:

@@ -1,4 +1,4 @@
-"""Whatever is sent as a schema: an answer in bounded time, and no failure but the one that says what is wrong."""
+"""Any text sent as a schema gets an answer in bounded time, and only errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_deep_schemas_are_taken_to_a_limit_that_holds_in_threads_too(kind):
 
 
 def test_an_unknown_type_of_schema_is_refused_with_those_that_there_are():
-    with pytest.raises(SchemaInvalid, match="no schema type 'XML'; the types are AVRO, JSON, PROTOBUF"):
+    with pytest.raises(SchemaInvalid, match="Unknown schema type 'XML'; supported are AVRO, JSON, PROTOBUF"):
         parse("XML", "<a/>")
 
 
@@ -263,7 +263,7 @@ def test_so_is_a_tenth_of_it_of_protobuf(shape, change, problem):
 
 
 def compare(kind, text, change, parsed, problem):
-    """With what it was before the change."""
+    """Compare a changed schema with the one before the change."""
     found = compatibility.problems("FULL", parse(kind, text.replace(*change)), [parsed])
     assert found[0].startswith(problem)
     assert len(found) <= 101
