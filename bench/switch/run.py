@@ -6,7 +6,8 @@ Boots the default estate (five clusters) in a temporary home; 1,000 records/s by
 `treeline_client`. Planned: switches back and forth, each followed to its end. Emergency: the active cluster's
 broker is stopped, the switch started, and the broker resumed a while later, so that its unreplicated records
 arrive late. Then the checker (`checker.py`) compares all histories with the logs of all clusters. The run fails
-if it finds an anomaly or a limit is missed. The peer is the reference's rule: a fixed wait of 60 s times the distance.
+if it finds an anomaly or a limit is missed. The peer is the reference rule: a fixed wait of 60 s times the
+distance.
 """
 
 from __future__ import annotations

@@ -79,4 +79,8 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
                 yield from _differing(old, value)
         else:
             new, was = (said(field, each) if each is not None else "none" for each in (value, old))
-            yield f"{name[0].lower()}{name[1:]}: {was} → {new}"
+            yield f"{_lowered(name)}: {was} → {new}"
+
+
+def _lowered(name: str) -> str:
+    return name if name == "URL" else f"{name[0].lower()}{name[1:]}"
