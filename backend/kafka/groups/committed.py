@@ -1,4 +1,4 @@
-"""What a group has committed for a partition, as requests for offsets return it."""
+"""The offset that a group has committed for a partition, as requests for offsets return it."""
 
 from __future__ import annotations
 
