@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
 from backend.domain.distribution.edge_losses import Acknowledge, RecordLoss, SetAside
 from backend.queries.base.observed import leases
 from backend.queries.webhooks.webhook_deliveries import webhook_deliveries
+from backend.queries.webhooks.webhook_secrets import new_secret
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
 from tests.eventually import eventually
@@ -31,6 +33,7 @@ from tests.integration.conftest import SECRETS_KEY, Rest, problem, rest_settings
 from tests.integration.receiver import Receiver, receiving
 from tests.worker_records import record
 from workers.webhooks.host import WebhookHost
+from workers.webhooks.message import standard_headers
 
 HERE = "127.0.0.0/8"
 LONG_SECONDS = 600.0
@@ -175,6 +178,25 @@ def test_a_receiver_checks_requests_as_the_docs_show(hooks: Hooks, receiver: Rec
     assert not is_ours(secret["ops"], header.replace(f"t={sent}", f"t={sent + 1}"), got.body)
     for nonsense in ("", "t=,v1=", "v1=00", "t=x,v1=y", f"t={sent}"):
         assert not is_ours(secret["ops"], nonsense, got.body)
+
+
+def test_a_library_of_standard_webhooks_verifies_requests(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.make("ops", receiver.url)
+    position = hooks.loss(1)
+    hooks.settle()
+    [got] = receiver.got
+    headers = {name.lower(): value for name, value in got.headers.items()}
+    assert headers["webhook-id"] == f"event-{position}"
+    verifier = Webhook(hooks.secrets["ops"])
+    assert verifier.verify(got.body, headers)["position"] == position
+    with pytest.raises(WebhookVerificationError):
+        verifier.verify(got.body + b" ", headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(new_secret()).verify(got.body, headers)
+
+
+def test_a_secret_that_is_not_base64_signs_in_the_older_form_alone() -> None:
+    assert standard_headers("whsec_of-an_older-release", "event-1", 1, b"{}") == {}
 
 
 def test_a_webhook_hears_of_its_kinds_while_it_is_enabled(hooks: Hooks, receiver: Receiver) -> None:
@@ -346,6 +368,7 @@ import time
 from backend.settings import settings
 from workers import context
 from workers.webhooks.host import WebhookHost
+from workers.webhooks.message import standard_headers
 host = WebhookHost(context.engine(), settings())
 while True:
     host.tick()

@@ -101,11 +101,13 @@ class Sender:
         if secret is None:
             raise NotTaken("its secret cannot be opened with TREELINE_SECRETS_KEY as it is now: rotate it")
         body = message.body_of(event, begun.webhook, begun.kind)
+        now, event_id = int(time.time()), message.event_id(begun.position)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "Treeline",
-            message.SIGNATURE: message.signature(secret, int(time.time()), body),
-            message.EVENT: message.event_id(begun.position),
+            message.SIGNATURE: message.signature(secret, now, body),
+            **message.standard_headers(secret, event_id, now, body),
+            message.EVENT: event_id,
             message.KIND: begun.kind,
             message.ATTEMPT: str(begun.attempt),
         }

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
@@ -16,6 +16,7 @@ from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import CopyFailed, copy_failed
 from backend.kafka.copy import quarantine
 from backend.kafka.copy.source import Place, Source
+from backend.kafka.groups.group_reader import GroupReader
 
 _PRODUCER_QUEUE_KBYTES = 65536
 _LARGEST_REQUEST_BYTES = 950_000
@@ -57,9 +58,9 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
     )
 
 
-def open_group_member(plan: EdgePlan) -> Consumer:
+def open_group_member(plan: EdgePlan) -> GroupReader:
     """A consumer of the target that never subscribes: positions are read and written in its group."""
-    return Consumer(
+    return GroupReader(
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
@@ -20,6 +19,7 @@ from backend.kafka.copy.record_loop import Progress
 from backend.kafka.copy.reports import Reports
 from backend.kafka.copy.source import Place, Source, SourcePartition
 from backend.kafka.groups import positions
+from backend.kafka.groups.group_reader import GroupReader
 
 _REQUEST_SECONDS = 10.0
 
@@ -43,7 +43,7 @@ class Intake:
         knowledge: Knowledge,
         reports: Reports,
         alive: Alive,
-        group_member: Consumer,
+        group_member: GroupReader,
         admin: AdminClient,
         source: Source,
     ) -> None:

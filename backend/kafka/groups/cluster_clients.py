@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from backend.domain.distribution.assignment import OWN_GROUPS
@@ -29,7 +29,7 @@ class ClusterClients:
         self._name = name
         self._config = client_config(bootstrap_servers, properties)
         self._admin: AdminClient | None = None
-        self._consumer: Consumer | None = None
+        self._consumer: group_reader.GroupReader | None = None
         self._reader: RangeReader | None = None
         self._offsets: GroupOffsets | None = None
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
@@ -26,7 +25,7 @@ from backend.domain.offsets.committing import Standing
 from backend.kafka.base.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
 from backend.kafka.groups import group_reader
 from backend.kafka.groups.commit_limit import largest_commit
-from backend.kafka.groups.group_reader import Committed
+from backend.kafka.groups.committed import Committed
 from backend.kafka.logs.listed_offsets import listed_offsets
 from backend.kafka.logs.log_ends import Place, ends_by
 
@@ -68,7 +67,7 @@ class GroupOffsets:
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises KafkaCallFailed."""
         self._config = dict(config)
-        self._reader: Consumer | None = None
+        self._reader: group_reader.GroupReader | None = None
         self._admins: list[AdminClient] = []
         self._commit_bytes: int | None = None
         self.open_for(1)

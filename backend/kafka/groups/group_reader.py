@@ -3,7 +3,9 @@
 `AdminClient.list_consumer_group_offsets` asks the same of librdkafka, but a broker that answers NOT_COORDINATOR
 (as each does while it starts, or while a coordinator moves) kills the process then: librdkafka looks for the
 group of the client that asks, and an admin client has none (librdkafka issue 5040, open in 2.16). A consumer has
-one. Its own bindings do not offer the request, so librdkafka's public functions are called directly.
+one. Its own bindings do not offer the request, so librdkafka's public functions are called directly. The handle
+that they need is the first field of confluent-kafka's private structure: with a version that was not tested,
+`consumer_per_group` reads the offsets in its place.
 """
 
 from __future__ import annotations
@@ -11,36 +13,35 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from typing import Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
 
+from backend.kafka.groups import consumer_per_group
+from backend.kafka.groups.committed import Committed, Place
+
+TESTED_VERSIONS = frozenset({"2.16.1"})
+"""Versions of confluent-kafka whose clients begin as `_Handle` says; tests/integration/test_group_reader.py."""
 _GROUP = "_treeline-reader"
 """Of consumers that are opened for this only; they join nothing and commit nothing."""
 _LIST_CONSUMER_GROUP_OFFSETS = 14
 _CONSUMER = 1
-NOTHING = -1001
-"""librdkafka's offset of a partition without a commit."""
 _PATIENCE_SECONDS = 1.0
 MOVING = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """What is answered while a group's coordinator moves or starts."""
 
-Place = tuple[str, int]
-"""(topic, partition)."""
 
+class GroupReader(Consumer):
+    """A consumer through which offsets of any group are requested. `config` opens others of its kind."""
 
-@dataclass(frozen=True)
-class Committed:
-    """One partition of a group; `offset` is `NOTHING` where nothing is committed, `code` Kafka's, 0 for none."""
-
-    place: Place
-    offset: int
-    metadata: str | None
-    code: int
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(dict(config))
+        self.config = config
 
 
 class _Part(ctypes.Structure):
@@ -106,13 +107,25 @@ def _library() -> Any:
     return found
 
 
-def open_consumer(config: Mapping[str, Any]) -> Consumer:
-    """A consumer to ask through, with what `client_config` gives. Raises KafkaException, ValueError."""
-    return Consumer({**config, "group.id": _GROUP, "enable.auto.commit": False})
+@cache
+def _is_tested() -> bool:
+    """Tell whether the installed confluent-kafka is one that was tested; log once if not."""
+    version = metadata.version("confluent-kafka")
+    if version not in TESTED_VERSIONS:
+        structlog.get_logger("group-reader").warning(
+            "committed offsets are read with one consumer for each group",
+            reason=f"confluent-kafka {version} was not tested; tested: {', '.join(sorted(TESTED_VERSIONS))}",
+        )
+    return version in TESTED_VERSIONS
+
+
+def open_consumer(config: Mapping[str, Any]) -> GroupReader:
+    """Open a reader with what `client_config` gives. Raises KafkaException, ValueError."""
+    return GroupReader({**config, "group.id": _GROUP, "enable.auto.commit": False})
 
 
 def ask(
-    consumer: Consumer,
+    consumer: GroupReader,
     wanted: Mapping[str, Iterable[Place] | None],
     timeout_seconds: float,
     *,
@@ -124,6 +137,8 @@ def ask(
     offset is pending in a transaction has the code UNSTABLE_OFFSET_COMMIT. Raises KafkaException (the client is
     closed, or no consumer).
     """
+    if not _is_tested():
+        return consumer_per_group.read(consumer.config, wanted, timeout_seconds, require_stable=require_stable)
     lib = _library()
     handle = _Handle.from_address(id(consumer)).rk
     if not handle or lib.rd_kafka_type(handle) != _CONSUMER:

@@ -17,7 +17,8 @@ from backend.domain.records.marks import Mark, MetadataInvalid, Position
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, kafka_error, sentence
 from backend.kafka.groups import group_reader
-from backend.kafka.groups.group_reader import Committed
+from backend.kafka.groups.committed import Committed
+from backend.kafka.groups.group_reader import GroupReader
 
 _REQUEST_SECONDS = 10.0
 _AGAIN_SECONDS = 0.02
@@ -59,7 +60,7 @@ def _committed(
 
 
 def read_inbound(
-    consumer: Consumer,
+    consumer: GroupReader,
     groups: Iterable[str],
     partitions: Iterable[Partition] | None,
     timeout_seconds: float,
@@ -78,7 +79,7 @@ def read_inbound(
 
 
 def read_committed(
-    consumer: Consumer, wanted: Mapping[str, Collection[Partition]], timeout_seconds: float
+    consumer: GroupReader, wanted: Mapping[str, Collection[Partition]], timeout_seconds: float
 ) -> dict[Partition, dict[str, Position]]:
     """Partition of the target -> group -> its position, as far as transactions have ended: what is pending is not
     waited for, so a target may have more than this tells, never less.
@@ -113,7 +114,7 @@ def _mark(place: Partition, metadata: str | None, group: str) -> Mark:
 
 
 def _stable(
-    consumer: Consumer, groups: Iterable[str], timeout_seconds: float
+    consumer: GroupReader, groups: Iterable[str], timeout_seconds: float
 ) -> list[tuple[str, Sequence[Committed]]]:
     """Each group with its positions.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from backend.eventlog.tables import METADATA
 from backend.queries.access import sealing
 
 PREFIX = "whsec_"
-"""Lets those who search texts for secrets find it."""
+"""Prefix of Standard Webhooks, by which programs that search texts for secrets find it."""
 _PURPOSE = b"treeline: secrets of webhooks\n"
 
 webhook_secrets = sa.Table(
@@ -27,8 +28,11 @@ webhook_secrets = sa.Table(
 
 
 def new_secret() -> str:
-    """256 random bits, as text: the key of the HMAC is the whole text's bytes."""
-    return PREFIX + secrets.token_urlsafe(32)
+    """Return 256 random bits in the form of Standard Webhooks: the prefix and base64.
+
+    The key of `Treeline-Signature` is the whole text's bytes, that of `webhook-signature` the decoded bits.
+    """
+    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def keep_secret(connection: Connection, webhook: str, secret: str, setting: SecretStr | None) -> None:
