@@ -96,6 +96,7 @@ def test_kafkas_console_tools_may_what_was_granted_and_nothing_else(
 
 
 @pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
+@pytest.mark.nightly
 def test_kafkas_tools_show_just_what_the_application_says_is_due(
     two: Two, control_plane: Login, tmp_path: Path, cluster: str
 ) -> None:
@@ -241,6 +242,7 @@ def test_a_deleted_application_leaves_nothing_and_others_stay(
     assert logs_in(two.reading, SECURED[0])
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_away_holds_up_nobody_and_gets_all_when_it_is_back(
     two: Two, rest: RestClient, secured: RunningEstate, control_plane: Login
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_consumer_is_moved_and_its_listeners_may_be_coroutines(plane, clusters
     assert heard == [("assign", 3), ("revoke", 3), ("assign", 3), ("revoke", 3)]
 
 
+@pytest.mark.nightly
 def test_what_a_cancelled_poll_had_taken_is_given_by_the_next(plane, clusters, topic):
     cluster = clusters["cluster-1"]
 

@@ -94,6 +94,7 @@ def test_each_change_is_a_document_of_yaml(program: Program) -> None:
     assert (first["items"], [item["name"] for item in second["items"]]) == ([], ["acme"])
 
 
+@pytest.mark.nightly
 def test_a_control_plane_that_restarts_is_waited_for(database: Database, tmp_path: Path) -> None:
     with serve(database.url, tmp_path / "first.log") as (console, process):
         program = Program(console.url, tmp_path)

@@ -251,6 +251,7 @@ def test_two_that_are_asked_for_at_once_come_one_after_the_other(three: RunningE
     eventually(lambda: registered(three) == {1, 2, 3, 5}, "one of them stays")
 
 
+@pytest.mark.nightly
 def test_one_that_does_not_start_is_told_with_its_log_and_tried_again(three: RunningEstate) -> None:
     in_the_way = Home(three.home).log("kafka:cluster-1:4")
     in_the_way.unlink(missing_ok=True)  # of an earlier broker 4

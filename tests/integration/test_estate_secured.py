@@ -109,6 +109,7 @@ def test_topics_on_a_secured_cluster_are_adopted(secured: RunningEstate) -> None
     assert (stream["applied"]["cluster-1"], stream["min_insync_replicas"]) == ("applied", 2)
 
 
+@pytest.mark.nightly
 def test_two_brokers_serve_while_the_third_is_killed_and_it_comes_back(secured: RunningEstate) -> None:
     admin = client(secured, password(secured))
     before = secured.process("kafka:cluster-1:2")
@@ -135,6 +136,7 @@ def fourth(secured: RunningEstate) -> Iterator[int]:
     eventually(lambda: set(admin.list_topics(timeout=60).brokers) == {1, 2, 3}, "it is gone", 0.3)
 
 
+@pytest.mark.nightly
 def test_an_added_broker_lets_in_whom_the_others_let_in(secured: RunningEstate, fourth: int) -> None:
     admin = client(secured, password(secured))
 

@@ -74,6 +74,7 @@ def test_it_is_carried_over_with_its_event_log_verified_and_the_old_one_stays(ol
 
 
 @needs_old
+@pytest.mark.nightly
 def test_what_does_not_verify_changes_nothing(old: RunningPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = postgres_upgrade._copy
 

@@ -104,6 +104,7 @@ def commit(producer, log, end):
     eventually(lambda: log.range().high == end, f"the marker stands before {end}")
 
 
+@pytest.mark.nightly
 def test_the_time_of_arrival_lies_between_production_and_commit(topic, log, transactional):
     moments = []
     for round_ in range(3):

@@ -74,6 +74,7 @@ def test_a_partition_that_cannot_be_asked_is_left_out_and_the_cluster_goes_on(lo
         ends(client_config("127.0.0.1:1", {}), [(log.topic, 0)], 2)
 
 
+@pytest.mark.nightly
 def test_offsets_of_many_groups_are_set_side_by_side_each_its_own(log, servers):
     mark, config = secrets.token_hex(4), client_config(servers["cluster-1"], {})
     place = (log.topic, 0)

@@ -112,6 +112,7 @@ def secrets_by_turns(page: Page, console: Console) -> Iterator[tuple[str, list[s
     yield "a token is shown", wrong(page)
 
 
+@pytest.mark.nightly
 def test_axe_finds_nothing(filled: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(filled, "/account", expect_errors=True)
     found = {}

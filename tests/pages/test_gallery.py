@@ -187,6 +187,7 @@ def follow(page: Page, picture: Picture) -> None:
                 page.get_by_role("button", name=act).first.click()
 
 
+@pytest.mark.nightly
 def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callable[..., Page]) -> None:
     if KEPT:
         Path(KEPT).mkdir(exist_ok=True, parents=True)

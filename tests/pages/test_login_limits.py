@@ -67,6 +67,7 @@ def test_one_address_and_one_user_leave_room_for_others(monkeypatch: pytest.Monk
     assert limits.keeps("10.0.0.1", "bob")
 
 
+@pytest.mark.nightly
 def test_names_of_nobody_let_go_of_no_user(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_limits, "MOST_CALLERS", 3)
     new_user(console, "ada")

@@ -122,6 +122,7 @@ TABLES = """() => [...document.querySelectorAll('main table')].filter(each => ea
 })"""
 
 
+@pytest.mark.nightly
 def test_no_page_loses_anything_to_a_long_name(longest: Console, open_page: Callable[..., Page]) -> None:
     """Nothing is beyond the right edge of a page, except tables that scroll on a telephone."""
     open_page(longest, "/account")  # another session, to be ended

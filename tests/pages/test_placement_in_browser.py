@@ -46,6 +46,7 @@ def test_asked_for_watched_and_looked_at(
     assert begun.value.suggested_filename == f"{placement}-back.json"
 
 
+@pytest.mark.nightly
 def test_without_javascript_it_reloads_itself(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from backend.domain.tenants.stream_records import RecordApplied
@@ -65,6 +66,7 @@ def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_relo
     expect(page.locator("#applied[hx-trigger]")).to_have_count(0)
 
 
+@pytest.mark.nightly
 def test_by_mouse_without_javascript(acme: Console, database: Database, open_page) -> None:
     page: Page = open_page(acme, "/tenants", java_script_enabled=False)
     for link in ("acme", "prod", "Declare a stream"):

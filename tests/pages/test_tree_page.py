@@ -230,6 +230,7 @@ def test_a_position_that_is_none_is_refused_with_a_way_back(console: Console, at
     assert 'href="/tree"' in answer.text
 
 
+@pytest.mark.nightly
 def test_without_javascript_the_page_is_whole_and_reloads_itself(console: Console, open_page) -> None:
     set_up(console)
     page = open_page(console, java_script_enabled=False)
@@ -310,6 +311,7 @@ def test_a_lost_database_is_told_and_the_last_state_kept(
         page.close()
 
 
+@pytest.mark.nightly
 def test_the_control_plane_ends_while_pages_are_open_and_they_go_on_when_it_is_back(
     database: Database, tmp_path: Path, open_page
 ) -> None:

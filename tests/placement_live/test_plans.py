@@ -80,6 +80,7 @@ def test_more_replicas_than_brokers_leave_everything_where_it_is(make_planner: M
     assert not [place for place in planner.reassignment(found["id"]) if place[0] == topic]
 
 
+@pytest.mark.nightly
 def test_a_broker_that_is_away_has_to_be_spoken_of(
     make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
     assert replicas_of(admin, topic) == [(1, 2)] * 3
 
 
+@pytest.mark.nightly
 def test_a_plan_that_leaves_no_broker_that_may_be_away_says_so(
     make_planner: Made, topic: str, brokers: Brokers
 ) -> None:

@@ -71,6 +71,7 @@ def eligible(described: dict[Place, PartitionDescribed] | None) -> dict[Place, t
     return {place: each.eligible for place, each in described.items() if each.eligible}
 
 
+@pytest.mark.nightly
 def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_the_cluster(
     watched: Watched, admin: ReplicaAdmin, topic: str, behind: None
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
     assert answer(watched, 3, topic)[0]["plain-0"] == {"offline_already", "last_copy"}
 
 
+@pytest.mark.nightly
 def test_all_eligible_replicas_are_told_however_many_an_answer_has(
     watched: Watched, admin: ReplicaAdmin, topic: str
 ) -> None:

@@ -287,6 +287,7 @@ def test_after_a_kill_another_process_knows_everything_from_the_topic(estate: Ru
         assert before == [address.get(path) for path in paths]
 
 
+@pytest.mark.nightly
 def test_two_processes_that_write_at_once_give_no_id_twice(estate: RunningEstate, primary: Address, subject):
     each_writes = 25
     with another_api(estate) as api:

@@ -105,6 +105,7 @@ def test_records_arrive_once_over_restarts_with_where_they_were_born(stream, ser
     assert running.rows() == whole
 
 
+@pytest.mark.nightly
 def test_a_stream_ends_at_a_cluster_that_it_does_not_know_and_goes_on_when_it_does(stream, servers, topic):
     produce(servers, topic, [{"value": b"x", "partition": n % 2} for n in range(40)])
     alone = slices.encode(open_ended(servers, topic, frozenset({1})))
@@ -169,6 +170,7 @@ def test_a_range_without_an_end_is_no_batch(servers, topic):
         log_records.LogReader(open_ended(servers, topic))
 
 
+@pytest.mark.nightly
 def test_commits_arrive_once_over_restarts(spark, stream, servers, topic):
     mark = uuid.uuid4().hex[:8]
     clusters = json.dumps([{"cluster": "c1", "bootstrap_servers": servers, "properties": {}}])

@@ -109,6 +109,7 @@ def test_progress_is_known_on_every_cluster_with_the_flags_of_its_way(translator
         assert "to no group of acme/retail/prod" in "".join(others)
 
 
+@pytest.mark.nightly
 def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, stream, monkeypatch):
     """Other tests' groups may commit all the same: for those it is asked, and for nothing else."""
     eventually(lambda: translator.tick() == 0, "all that there is is translated")

@@ -29,6 +29,7 @@ def view(estate: RunningEstate) -> Iterator[EstateView]:
     engine.dispose()
 
 
+@pytest.mark.nightly
 def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_groups: Made, view: EstateView):
     groups = make_groups("margin", partitions=2)
     drain = Drain(view, OLD, [NEW, "cluster-3"], [groups.stream])

@@ -53,10 +53,31 @@ def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
     return f"{node}.{host[: node % 200]}", port ^ 1
 
 
-@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), correlation=st.integers(-(2**31), 2**31 - 1))
+EACH_VERSION = pytest.mark.parametrize(
+    ("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value))
+)
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+MANY = settings(FEW, max_examples=100)
+ADDRESSES = given(data=st.data(), correlation=st.integers(-(2**31), 2**31 - 1))
+
+
+@EACH_VERSION
+@FEW
+@ADDRESSES
 def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, data, correlation: int):
+    check_addresses(api, version, data, correlation)
+
+
+@pytest.mark.nightly
+@EACH_VERSION
+@MANY
+@ADDRESSES
+def test_addresses_of_many_messages_are_moved(api: Api, version: int, data, correlation: int):
+    check_addresses(api, version, data, correlation)
+
+
+def check_addresses(api: Api, version: int, data: st.DataObject, correlation: int) -> None:
+    """Draw a message; check that its rewritten bytes are those of the same message with other addresses."""
     message = data.draw(messages(api, version))
     answer = written(message, correlation)
 
@@ -72,10 +93,23 @@ def test_addresses_are_moved_and_nothing_else_changes(api: Api, version: int, da
     assert found == written(with_addresses(message, mirrored), correlation)
 
 
-@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value)))
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@EACH_VERSION
+@FEW
 @given(data=st.data())
 def test_an_answer_that_is_cut_or_spoilt_ends_in_words_or_in_bytes_never_otherwise(api: Api, version: int, data):
+    check_spoilt(api, version, data)
+
+
+@pytest.mark.nightly
+@EACH_VERSION
+@MANY
+@given(data=st.data())
+def test_many_answers_that_are_cut_or_spoilt_end_in_words_or_in_bytes(api: Api, version: int, data):
+    check_spoilt(api, version, data)
+
+
+def check_spoilt(api: Api, version: int, data: st.DataObject) -> None:
+    """Draw a message, damage its bytes, and check that they are rewritten or refused with a reason."""
     answer = bytearray(written(data.draw(messages(api, version)), 7))
     for _ in range(data.draw(st.integers(0, 3))):
         answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))

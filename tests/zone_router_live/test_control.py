@@ -19,6 +19,7 @@ pytestmark = pytest.mark.parametrize("router", ["passed"], indirect=True)
 
 
 @pytest.mark.usefixtures("ticking")
+@pytest.mark.nightly
 def test_epochs_are_fenced_and_committed_while_clients_produce(control: Control, topic: str) -> None:
     with Producing(control.router, topic, "az1") as producing:
         before = control.get("/route-epochs")

@@ -341,6 +341,7 @@ def test_a_broker_that_is_killed_is_left_for_the_next_leader(router: Router, top
     assert router.nodes["az1"].refused("broker-away") >= before
 
 
+@pytest.mark.nightly
 def test_a_reader_that_does_not_read_does_not_fill_the_node(router: Router, topic: str):
     """It asks for 100 MB, and takes nothing: what waits for it stays in the brokers."""
     node = router.nodes["az1"]

@@ -8,6 +8,7 @@ import secrets
 import signal
 from collections.abc import Mapping, Sequence
 
+import pytest
 from confluent_kafka import Producer
 
 from backend.kafka.wire.batches import Batch
@@ -82,6 +83,7 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
     asyncio.run(test())
 
 
+@pytest.mark.nightly
 def test_a_main_that_stands_still_keeps_no_reader_waiting(reading: Router):
     """Its connections are open, and nothing is said by them: the leader is asked."""
     topic = f"following-{secrets.token_hex(4)}"

@@ -202,6 +202,7 @@ print("lived")
 """
 
 
+@pytest.mark.nightly
 def test_javas_clients_do_the_same(router: Router, topic: str, tmp_path: Path):
     config = tmp_path / "producer.properties"
     node = router.nodes["az3"]

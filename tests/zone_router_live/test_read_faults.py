@@ -46,6 +46,7 @@ def test_a_main_that_dies_leaves_no_gap(reading: Router, topic: str):
     assert (crossed(node, "fetch"), cold(node)) == settled, "all of it is in object storage"
 
 
+@pytest.mark.nightly
 def test_a_proxy_that_dies_is_come_back_to(reading: Router, topic: str):
     node = reading.nodes["az2"]
     with Consuming(node, topic) as consuming, Producing(reading, topic, "az1") as producing:
@@ -103,6 +104,7 @@ def led_by(reading: Router, topic: str, partition: int, broker: int) -> bool:
     return found.leader == broker
 
 
+@pytest.mark.nightly
 def test_a_broker_that_is_killed_while_it_is_read_from(reading: Router, topic: str):
     with Consuming(reading.nodes["az1"], topic) as consuming, Producing(reading, topic, "az1") as producing:
         reading.brokers.kill(3)
@@ -146,6 +148,7 @@ def test_a_storage_that_is_away_for_some_seconds(reading: Router, topic: str):
         consuming.is_the_leaders(reading)
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded_by_the_caches(reading: Router, topic: str):
     """More is written and read than the caches of the node hold, which is told of more of them than it wants."""
     node = reading.nodes["az2"]

@@ -89,6 +89,7 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
 
 
 @needs_root
+@pytest.mark.nightly
 def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_path: Path):
     """Nothing can be written for some seconds, and what had been written is read meanwhile."""
     with small_disk(tmp_path / "disk", megabytes=300) as disk:

@@ -52,6 +52,7 @@ def test_who_reads_when_bulks_have_gone_reads_blocks(control: Control, topic: st
     assert (crossed(node, "fetch"), cold(node)) == before
 
 
+@pytest.mark.nightly
 def test_one_that_reads_slowly_goes_from_bulks_to_blocks_and_misses_nothing(control: Control, topic: str) -> None:
     """Its first records come from bulks, which go while it stands still."""
     router, node = control.router, control.router.nodes["az3"]

@@ -30,6 +30,7 @@ FAULTS = {
 @pytest.mark.parametrize(
     "faults", [FAULTS[MIXED], pytest.param(FAULTS[REST], marks=pytest.mark.nightly)], ids=[MIXED, REST]
 )
+@pytest.mark.nightly
 def test_links_fail_for_a_while_and_heal(place, faults):
     with Run(place) as run:
         run.flow(1)

@@ -30,6 +30,7 @@ def test_nothing_is_found_when_nothing_happens(place):
     assert run.verdict.sends["aborted"] > 0, "without aborted records, that they are nowhere proves nothing"
 
 
+@pytest.mark.nightly
 def test_a_broker_that_leads_partitions_is_killed(place):
     with Run(place, replication_factor=3, min_insync_replicas=2) as run:
         run.flow(2)
@@ -44,6 +45,7 @@ def test_a_broker_that_leads_partitions_is_killed(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_the_database_is_killed(place):
     with Run(place) as run:
         run.flow(1)
@@ -61,6 +63,7 @@ def test_the_api_is_killed(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_valkey_loses_everything_and_is_killed_and_so_is_the_api(place):
     with Run(place) as run:
         run.flow(1)
