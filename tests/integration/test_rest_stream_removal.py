@@ -22,7 +22,7 @@ def test_what_takes_records_away_is_confirmed_while_nobody_can_see_whether_there
         ({"cleanup_policy": "compact,delete", "retention_ms": 5}, "the same key and records older than 5 ms"),
     ):
         refused = problem(tenant("PATCH", path, body), 409, "state-conflict")
-        assert "records on c1, or" in refused["detail"]
+        assert "or may have, records on c1" in refused["detail"]
         assert removed in refused["detail"]
         problem(tenant("PATCH", f"{path}?dry_run=true", body), 409, "state-conflict")
     assert tenant("PATCH", path, {"retention_ms": 9_000_001, "partitions": 2}).status_code == 200
@@ -100,7 +100,7 @@ def test_a_topic_on_a_cluster_that_left_the_tree_is_asked_for_records_too(tenant
     smaller = {"level": 1, "children": [{"cluster": "c1"}, {"cluster": "c2"}]}
     assert tenant("PUT", "/trees/main", smaller).status_code == 200
     refused = problem(tenant("DELETE", f"{PROD}/streams/orders"), 409, "state-conflict")
-    assert "records on c3, or" in refused["detail"]
+    assert "or may have, records on c3" in refused["detail"]
     assert tenant("DELETE", f"{PROD}/streams/orders?confirm=acme/retail/prod/orders").status_code == 204
     with tenant.client.app.state.services.reading() as connection:
         assert [row.cluster for row in list_deleted(connection)] == ["c3"]

@@ -324,7 +324,7 @@ def test_nothing_is_sent_to_an_address_that_is_not_allowed(
     hooks.host = WebhookHost(database.engine, rest_settings(database.url))
     hooks.settle()
     assert receiver.got == []
-    assert "nothing is sent: " in hooks.deliveries()[0]["problem"]
+    assert "the address is not allowed: " in hooks.deliveries()[0]["problem"]
     assert "webhook_allowed_networks" in hooks.deliveries()[0]["problem"]
 
 

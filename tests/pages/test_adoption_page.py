@@ -83,7 +83,7 @@ def test_topics_are_taken_over_as_they_were_looked_at(
 def test_an_ambiguous_name_is_said_and_only_some_are_chosen(operator: Visitor, holds: list[FoundTopic]) -> None:
     given = {"as": "a/b/c/d-e=a-b-c-d-e", "topics": "a-b-c-d-e\n"}
     preview = operator.client.post(PAGE, data={**hidden(operator.get(PAGE)), **given, "step": "preview"})
-    assert "a-b-c-d-e is a/b/c/d-e" in said(preview) and "payments" not in said(preview)
+    assert "a-b-c-d-e → a/b/c/d-e" in said(preview) and "payments" not in said(preview)
     assert code(preview, "same-command") == "treeline adopt c1 --topic a-b-c-d-e --as a/b/c/d-e=a-b-c-d-e"
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_meant_stands_at_its_field(
 def test_with_nothing_to_take_over_there_is_nothing_to_confirm(operator: Visitor, holds: list[FoundTopic]) -> None:
     holds.clear()
     page = operator.get(PAGE)
-    assert "It has no topics" in said(page)
+    assert "No topics." in said(page)
     preview = operator.client.post(PAGE, data={**hidden(page), "step": "preview"})
     assert "there is no topic to adopt" in said(preview) and 'value="confirm"' not in preview.text
 

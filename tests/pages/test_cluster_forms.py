@@ -170,7 +170,9 @@ def test_a_new_address_is_asked_and_the_present_one_is_not(
 def test_what_stands_in_the_way_of_a_removal_is_told_in_its_order(acme: Console, operator: Visitor) -> None:
     page = operator.get("/clusters/c1/-remove")
     way = said(page)
-    assert way.index("It is the active cluster of 2 environments. Plan switch") < way.index("is not known")
+    assert way.index("It is the active cluster of 2 environments. Plan switch") < way.index(
+        "is unknown: a distributor"
+    )
     assert "It is a leaf of the tree. Edit the tree" in way
     refused = operator.client.post("/clusters/c1/-remove", data={**hidden(page), "step": "preview"})
     assert refused.status_code == 409 and "c1 is a leaf of tree main" in said(refused)

@@ -152,7 +152,7 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     page.get_by_label("Target").select_option("c3")
     expect(page.locator("#verdict")).to_contain_text("c1:2 will copy to c3")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Switch the target").click()
+    page.get_by_role("button", name="Switch target").click()
     expect(page.locator("#state")).to_contain_text("in progress")
     position = int(page.url.rpartition("-")[2])
     observe(database.engine, "c1", 2, "c3", position=position)

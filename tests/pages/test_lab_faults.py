@@ -152,7 +152,7 @@ def test_a_fault_is_composed_and_played_in_the_browser(
     page.locator("#story a", has_text="Broker 2 is paused").first.click()
     expect(page.locator("#broker-2")).to_contain_text("paused")
     taken(page, "lab-faults", folder)
-    page.get_by_label("Seed").first.fill("5")
+    page.get_by_role("textbox", name="Seed").first.fill("5")
     page.get_by_role("button", name="Use this seed").click()
     expect(page.locator("#outcome")).to_contain_text("fixed, seed 5")
     expect(page.get_by_label("Kind of fault 2")).to_have_value("pause")

@@ -106,7 +106,7 @@ def test_modes_and_seeds_are_other_pages(console: Console, open_page: Callable[.
     page = open_page(console, LOSS)
     page.locator("[data-mode=fixed]").click()
     expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 1")
-    page.get_by_label("Seed").fill("12")
+    page.get_by_role("textbox", name="Seed").fill("12")
     page.get_by_role("button", name="Use this seed").click()
     expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 12")
     page.get_by_role("link", name="Another seed").click()

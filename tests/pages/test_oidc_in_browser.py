@@ -24,7 +24,7 @@ def test_logging_in_and_out_by_a_provider(sso: Console, provider: Provider, brow
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url(f"{provider.url}/logout?*")
     page.goto(f"{sso.url}/account")
-    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    expect(page.get_by_role("heading", name="Log in", exact=True)).to_be_visible()
     context.close()
 
 

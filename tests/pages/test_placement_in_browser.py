@@ -26,7 +26,7 @@ def test_asked_for_watched_and_looked_at(
     page.get_by_label("Cluster", exact=True).select_option("c1")
     expect(page.locator("#verdict").first).to_contain_text("A worker reads c1")
     page.get_by_label("Target brokers").fill("1, x")
-    expect(page.locator("#verdict").first).to_contain_text("has 'x'")
+    expect(page.locator("#verdict").first).to_contain_text("'x' is not valid")
     page.get_by_label("Target brokers").fill("1-9")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("#same-command")).to_contain_text("--target-brokers 1,2,3,4,5,6,7,8,9")

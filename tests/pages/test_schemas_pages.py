@@ -91,7 +91,7 @@ def operator(acme: Console) -> Visitor:
 def test_subjects_of_the_primary_are_listed_with_what_they_follow(operator: Visitor, member: Visitor) -> None:
     page = operator.get("/schemas")
     assert rows(page, "data-subject") == {
-        MINE: f"{MINE} acme/retail/prod/orders AVRO 2 2 2 FULL its own",
+        MINE: f"{MINE} acme/retail/prod/orders AVRO 2 2 2 FULL subject level",
         THEIRS: f"{THEIRS} globex/shop/prod/items AVRO 1 1 3 BACKWARD",
         NOBODYS: f"{NOBODYS} no stream AVRO 1 1 4 BACKWARD",
     }
@@ -148,7 +148,7 @@ def test_the_list_is_the_registrys_for_whoever_looks(acme: Console) -> None:
 def test_a_subject_is_shown_with_versions_text_difference_and_names_elsewhere(member: Visitor) -> None:
     page = member.get(f"/schemas/c1/{MINE}")
     text = said(page)
-    assert "FULL, its own" in text
+    assert "FULL (subject level)" in text
     assert "Version 2 against version 1" in text
     assert json.loads(code(page, "text"))["fields"][1]["name"] == "note"
     assert page.text.count('class="added"') >= 4
@@ -237,7 +237,7 @@ def test_clusters_that_were_not_read_and_a_missing_tree_are_said(console: Consol
     add_clusters(console)
     page = operator.get("/schemas")
     assert page.status_code == 200
-    assert "the schemas of c1 were not read yet" in said(page)
+    assert "the schemas of c1 have not been read yet" in said(page)
     assert operator.get("/schemas/c1/anything").status_code == 503
 
 

@@ -393,4 +393,4 @@ def test_commands_tell_and_elect(watched: Watched, admin: ReplicaAdmin, topic: s
         assert shell("replication", "show", "nowhere").exit_code == 1
         died = shell("drill", "broker", "east", "1")
         assert "If broker 1 died now, " in died.stderr, died.stderr
-        assert "acks=1 was told" in died.stdout
+        assert "acknowledged with acks=1" in died.stdout

@@ -104,7 +104,7 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
     def row(number: int, *replicas: int, name: str = topic) -> dict[str, Any]:
         return {"topic": name, "partition": number, "replicas": list(replicas)}
 
-    assert f"/partitions/1: there is no partition {topic}-3" in reason(row(0, 2, 1), row(3, 1, 2))
+    assert f"/partitions/1: the cluster has no partition {topic}-3" in reason(row(0, 2, 1), row(3, 1, 2))
     assert "/partitions/0: there is no topic nothing" in reason(row(0, 1, name="nothing"))
     assert "/partitions/0/replicas: 8 not among the cluster's brokers 1, 2, 3" in reason(row(0, 1, 8))
     configure(brokers.servers, topic, {"min.insync.replicas": "2"})

@@ -79,7 +79,7 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
     ("words", "text", "sentence"),
     [
         ((), None, "Use exactly one of --list, --scenario NAME and --schedule FILE."),
-        (("--list", *LOSS), None, "Give one of"),
+        (("--list", *LOSS), None, "Use exactly one of"),
         (("--scenario", "none"), None, "there is no scenario 'none'; use one of hw-truncation-loss, "),
         ((*LOSS, "--mode", "quick"), None, "there is no mode 'quick'; use one of faithful, fixed"),
         ((*LOSS, "--mode", ""), None, "there is no mode ''; use one of"),

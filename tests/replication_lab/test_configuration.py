@@ -13,15 +13,15 @@ from backend.replication_lab.scenarios import SCENARIOS
 IMPOSSIBLE = {
     "RF above brokers": (
         {"brokers": 2, "replication_factor": 3, "min_isr": 1},
-        ("replication_factor is 3", "there are 2 brokers", "Take 2 or fewer, or more brokers"),
+        ("replication_factor is 3", "there are 2 brokers", "Use 2 or fewer, or more brokers"),
     ),
     "RF above one broker": (
         {"brokers": 1, "replication_factor": 2, "min_isr": 1},
-        ("replication_factor is 2", "there is 1 broker", "Take 1 or fewer, or more brokers"),
+        ("replication_factor is 2", "there is 1 broker", "Use 1 or fewer, or more brokers"),
     ),
     "min ISR above RF": (
         {"brokers": 5, "replication_factor": 3, "min_isr": 4},
-        ("min_isr is 4", "replication factor 3", "no record could ever be acknowledged", "Take 3 or less"),
+        ("min_isr is 4", "replication factor 3", "no record could ever be acknowledged", "Use 3 or less"),
     ),
     "no broker": ({"brokers": 0}, ("brokers is 0", "1 to 20")),
     "too many brokers": ({"brokers": 21}, ("brokers is 21", "1 to 20")),

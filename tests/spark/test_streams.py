@@ -166,7 +166,7 @@ def test_a_log_that_is_shorter_than_what_was_read_of_it_ends_the_stream(servers,
 
 
 def test_a_range_without_an_end_is_no_batch(servers, topic):
-    with pytest.raises(ValueError, match="for streams"):
+    with pytest.raises(ValueError, match="only be read as a stream"):
         log_records.LogReader(open_ended(servers, topic))
 
 

@@ -35,8 +35,6 @@ MOVING = frozenset(
 )
 """Errors returned while a group's coordinator moves or starts."""
 
-class GroupReader(Consumer):
-    """A consumer through which offsets of any group are requested. `config` opens others of its kind."""
 
 class GroupReader(Consumer):
     """A consumer through which offsets of any group are requested. `config` opens others of its kind."""
