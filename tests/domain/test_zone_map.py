@@ -1,4 +1,4 @@
-"""Zone of a client, and the proxy that represents a broker."""
+"""Zones of clients, and the assignment of brokers to proxies."""
 
 from __future__ import annotations
 
