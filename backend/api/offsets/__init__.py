@@ -1,4 +1,4 @@
-"""Offsets.
+"""REST routes of committed offsets and their reset.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,4 +1,4 @@
-"""`/offsets`: what groups have committed, where they go on elsewhere, and setting a group's offsets."""
+"""`/offsets`: committed offsets of groups, their translations on other clusters, and resets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ router = APIRouter(tags=["offsets"])
 
 
 class Reset(Body):
-    """Where a group is to go on."""
+    """Offsets to set for a group on one cluster."""
 
-    cluster: str = Field(max_length=300, description="Where it is set; the other clusters follow.")
+    cluster: str = Field(max_length=300, description="Cluster whose offsets are set; the other clusters follow.")
     stream: str = Field(max_length=1200, description="tenant/instance/environment/stream")
-    group: str = Field(max_length=300, description="Its logical name.")
-    partition: int | None = Field(None, ge=0, le=2**31 - 1, description="Every partition if left out.")
-    to: str = Field(max_length=60, description="earliest, latest, an offset, or a time (ISO 8601).")
+    group: str = Field(max_length=300, description="Logical name of the group.")
+    partition: int | None = Field(None, ge=0, le=2**31 - 1, description="Partition; all partitions if omitted.")
+    to: str = Field(max_length=60, description="earliest, latest, an offset, or a time in ISO 8601.")
 
 
 @router.get("/offsets", openapi_extra=needs(Action.READ_TENANT))
@@ -40,16 +40,16 @@ def list_offsets(
     connection: Reading,
     caller: Asking,
     page: Paging,
-    cluster: Annotated[str | None, Query(max_length=300, description="Where it was committed.")] = None,
-    group: Annotated[str | None, Query(max_length=300, description="Its logical or technical name.")] = None,
-    stream: Annotated[str | None, Query(max_length=1200, description="STREAM in full.")] = None,
+    cluster: Annotated[str | None, Query(max_length=300, description="Cluster of the commit.")] = None,
+    group: Annotated[str | None, Query(max_length=300, description="Logical or technical group.")] = None,
+    stream: Annotated[str | None, Query(max_length=1200, description="tenant/instance/environment/stream")] = None,
 ) -> dict[str, Any]:
-    """List what groups have committed by themselves, and where they go on on the other clusters.
+    """List groups' own commits and the offsets at which the groups continue on the other clusters.
 
-    `translation` says what the worker does that translates commits, since when, and how many wait for it.
+    `translation` gives the state of the worker that translates commits, since when, and how many commits wait.
     """
     if group is not None:
-        # The group's own name is a part of the technical one, so one rule serves both.
+        # The group's own name is part of its technical name, so one rule serves both.
         check_group_name(group, "/group")
     if cluster is not None and clusters.get_cluster(connection, cluster) is None:
         raise NotFound(f"there is no cluster {cluster[:300]!r}")
@@ -65,15 +65,15 @@ def list_offsets(
 
 @router.get("/offsets/not-followed", openapi_extra=needs(Action.READ_ESTATE))
 def list_not_followed(connection: Reading, page: Paging) -> dict[str, Any]:
-    """Groups whose offsets are not distributed, with the reasons."""
-    # In the order of the key here, not of the database's collation.
+    """List groups whose offsets are not distributed, with the reasons."""
+    # By the key as Python orders it, not by the database's collation.
     rows = sorted(offsets.list_not_followed(connection), key=_not_followed_key)
     return listed(rows, page, _not_followed_key, asdict)
 
 
 @router.post("/offsets/reset", openapi_extra=needs(Action.MANAGE_TENANT))
 def reset_offsets(body: Reset, write: Writing, caller: Asking) -> Response:
-    """Set a group's offsets on a cluster, also further back; the other clusters follow."""
+    """Set a group's offsets on a cluster, forwards or backwards; the other clusters follow."""
     check(caller, Action.MANAGE_TENANT, body.stream, changes.no_stream(body.stream))
     with write.services.reading() as connection:
         wish = changes.wish(connection, body.cluster, body.stream, body.group, body.partition, body.to)
@@ -103,7 +103,7 @@ def _key(row: OffsetRow) -> str:
 def _place(cursor: str | int) -> Place:
     found = place_of(str(cursor))
     if found is None:
-        raise ValueInvalid("this cursor is of another list")
+        raise ValueInvalid("this cursor belongs to another list")
     return found
 
 

@@ -1,4 +1,4 @@
-"""How far groups have come, what is carried over the tree, and when a group's offsets may be set.
+"""Consumer groups' progress: what the offset map carries over the tree, and when a committed offset may be set.
 
 Of this layer's rooms it imports base, names and records.
 """

@@ -1,7 +1,8 @@
-"""What the groups of applications are called on clusters, and that no two applications share one there.
+"""Technical names of applications' groups on each cluster; no two applications share a group on a cluster.
 
-Who shares a group with another takes partitions away from it, so a technical group belongs to one application. The
-formats may leave out parts, so groups of different environments can meet as streams can (`formats.py`).
+A consumer that joins another application's group takes partitions away from it, so a technical group belongs to
+one application. Formats may leave out parts, so groups of different environments can collide as streams can
+(`formats.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from backend.domain.offsets.group_directory import technical_group
 
 @dataclass(frozen=True)
 class ClusterGroups:
-    """The format of one cluster that makes technical groups."""
+    """A cluster with the format that makes technical groups on it."""
 
     cluster: str
     group_format: str
 
     def technical(self, name: ApplicationName, group: str) -> str:
-        """What a group of an application is called there."""
+        """Return the technical name of an application's group on this cluster."""
         return technical_group(self.group_format, name, group)
 
 
@@ -33,9 +34,9 @@ def check_groups(
     clusters: Iterable[ClusterGroups],
     taken: Mapping[tuple[str, str], ApplicationName],
 ) -> None:
-    """Raise unless each group (-> its place in the request) is legal everywhere and nobody else's anywhere.
+    """Raise unless each group (-> JSON pointer into the request) is legal and free on every cluster.
 
-    `taken`: (cluster, technical group) -> the application that has it. Raises NameInvalid, TechnicalNameTaken.
+    `taken` maps (cluster, technical group) to the application that has it. Raises NameInvalid, TechnicalNameTaken.
     """
     for group, pointer in groups.items():
         check_group_name(group, pointer)
@@ -48,15 +49,16 @@ def check_groups(
                 raise NameInvalid(detail, (FieldError(pointer, detail),))
             other = taken.get((of.cluster, technical))
             if other is not None and other != name:
-                # Who declares an application may be of the one tenant, and must not hear what another one has.
+                # A caller may belong to one tenant only, and must not learn what another tenant has.
                 shown = str(other) if other.tenant == name.tenant else "an application of another tenant"
                 raise _taken(name, shown, technical, of.cluster, pointer)
 
 
 def check_joining(groups: Iterable[tuple[ApplicationName, str]], of: ClusterGroups, pointer: str) -> None:
-    """Raise unless all (application, group) are legal on a cluster that is to have them, and nobody else's.
+    """Raise unless all (application, group) pairs are legal and distinct on a cluster that is about to get them.
 
-    `pointer` is the place in the request that would do it. Raises TechnicalNameTaken, FormatInvalid.
+    `pointer` is the JSON pointer to the field of the request that adds the cluster or changes its format. Raises
+    TechnicalNameTaken, FormatInvalid.
     """
     seen: dict[str, ApplicationName] = {}
     for name, group in groups:

@@ -1,10 +1,10 @@
-"""What the offset committer writes as the metadata of an offset, so that nobody takes it for an application's
-progress.
+"""Metadata that the offset committer writes with an offset, which tells it from an application's own commit.
+
 
     treeline:1;copy-flags=0101;ts=1700000000000;at=1700000060000;gen=3;from=cluster-1
 
-The flags are those that the map record had on this cluster; `ts` and `at` are milliseconds: the timestamp that was
-distributed, and when the group committed on the cluster `from`, in the generation `gen` of its environment.
+The flags are those of the map record on this cluster. `ts` is the distributed timestamp and `at` the time of the
+group's commit, both in milliseconds; `from` is the cluster of that commit, `gen` its environment's generation.
 Source: contract, "Kafka"; distribution model, "Distributing offsets".
 """
 
@@ -24,7 +24,7 @@ _FORM = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CommitMark:
-    """Whose progress an offset of the committer stands for."""
+    """The progress that an offset set by the committer stands for."""
 
     flags: int
     timestamp_ms: int
@@ -34,16 +34,16 @@ class CommitMark:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Of two marks of one group and partition, the one with the higher order is the later progress."""
+        """Return a sort key: of two marks of one group and partition, the higher one is the later progress."""
         return self.generation, self.committed_at_ms
 
     def is_of(self, cluster: str, order: tuple[int, int]) -> bool:
-        """Whether it stands for this progress."""
+        """Tell whether the mark stands for this progress."""
         return (self.cluster, *self.order) == (cluster, *order)
 
 
 def encode(mark: CommitMark) -> str:
-    """Metadata of the offset."""
+    """Return the metadata string of a mark."""
     return (
         f"treeline:1;copy-flags={copy_flags.text(mark.flags)};ts={mark.timestamp_ms};at={mark.committed_at_ms};"
         f"gen={mark.generation};from={mark.cluster}"
@@ -51,13 +51,13 @@ def encode(mark: CommitMark) -> str:
 
 
 def is_ours(metadata: str | None) -> bool:
-    """Whether a committer wrote it, this version's or another's."""
+    """Tell whether an offset committer, of this version or another, wrote the metadata."""
     return metadata is not None and metadata.startswith(PREFIX)
 
 
 def decode(metadata: str | None) -> CommitMark | None:
-    """The mark; None if no committer of this version wrote it, or it was altered."""
-    # librdkafka's Python client ends what it writes with a zero byte.
+    """Decode the mark; None if no committer of this version wrote it, or if it was altered."""
+    # librdkafka's Python client appends a zero byte to the metadata that it writes.
     found = _FORM.fullmatch((metadata or "").rstrip("\0"))
     if found is None:
         return None

@@ -15,9 +15,9 @@ Row = TypeVar("Row")
 DEFAULT_BATCH_BYTES = 1_048_588
 """Kafka's default of `max.message.bytes`."""
 _SHARE = 0.5
-"""Of a batch that one piece fills: the sizes of records are estimates, and formats grow with Kafka's versions."""
+"""Share of a batch that one piece may fill: record sizes are estimates, and formats grow with Kafka's versions."""
 _RECORD_BYTES = 128
-"""Most bytes of a record beside its texts: the record's own fields (32), the key's (10) and the value's (some 50,
+"""Most bytes of a record besides its texts: the record's own fields (32), the key's (10) and the value's (some 50,
 with the topic id that newer formats hold)."""
 
 
@@ -32,7 +32,7 @@ def record_bytes(group: str, topic: str, metadata: str | None) -> int:
 
 
 def pieces(rows: Iterable[Row], size: Callable[[Row], int], most_bytes: int) -> Iterator[list[Row]]:
-    """Yield the rows in order, in lists of at most `most_bytes` each; a row that is larger is alone."""
+    """Yield the rows in order, in lists of at most `most_bytes` each; a larger row is alone."""
     piece: list[Row] = []
     held = 0
     for row in rows:

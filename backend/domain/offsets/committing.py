@@ -1,9 +1,8 @@
-"""What the offset committer of a cluster does about one group's offset of one partition: the rules of design,
-"Offsets", "Rules of the committer".
+"""Rules of a cluster's offset committer for one group's offset of one partition.
 
-What is known is the group's progress on all clusters (the map), and what stands in the group here. Progress is
-ordered by (generation, time of the commit), and a committed offset never goes back in that order, whatever order
-maps arrive in.
+Inputs are the group's progress on all clusters (the map) and the offset that is committed on this cluster.
+Progress is ordered by (generation, time of the commit); a committed offset never goes back in that order, in
+whatever order map records arrive. Source: design, "Offsets", "Rules of the committer".
 """
 
 from __future__ import annotations
@@ -17,68 +16,71 @@ from backend.domain.offsets.offset_map import LATEST_MS, Progress
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What a group has committed on a cluster, for one partition."""
+    """The committed offset of a group on a cluster, for one partition."""
 
     offset: int | None
-    """None: nothing."""
+    """None: no offset is committed."""
     metadata: str | None = None
 
     @property
     def mark(self) -> CommitMark | None:
-        """Of an offset that a committer set."""
+        """Return the mark of an offset that a committer set; None for any other offset."""
         return decode(self.metadata)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether an application, or an operator, committed it here."""
+        """Tell whether an application or an operator committed the offset here."""
         return self.offset is not None and not is_ours(self.metadata)
 
 
 class Action(StrEnum):
-    """What to do."""
+    """Action of the committer."""
 
     NOTHING = "nothing"
-    """What stands is later progress, or the group's own."""
+    """Keep the committed offset: it is later progress, or the group's own commit."""
     APPLY = "apply"
-    """Set the offset at which the progress made elsewhere goes on here."""
+    """Set the offset from which the group continues here after its progress elsewhere."""
     PUT_BACK = "put-back"
-    """Set the offset that the group committed here itself: older progress had taken its place."""
+    """Restore the offset that the group itself committed here: older progress had replaced it."""
     WAIT = "wait"
-    """What stands here is not on the map yet: which of the two is newer will be known then."""
+    """Wait until the map has the offset that is committed here; only then is known which of the two is newer."""
 
 
 @dataclass(frozen=True)
 class OwnCommit:
-    """What a group committed last on a cluster, as it was read there."""
+    """A group's last own commit on a cluster, as read from `__consumer_offsets`."""
 
     offset: int
     ordered_ms: int
-    """The time by which it is ordered."""
+    """Time, in milliseconds, by which the commit is ordered."""
     broker_ms: int | None
-    """The time that the broker gave it; None: not known any more."""
+    """Broker's timestamp of the commit; None: not known any more."""
     read_at: int | None = None
-    """Where it stood in the cluster's log of commits; None: not known any more."""
+    """Offset of the commit's record in its partition of `__consumer_offsets`; None: not known any more."""
 
     def is_behind(self, read_at: int, broker_ms: int | None) -> bool:
-        """Whether it came later than what was read there (None: a tombstone), whoever deals with that only now. By
-        both: a log that was cut off gives places a second time."""
+        """Tell whether this commit came after the one read at `read_at` (`broker_ms` None: a tombstone).
+
+        Records may be processed late and out of order. Both values count: a log that was truncated assigns the
+        same offsets a second time.
+        """
         if self.read_at is None or read_at >= self.read_at:
             return False
         return broker_ms is None or self.broker_ms is None or broker_ms <= self.broker_ms
 
     def is_same(self, offset: int, broker_ms: int) -> bool:
-        """Whether this is the same commit, read once more."""
+        """Tell whether this is the same commit, read again."""
         if self.broker_ms is None:
             return self.offset == offset and broker_ms <= self.ordered_ms
         return (self.offset, self.broker_ms) == (offset, broker_ms)
 
 
 def commit_time(at_ms: int, offset: int, own: OwnCommit | None, applied_ms: int | None) -> int:
-    """The time by which a commit is ordered: the broker's, or, where clocks of brokers differ, later than what the
-    group had done on the same cluster before.
+    """Return the time that orders a commit: the broker's timestamp, raised above earlier progress there.
 
-    `own`: its commit before on that cluster; `applied_ms`: the time of the progress that had been applied there.
-    Both came before it, whatever the clocks say.
+    Brokers' clocks differ, so a later commit may carry an earlier timestamp. `own` is the group's previous commit
+    on that cluster, `applied_ms` the time of the progress that was applied there; both precede this commit
+    whatever the clocks say.
     """
     if own is not None and own.is_same(offset, at_ms):
         return own.ordered_ms
@@ -94,8 +96,11 @@ def decide(
     *,
     in_other_topic: bool = False,
 ) -> Action:
-    """`newest`: the group's latest progress, with the cluster where it was made; `own`: that made here;
-    `in_other_topic`: that was in a topic which was made anew since."""
+    """Decide what to do about a committed offset.
+
+    `newest` is the group's latest progress with the cluster where it was made, `own` the progress made on this
+    cluster; `in_other_topic` says that it was made in a topic that has been re-created since.
+    """
     cluster, progress = newest
     if standing.is_fresh:
         if own is None or own.offset != standing.offset:
@@ -106,5 +111,5 @@ def decide(
         return Action.NOTHING
     if cluster != here or in_other_topic:
         return Action.APPLY
-    # One that expired, or was deleted, stays so: the map will say it, too.
+    # An offset that expired or was deleted stays so: the map is going to report the end as well.
     return Action.NOTHING if standing.offset in (None, progress.offset) else Action.PUT_BACK

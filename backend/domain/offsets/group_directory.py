@@ -1,8 +1,9 @@
-"""Whose progress a commit on a cluster is: from technical names of topic and group to logical ones.
+"""Mapping of a cluster's technical names of topic and group to the group partition whose progress a commit is.
 
-The topic tells the stream by look-up. A group is read within the environment of that stream: there its cluster's
-group format says all but the group's own name, so a name is never split by guessing. Groups that the format does
-not know, and those of another environment, are not distributed; they are listed, with the reason."""
+The topic gives the stream by look-up. The group is parsed within the environment of that stream: the cluster's
+group format then fixes everything except the group's own name, so no name is split by guessing. Groups that do not
+match the format, and groups of other environments, are not distributed; they are listed with the reason.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +19,26 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class NotFollowed:
-    """Why a group's offsets for a topic are not distributed."""
+    """Reason for which a group's offsets for a topic are not distributed."""
 
     reason: str
 
 
 class GroupDirectory:
-    """One cluster's; made anew when streams, environments or formats change."""
+    """Directory of one cluster; it is replaced when streams, environments or formats change."""
 
     def __init__(self, cluster: str, group_format: str, streams: Mapping[str, StreamName]) -> None:
-        """`streams`: technical name on the cluster -> the distributed stream that has it."""
+        """`streams` maps a topic's technical name on the cluster to its distributed stream."""
         self._cluster = cluster
         self._format = group_format
         self._streams = streams
         self._readers: dict[EnvironmentPlace, Reader] = {}
 
     def follower(self, group: str, topic: str, partition: int) -> Follower | NotFollowed:
-        """Whose progress an offset of `group` for a partition of `topic` is."""
+        """Return the group partition that an offset belongs to, or the reason why it is not distributed."""
         stream = self._streams.get(topic)
         if stream is None:
-            return NotFollowed(f"{topic} is no distributed stream's topic on {self._cluster}")
+            return NotFollowed(f"{topic} is not the topic of a distributed stream on {self._cluster}")
         place = (stream.tenant, stream.instance, stream.environment)
         reader = self._readers.get(place)
         if reader is None:
@@ -46,12 +47,12 @@ class GroupDirectory:
         if found is None:
             shown = repr(group[:LONGEST_GROUP])
             return NotFollowed(
-                f"the format {self._format!r} of {self._cluster} gives the name {shown} to no group of "
-                f"{'/'.join(place)}, where {topic} is a stream"
+                f"group {shown} does not match the format {self._format!r} of {self._cluster} "
+                f"in {'/'.join(place)}, the environment of {topic}"
             )
         problem = group_name_problem(found.stream)
         if problem:
-            return NotFollowed(f"{found.stream[:_SHOWN]!r} cannot name a group of {'/'.join(place)}: {problem}")
+            return NotFollowed(f"{found.stream[:_SHOWN]!r} is no valid group name in {'/'.join(place)}: {problem}")
         return Follower(
             tenant=stream.tenant,
             instance=stream.instance,
@@ -62,13 +63,13 @@ class GroupDirectory:
         )
 
     def technical_group(self, follower: Follower) -> str:
-        """What a group is called on the cluster."""
+        """Return the technical name of a group on the cluster."""
         name = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
         return technical_group(self._format, name, follower.group)
 
 
 def technical_group(group_format: str, within: StreamName | ApplicationName, group: str) -> str:
-    """What a group of the environment of a stream or an application is called by a cluster's group format."""
+    """Return the technical name that a group format gives to a group of this environment."""
     return group_format.format(
         tenant=within.tenant, instance=within.instance, environment=within.environment, group=group
     )

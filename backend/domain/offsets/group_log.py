@@ -1,10 +1,10 @@
-"""What a broker writes into `__consumer_offsets`: keys and values of committed offsets, and whose records the
-others are.
+"""Parser of the records in `__consumer_offsets` that hold committed offsets.
 
-The topic holds records of many types; the first two bytes of a key tell which. Offsets have two: the type of old
-brokers (key version 0) and today's (key version 1, with values of versions 0 to 4, of which the last has tagged
-fields). All else is the coordinator's own state, named here so that a type of a newer broker can be told from
-garbage. Source: Kafka 4.1, `group-coordinator/src/main/resources/common/message`; KIP-915 on tagged fields.
+The topic holds records of many types; the first two bytes of a key are the type. Offsets have two: that of old
+brokers (key version 0) and today's (key version 1, with value versions 0 to 4, of which version 4 has tagged
+fields). All other types are the coordinator's own state; they are listed here so that a type of a newer broker can
+be told from garbage. Source: Kafka 4.1, `group-coordinator/src/main/resources/common/message`; KIP-915 on tagged
+fields.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TOPIC_ID_BYTES = 16
 
 
 class Unreadable(ValueError):
-    """Bytes that are no record of `__consumer_offsets`, or of a type or version that no known broker writes."""
+    """The bytes are no record of `__consumer_offsets`, or of a type or version that no known broker writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetKey:
-    """Whose offset."""
+    """Group and partition of a committed offset."""
 
     group: str
     topic: str
@@ -45,7 +45,7 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True)
 class OffsetValue:
-    """What was committed. `committed_at_ms` is the broker's clock, -1 leader epoch is none."""
+    """A committed offset. `committed_at_ms` is the broker's clock; a leader epoch of -1 means none."""
 
     offset: int
     metadata: str
@@ -55,7 +55,7 @@ class OffsetValue:
 
 
 def offset_key(key: bytes | None) -> OffsetKey | None:
-    """The key of a committed offset; None if the record is of another known type. Raises Unreadable."""
+    """Parse the key of a committed offset; None for a record of another known type. Raises Unreadable."""
     reader = _Reader(key, "key")
     version = reader.int16()
     if version in OTHER_KEYS:
@@ -68,7 +68,7 @@ def offset_key(key: bytes | None) -> OffsetKey | None:
 
 
 def offset_value(value: bytes | None) -> OffsetValue | None:
-    """What was committed; None for a tombstone: the offset expired, or was deleted. Raises Unreadable."""
+    """Parse the value; None for a tombstone: the offset expired or was deleted. Raises Unreadable."""
     if value is None:
         return None
     reader = _Reader(value, "value")
@@ -81,7 +81,7 @@ def offset_value(value: bytes | None) -> OffsetValue | None:
     metadata = reader.compact_string() if flexible else reader.string()
     committed_at_ms = reader.int64()
     if version == 1:
-        reader.int64()  # when it expires, which brokers since 2.1 decide themselves
+        reader.int64()  # the expiry time; brokers since 2.1 ignore it
     topic_id = reader.tags().get(_TOPIC_ID_TAG) if flexible else None
     if topic_id is not None and len(topic_id) != _TOPIC_ID_BYTES:
         raise Unreadable(f"a topic id of {len(topic_id)} bytes, not {_TOPIC_ID_BYTES}")
@@ -90,7 +90,7 @@ def offset_value(value: bytes | None) -> OffsetValue | None:
 
 
 def offset_record(key: bytes | None, value: bytes | None) -> tuple[OffsetKey, OffsetValue | None] | None:
-    """Key and value of a committed offset, or of its tombstone; None if the record is of another known type.
+    """Parse a committed offset or its tombstone; None for a record of another known type.
 
     Raises Unreadable.
     """
@@ -99,7 +99,7 @@ def offset_record(key: bytes | None, value: bytes | None) -> tuple[OffsetKey, Of
 
 
 class _Reader:
-    """Kafka's primitive types, in order; every read is held to the bytes that are there."""
+    """Reader of Kafka's primitive types, in order; each read is checked against the bytes that remain."""
 
     def __init__(self, data: bytes | None, what: str) -> None:
         if data is None:
@@ -128,7 +128,7 @@ class _Reader:
         return self._text(length)
 
     def tags(self) -> dict[int, bytes]:
-        """Tagged fields, those unknown too: a newer broker may add some, KIP-915."""
+        """Read the tagged fields, including unknown ones: a newer broker may add some (KIP-915)."""
         return {self._varint(): self._take(self._varint()) for _ in range(self._varint())}
 
     def end(self) -> None:

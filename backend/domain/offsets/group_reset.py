@@ -1,7 +1,7 @@
-"""Event stream `offsets-<cluster>`: offsets of groups that an operator has set.
+"""Event stream `offsets-<cluster>`: resets of groups' offsets by operators.
 
-Such an offset is a fresh commit like an application's: it is translated and applied on the other clusters, also if
-it lies further back than what the group had read.
+A reset offset counts as a fresh commit, like an application's: it is translated and applied on the other clusters,
+even if it lies before what the group has already read.
 
     (group) --RecordReset--> reset, any number of times
 """
@@ -15,20 +15,20 @@ from backend.domain.base.event import Event
 
 @dataclass(frozen=True, kw_only=True)
 class GroupOffsetsReset(Event, name="GroupOffsetsReset", version=1):
-    """An operator has set offsets of a group on a cluster."""
+    """An operator reset a group's offsets on a cluster."""
 
     cluster: str
     stream: str
     group: str
     to: str
-    """What was asked for: earliest, latest, an offset, or a time."""
+    """Requested position: earliest, latest, an offset, or a time."""
     offsets: dict[str, int]
-    """Partition -> the offset that was set."""
+    """Partition -> offset that was set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordReset:
-    """Say that offsets were set."""
+    """Record that offsets were set."""
 
     cluster: str
     stream: str
@@ -39,14 +39,14 @@ class RecordReset:
 
 @dataclass(frozen=True)
 class Resets:
-    """Nothing that was done limits what may be done."""
+    """State of the stream: empty, since no reset restricts a later one."""
 
 
 INITIAL = Resets()
 
 
 def decide(state: Resets, command: RecordReset) -> list[GroupOffsetsReset]:
-    """Every reset is told."""
+    """Record every reset."""
     return [
         GroupOffsetsReset(
             cluster=command.cluster,
@@ -59,5 +59,5 @@ def decide(state: Resets, command: RecordReset) -> list[GroupOffsetsReset]:
 
 
 def evolve(state: Resets, event: Event) -> Resets:
-    """Nothing changes."""
+    """Keep the state: resets do not change it."""
     return state

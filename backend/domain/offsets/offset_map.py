@@ -1,8 +1,8 @@
-"""The map that carries progress of groups through the tree: records of `_treeline.offset-timestamps`.
+"""Records of the offset map, the topic `_treeline.offset-timestamps` that carries groups' progress over the tree.
 
-Key: whose progress, and on which cluster it was made. Value: where that is in time, and of which records (the
-origin vector), with what orders two commits of a group. The topic is compacted; its records are distributed like
-all others, with copy flags. Source: contract, "Kafka"; design, "Offsets", 3.
+The key names the group, the partition and the cluster of the commit. The value gives the timestamp and the origin
+vector of the records read, with what orders two commits of a group. The topic is compacted; its records are
+distributed with copy flags like all others. Source: contract, "Kafka"; design, "Offsets", 3.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from backend.domain.records import origin
 from backend.domain.records.origin import Vector
 
 NO_TIMESTAMP = -1
-"""Kafka's word for a record that has none."""
+"""Timestamp that Kafka reports for a record without one."""
 
 
 class MapInvalid(ValueError):
-    """Bytes in the topic that are no record of the map; the message says what is wrong."""
+    """Bytes in the topic that are no valid map record; the message says what is wrong."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -38,68 +38,69 @@ class Follower:
 
     @property
     def stream_name(self) -> str:
-        """STREAM in full."""
+        """Return the stream's full name, TENANT/INSTANCE/ENVIRONMENT/STREAM."""
         return f"{self.tenant}/{self.instance}/{self.environment}/{self.stream}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """When something became of a group on a cluster."""
+    """Time and generation of a change to a group's offset on a cluster."""
 
     committed_at_ms: int
-    """By the clock of the broker that took the commit."""
+    """Timestamp by the clock of the broker that accepted the commit."""
     generation: int
-    """Of the environment: rises with each switch."""
+    """Generation of the environment; it rises with each switch."""
 
     @property
     def order(self) -> tuple[int, int]:
-        """Of two commits of one group and partition, the one with the higher order is the later progress."""
+        """Return a sort key: of two commits of one group and partition, the higher one is the later progress."""
         return self.generation, self.committed_at_ms
 
 
 @dataclass(frozen=True, kw_only=True)
 class End(Moment):
-    """The offset of that time was deleted, or expired: what the group had made elsewhere before counts no more."""
+    """Deletion or expiry of the offset; progress that the group had made elsewhere before it no longer counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Moment):
-    """How far a group had come on the cluster where it committed."""
+    """Progress of a group on the cluster where it committed."""
 
     timestamp_ms: int | None
-    """Of the last record before the offset, less the margin; of the first at or behind it if that is smaller. None
-    if there was no record to tell."""
+    """Timestamp of the last record before the offset, less the margin, or the smallest timestamp at or after the
+    offset if that is lower. None if there was no such record."""
     vector: Vector | None
-    """Of the records before the offset; None where origins are not written."""
+    """Origin vector of the records before the offset; None where origins are not written."""
     offset: int
-    """On the cluster of origin: shown, never applied elsewhere."""
+    """Offset on the cluster of the commit; shown to users, never applied elsewhere."""
     passed: Vector = field(default_factory=dict)
-    """Beyond the vector: what was born before the offset, though its last records are in the log no more. A log
-    that was compacted on the cluster of origin may have them elsewhere."""
+    """Origins whose records lay before the offset and are no longer in the log. Where the log of the cluster of
+    the commit was compacted, other clusters may still hold such records."""
     whole: bool = True
-    """Whether vector and passed say all that the group has read there; not if part of the log was gone before
-    anybody had looked."""
+    """Tells whether `vector` and `passed` cover all that the group has read there; they do not if part of the log
+    was deleted before it was indexed."""
     topic_incarnation: int | None = None
-    """Of the topic on the cluster of origin: in one made anew, the offset says nothing. None: not known."""
+    """Incarnation of the topic on the cluster of the commit; in a re-created topic the offset means nothing. None:
+    unknown."""
 
     @property
     def read(self) -> Vector:
-        """What the group has read, or cannot read any more where it committed."""
+        """Return the vector of all records that the group has read, or that no longer exist where it committed."""
         return origin.merge([self.vector or {}, self.passed])
 
     @property
     def digest(self) -> str:
-        """Tells it from what becomes known of the same commit later."""
+        """Return a hash that changes when more becomes known about the same commit."""
         return hashlib.sha256(encode_value(self)).hexdigest()[:16]
 
 
 def encode_key(follower: Follower, origin_cluster: str) -> bytes:
-    """Key of the record."""
+    """Encode the record's key."""
     return _json({**asdict(follower), "origin_cluster": origin_cluster})
 
 
 def encode_value(progress: Progress | End) -> bytes:
-    """Value of the record."""
+    """Encode the record's value."""
     if isinstance(progress, End):
         return _json({**asdict(progress), "ended": True})
     vector = progress.vector
@@ -112,7 +113,7 @@ def encode_value(progress: Progress | End) -> bytes:
 
 
 def decode_key(data: bytes | None) -> tuple[Follower, str]:
-    """(whose progress, cluster where it was made). Raises MapInvalid."""
+    """Return (group partition, cluster of the commit). Raises MapInvalid."""
     plain = _object(data, "key")
     try:
         cluster, group = _name(plain["origin_cluster"]), plain["group"]
@@ -128,7 +129,7 @@ def decode_key(data: bytes | None) -> tuple[Follower, str]:
 
 
 def decode_value(data: bytes | None) -> Progress | End | None:
-    """The progress, or its end; None for a tombstone: the group has none on that cluster. Raises MapInvalid."""
+    """Decode a progress or its end; None for a tombstone: the group has no offset. Raises MapInvalid."""
     if data is None:
         return None
     plain = _object(data, "value")
@@ -150,8 +151,10 @@ def decode_value(data: bytes | None) -> Progress | End | None:
 
 
 def newest(found: Iterable[tuple[str, Progress | End]]) -> tuple[str, Progress] | None:
-    """Of one group's progress on several clusters the latest, with its cluster; the same on all clusters. None if
-    there is none, or if it has ended."""
+    """Return the latest of one group's progress on several clusters, with its cluster; None if it ended.
+
+    Ties are broken the same way on all clusters.
+    """
     ranked = max(found, key=lambda each: (*each[1].order, isinstance(each[1], End), each[0]), default=None)
     if ranked is None or isinstance(ranked[1], End):
         return None
@@ -160,10 +163,10 @@ def newest(found: Iterable[tuple[str, Progress | End]]) -> tuple[str, Progress] 
 
 _NAMES = ("tenant", "instance", "environment", "stream")
 LATEST_MS = 2**62
-"""Of a commit, whoever wrote it: nothing is later."""
+"""Highest time of a commit that is accepted, whoever wrote the record."""
 _MOST_GENERATION = 2**31 - 1
 _MOST_DIGITS = 5
-"""Of a cluster's number, which has 16 bits."""
+"""Most digits of a cluster's number, which has 16 bits."""
 
 
 def _json(plain: dict[str, Any]) -> bytes:
@@ -181,7 +184,7 @@ def _object(data: bytes | None, what: str) -> dict[str, Any]:
 
 
 def _name(value: object) -> str:
-    # Whoever wrote it, it ends up in names of topics and groups, and in the database.
+    # Other programs may write to the topic, and names end up in topics, groups and the database.
     if not isinstance(value, str) or not is_name(value):
         raise MapInvalid(f"{_shown(value)} is no name")
     return value

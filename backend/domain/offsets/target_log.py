@@ -1,9 +1,9 @@
-"""One log on a target, as far as the offset committer has walked through it: which record is the first that a
-group has not read elsewhere.
+"""Index of one log on a target, used by the offset committer to find the first record that a group has not read.
 
-Records of an origin lie in every log in the order of their offsets there. So per origin two rising columns are
-enough: where its records lie here, and how far each reaches. The first of an origin beyond a vector is found by
-halving."""
+Records of an origin lie in every log in the order of their offsets at the origin. So two ascending columns per
+origin are enough: the offsets here, and the offsets at the origin. A binary search finds an origin's first record
+beyond a vector.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from backend.domain.records.origin import Vector
 Reached = tuple[int, int]
 _NOTHING = (-1, -1)
 _MOST = 2**62
-"""Of a bound, which has to be kept in 64 bits whatever others wrote into the map."""
+"""Upper limit of a re-read bound: it must fit into 64 bits whatever others wrote into the map."""
 
 
 @dataclass(slots=True)
 class _Track:
-    """Records of one origin: `places` in this log, `incarnations` and `offsets` where they were born."""
+    """Records of one origin: offsets in this log (`places`); incarnations and offsets at the origin."""
 
     places: array[int] = field(default_factory=lambda: array("q"))
     incarnations: array[int] = field(default_factory=lambda: array("q"))
@@ -36,7 +36,7 @@ class _Track:
 
 
 class TargetLog:
-    """Records from `first` on, of which the vector `seen` is known; `end` is where walking on begins."""
+    """Records from offset `first` on, which follow the vector `seen`; scanning resumes at `end`."""
 
     def __init__(self, first: int, seen: Vector) -> None:
         self.first = self.end = first
@@ -46,8 +46,10 @@ class TargetLog:
         self._replayed: array[int] = array("q")
 
     def add(self, place: int, origin: int | None, reached: Reached | None) -> None:
-        """The next record; origin None if it carries flags, but no origin: no vector speaks of it, so nobody can
-        tell who has read it."""
+        """Add the next record; `origin` is None for a record with copy flags but no origin.
+
+        No vector covers a record without an origin, so it cannot be known which groups have read it.
+        """
         self.end = place + 1
         if origin is None or reached is None:
             self._unknown.append(place)
@@ -58,28 +60,28 @@ class TargetLog:
             track.incarnations.append(reached[0])
             track.offsets.append(reached[1])
         else:
-            # One that was set aside and is replayed comes behind later ones: it is covered when they are.
+            # A replayed dead letter follows records of later origin offsets: it counts as covered when they do.
             self._replayed.append(place)
 
     def walked_to(self, end: int) -> None:
-        """No record lies between the last one and `end`."""
+        """Move `end` forward: no record lies between the last one and `end`."""
         self.end = max(self.end, end)
 
     @property
     def size(self) -> int:
-        """Records that are held."""
+        """Return the number of records held."""
         return len(self._unknown) + len(self._replayed) + sum(len(track) for track in self._tracks.values())
 
     def knows_all_from(self, place: int) -> bool:
-        """Whether all records at or behind a place say where they were born."""
+        """Tell whether all records at or after an offset have an origin."""
         return not self._unknown or self._unknown[-1] < place
 
     def reaches_back_to(self, vector: Vector) -> bool:
-        """Whether everything before `first` is covered by the vector: then the first that is not lies behind."""
+        """Tell whether the vector covers everything before `first`; the first uncovered record then follows."""
         return all(reached <= vector.get(origin, _NOTHING) for origin, reached in self._before.items())
 
     def first_uncovered(self, vector: Vector) -> int:
-        """The first record that the vector does not cover; `end` if it covers all."""
+        """Return the offset of the first record that the vector does not cover; `end` if it covers all."""
         places = [self.end, *self._unknown[:1]]
         for origin, track in self._tracks.items():
             index = bisect.bisect_right(track, vector.get(origin, _NOTHING))
@@ -88,7 +90,7 @@ class TargetLog:
         return min(places)
 
     def seen_at(self, place: int) -> Vector:
-        """The vector of the records before a place, at or behind `first`."""
+        """Return the vector of the records before an offset; the offset must be at or after `first`."""
         seen = dict(self._before)
         for origin, track in self._tracks.items():
             index = bisect.bisect_left(track.places, place)
@@ -97,7 +99,7 @@ class TargetLog:
         return seen
 
     def covered_behind(self, place: int, vector: Vector) -> int:
-        """How many records at or behind a place the vector covers, at most."""
+        """Return an upper bound of the records at or after an offset that the vector covers."""
         count = len(self._replayed) - bisect.bisect_left(self._replayed, place)
         for origin, track in self._tracks.items():
             covered = bisect.bisect_right(track, vector.get(origin, _NOTHING))
@@ -105,7 +107,7 @@ class TargetLog:
         return count
 
     def forget_before(self, place: int) -> None:
-        """Hold no record before a place any more."""
+        """Drop the records before an offset."""
         self._before = self.seen_at(place)
         for track in self._tracks.values():
             index = bisect.bisect_left(track.places, place)
@@ -117,23 +119,23 @@ class TargetLog:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """Where a group is to go on."""
+    """Offset from which a group is to continue."""
 
     offset: int
     re_read_bound: int | None
-    """At most so many records that it has read elsewhere come again; None: nobody can tell, since an origin's
-    topic was made anew between what is here and what the group has read, or records do not say where they were
-    born, or what the group has read is gone where it committed."""
+    """Most records that the group reads again. None: unknown, because an origin's topic was re-created between the
+    records here and those read, because records carry no origin, or because what the group has read was deleted
+    where it committed."""
     settled: bool
-    """Whether the target has all that the group has read: if not, the offset rises as the rest arrives."""
+    """Tells whether the target has all that the group has read; if not, the offset rises as the rest arrives."""
 
 
 def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: bool = True) -> Chosen:
-    """The first record that the group has not read. Everything before `log.first` must be covered.
+    """Find the first record that the group has not read. Everything before `log.first` must be covered.
 
-    `vector`: of the records that were there when it committed; `read`: with those that had been there; `low`:
-    where the log begins by now: a consumer that is sent to what is gone may begin at the log's end; `whole`:
-    whether `read` is all that the group has read.
+    `vector` covers the records that existed when the group committed, `read` also those that existed before. `low`
+    is the log's current start offset: a consumer that is sent to a deleted offset may jump to the log's end.
+    `whole` tells whether `read` is all that the group has read.
     """
     offset, here = max(log.first_uncovered(read), low), log.seen_at(log.end)
     bound: int | None = log.covered_behind(offset, read) if whole and log.knows_all_from(offset) else None
@@ -142,7 +144,7 @@ def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: 
         passed = here.get(origin, _NOTHING)
         if passed >= reached:
             continue
-        # What the group has read and has not arrived here yet will lie behind the offset.
+        # Records that the group has read and that have not arrived here yet will lie after the offset.
         settled = False
         known = passed[0] == reached[0] or (origin not in here and reached[0] == FIRST_INCARNATION)
         to_come = max(0, read[origin][1] - passed[1]) if known else None
@@ -151,7 +153,7 @@ def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: 
 
 
 def with_margin(chosen: Chosen, at_timestamp: int) -> Chosen:
-    """Not behind `at_timestamp`, the first offset whose record has the distributed timestamp or a later one."""
+    """Lower the choice to `at_timestamp`, the first offset with at least the distributed timestamp."""
     if at_timestamp >= chosen.offset:
         return chosen
     return Chosen(

@@ -1,4 +1,4 @@
-"""Clients of one cluster that stay open, since opening one costs more than all that it is asked."""
+"""Long-lived clients of one cluster: opening a client costs more than all the requests made through it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _REQUEST_SECONDS = 5.0
 
 
 class ClusterClients:
-    """One cluster's, each opened when it is first needed; used by one thread. All of it raises KafkaCallFailed."""
+    """Clients of one cluster, each opened on first use, for one thread. All methods raise KafkaCallFailed."""
 
     def __init__(self, name: str, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-        """`name`: of the cluster, for messages."""
+        """`name` is the cluster's name, for messages."""
         self._name = name
         self._config = client_config(bootstrap_servers, properties)
         self._admin: AdminClient | None = None
@@ -35,14 +35,14 @@ class ClusterClients:
 
     @property
     def reader(self) -> RangeReader:
-        """Reads its logs."""
+        """Return the reader of the cluster's logs."""
         if self._reader is None:
             self._reader = RangeReader(self._config)
         return self._reader
 
     @property
     def admin(self) -> AdminClient:
-        """Asks for everything but offsets of groups."""
+        """Return the admin client, for every request except groups' offsets."""
         if self._admin is None:
             try:
                 self._admin = AdminClient(self._config)
@@ -51,7 +51,7 @@ class ClusterClients:
         return self._admin
 
     def positions(self, wanted: Mapping[str, Collection[Place]]) -> dict[Place, dict[str, Position]]:
-        """Partition -> group -> the position of that unit here; `wanted`: partitions by group."""
+        """Return partition -> group -> position of that task; `wanted` gives the partitions by group."""
         if not wanted:
             return {}
         try:
@@ -65,18 +65,18 @@ class ClusterClients:
             raise KafkaCallFailed(f"{self._name}: {error.reason}", error.code) from error
 
     def ends(self, places: Iterable[Place], *, undecided_too: bool = False) -> dict[Place, tuple[int, int]]:
-        """(first offset, end) of each partition; those that cannot be asked are left out."""
+        """Return (first offset, end) of each partition; partitions that cannot be queried are left out."""
         wanted = set(places)
         found = log_ends.ends_by(self.admin, wanted, _REQUEST_SECONDS, undecided_too=undecided_too)
         if wanted - found.keys():
-            # A client learns of a topic's new partitions within five minutes; a new one at once.
+            # A client learns of a topic's new partitions within five minutes; a new client at once.
             self._admin = None
             left = wanted - found.keys()
             found |= log_ends.ends_by(self.admin, left, _REQUEST_SECONDS, undecided_too=undecided_too)
         return found
 
     def missing(self, places: Iterable[Place]) -> set[Place]:
-        """Those of the partitions that the cluster does not have."""
+        """Return the partitions that the cluster does not have."""
         found: set[Place] = set()
         by_topic: dict[str, set[Place]] = {}
         for place in places:
@@ -87,22 +87,22 @@ class ClusterClients:
 
     @property
     def offsets(self) -> GroupOffsets:
-        """Of applications' groups."""
+        """Return the client for offsets of applications' groups."""
         if self._offsets is None:
             self._offsets = GroupOffsets(self._config)
         return self._offsets
 
     def groups(self) -> list[str]:
-        """Names of all groups, without ours."""
+        """Return the names of all groups, without Treeline's own."""
         found = GroupAdmin(self.admin, _REQUEST_SECONDS).names()
         return [name for name in found if not name.startswith(OWN_GROUPS)]
 
     def members(self, groups: Sequence[str]) -> dict[str, tuple[GroupMember, ...]]:
-        """Who is in each of the groups."""
+        """Return the members of each of the groups."""
         return GroupAdmin(self.admin, _REQUEST_SECONDS).members(groups)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._reader is not None:
             self._reader.close()
         if self._consumer is not None:

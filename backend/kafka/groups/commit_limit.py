@@ -1,4 +1,4 @@
-"""How much one offset commit may hold on a cluster."""
+"""Largest offset commit that a cluster accepts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _REQUEST_SECONDS = 10.0
 def largest_commit(admin: AdminClient) -> int:
     """Return how many bytes of records one offset commit may have on a cluster, see `commit_pieces`.
 
-    Kafka's default counts where the settings of the coordinators' topic may not be read, or there is none yet.
+    Kafka's default applies if the settings of the coordinators' topic cannot be read, or it does not exist yet.
     """
     topic = ConfigResource(ConfigResource.Type.TOPIC, _OFFSETS_TOPIC)
     (answer,) = admin.describe_configs([topic], request_timeout=_REQUEST_SECONDS).values()
     with contextlib.suppress(KafkaException, KeyError, TimeoutError):
         found = answer.result(_REQUEST_SECONDS + 1)
-        # A segment must hold the whole batch, too.
+        # A segment must hold the whole batch as well.
         return commit_pieces.piece_bytes(
             min(int(found["max.message.bytes"].value), int(found["segment.bytes"].value))
         )

@@ -1,7 +1,7 @@
-"""Following `__consumer_offsets` of one cluster: what groups commit, as it comes.
+"""Follower of `__consumer_offsets` of one cluster: it reads groups' commits as they arrive.
 
-Our own groups' positions are most of that topic while records flow; they are told by the first bytes of their keys
-and cost no more than that.
+While records flow, most of that topic are positions of Treeline's own groups; they are recognized by the first
+bytes of their keys and skipped without parsing.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from backend.kafka.logs.log_ends import partitions
 
 _OWN = OWN_GROUPS.encode()
 _GROUP_AT = 4
-"""Of a key: after its version and the length of the group's name."""
+"""Index in a key of the group's name: after the version and the name's length."""
 _REQUEST_SECONDS = 5.0
 
 
 class NoCommitsYet(KafkaCallFailed):
-    """No group has ever asked for its coordinator there, so the topic was not made yet."""
+    """The topic does not exist yet: no group has ever requested its coordinator on the cluster."""
 
 
 @dataclass
 class Commits:
-    """What was committed since it was asked for last; the latest of each group and partition."""
+    """Commits read since the last `take`; the latest of each group and partition."""
 
     made: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
     """None: the offset expired or was deleted."""
     found_at: dict[OffsetKey, tuple[int, int]] = field(default_factory=dict)
-    """(partition of the topic, offset) of the latest."""
+    """(partition of `__consumer_offsets`, offset) of the latest commit."""
     set_again: set[OffsetKey] = field(default_factory=set)
-    """Where an offset of ours is the latest: one that was gone before is there again."""
+    """Keys whose latest record is an offset set by Treeline: an offset that was deleted exists again."""
     positions: dict[int, int] = field(default_factory=dict)
-    """Partition of the topic -> where reading goes on."""
+    """Partition of `__consumer_offsets` -> offset at which reading resumes."""
     unreadable: int = 0
 
 
 class CommitLog:
-    """Reads on from given positions; used by one thread. Raises KafkaCallFailed, at first NoCommitsYet."""
+    """Reader from given positions, for one thread. Raises KafkaCallFailed; NoCommitsYet before any commit."""
 
     def __init__(self, config: Mapping[str, Any], positions: Mapping[int, int]) -> None:
-        """A partition without a position is read from its beginning."""
+        """Open the log; a partition without a position is read from its beginning."""
         places = partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS)
         if not places:
-            # Brokers make it when the first group asks for its coordinator.
-            raise NoCommitsYet(f"there is no {group_log.INTERNAL_TOPIC} yet: no group has ever committed there")
+            # Brokers create it when the first group requests its coordinator.
+            raise NoCommitsYet(f"{group_log.INTERNAL_TOPIC} does not exist yet: no group has committed")
         self._log = TopicFollower(config, places, positions)
         self._found = Commits()
 
     @property
     def caught_up(self) -> bool:
-        """Whether every partition's end was reached once."""
+        """Tell whether every partition's end was reached once."""
         return self._log.caught_up
 
     def read(self, wait_seconds: float) -> None:
-        """Wait for one record, then take what else is there."""
+        """Wait for one record, then take all that are available."""
         for message in self._log.read(wait_seconds):
             number, offset = message.partition(), message.offset()
             assert number is not None and offset is not None
@@ -79,7 +79,7 @@ class CommitLog:
             return
         whose, said = record
         if said is not None and commit_metadata.is_ours(said.metadata):
-            # The group has an offset again; what it had committed itself before stays what it was.
+            # The group has an offset again; its own earlier commit stays as it was.
             if self._found.made.get(whose, said) is None:
                 del self._found.made[whose], self._found.found_at[whose]
             self._found.set_again.add(whose)
@@ -89,10 +89,10 @@ class CommitLog:
         self._found.set_again.discard(whose)
 
     def take(self) -> Commits:
-        """What came since the last call."""
+        """Return what was read since the last call."""
         found, self._found = self._found, Commits()
         return found
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._log.close()

@@ -1,4 +1,4 @@
-"""Which groups a cluster has, and who is in them."""
+"""Groups of a cluster and their members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EMPTY = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember:
-    """A client that is in a group, and the topics that it reads now: none while the group is rebalanced."""
+    """A member of a group and the topics assigned to it: none while the group rebalances."""
 
     client_id: str
     host: str
@@ -24,22 +24,22 @@ class GroupMember:
 
 
 class GroupAdmin:
-    """One cluster's; used by one thread. All of it raises KafkaCallFailed."""
+    """Group queries on one cluster; used by one thread. Every method raises KafkaCallFailed."""
 
     def __init__(self, admin: AdminClient, seconds: float) -> None:
-        """`seconds` that each request may take."""
+        """`seconds` is the timeout of each request."""
         self._admin, self._seconds = admin, seconds
 
     @classmethod
     def open(cls, config: Mapping[str, Any], seconds: float) -> GroupAdmin:
-        """With a client of its own."""
+        """Open an admin client of its own."""
         try:
             return cls(AdminClient(dict(config)), seconds)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
 
     def names(self) -> Mapping[str, bool]:
-        """Every group that this user may see -> whether it may have members; fails if a broker does not answer."""
+        """Return every visible group -> whether it may have members; fails if a broker does not answer."""
         try:
             found = self._admin.list_consumer_groups(request_timeout=self._seconds).result(self._seconds + 1)
         except (KafkaException, TimeoutError) as error:
@@ -49,7 +49,7 @@ class GroupAdmin:
         return {row.group_id: row.state not in _EMPTY for row in found.valid}
 
     def members(self, groups: Sequence[str]) -> dict[str, tuple[GroupMember, ...]]:
-        """Who is in each of the groups; a group that is not there has nobody."""
+        """Return the members of each of the groups; a group that does not exist has none."""
         if not groups:
             return {}
         found: dict[str, tuple[GroupMember, ...]] = {}

@@ -1,7 +1,7 @@
-"""Offsets of groups on one cluster: what stands, and setting them from outside.
+"""Committed offsets of groups on one cluster: read them and set them from outside.
 
-The broker itself guards a group with members: it refuses an offset that comes from outside, so nobody has to be
-asked before. Those who set offsets of a group without members see to it that they do so one after the other.
+The broker itself protects a group with members: it refuses an offset from outside, so no check is needed before.
+Callers that set offsets of a group without members must do so one after the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from backend.kafka.logs.log_ends import Place, ends_by
 _REQUEST_SECONDS = 10.0
 _MOST_CONNECTIONS, _GROUPS_EACH = 8, 3
 _ANY_COMMIT_BYTES = 32 * 1024
-"""Every cluster takes a commit of so many bytes; for larger ones it is asked what it takes."""
+"""Size of a commit that every cluster accepts; for larger commits the cluster's limit is read."""
 _WITH_MEMBERS = frozenset(
     {
         KafkaError.UNKNOWN_MEMBER_ID,
@@ -55,17 +55,17 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """Why an offset was not set."""
+    """Reason for which an offset was not set."""
 
     reason: str
     has_members: bool = False
 
 
 class GroupOffsets:
-    """One cluster's; used by one thread."""
+    """Group offsets on one cluster; used by one thread."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """Raises KafkaCallFailed."""
+        """Connect. Raises KafkaCallFailed."""
         self._config = dict(config)
         self._reader: group_reader.GroupReader | None = None
         self._admins: list[AdminClient] = []
@@ -73,8 +73,11 @@ class GroupOffsets:
         self.open_for(1)
 
     def open_for(self, groups: int) -> None:
-        """Connect so often that offsets of as many groups are set side by side, for whoever has no time: a broker
-        takes some 7 ms for each, and the requests of a connection one after the other. Raises KafkaCallFailed."""
+        """Open enough connections to set the offsets of `groups` groups in parallel. Raises KafkaCallFailed.
+
+        A broker takes some 7 ms for each group and handles the requests of one connection one after the other; a
+        switch cannot wait for that.
+        """
         wanted = min(_MOST_CONNECTIONS, -(-groups // _GROUPS_EACH))
         try:
             more = [AdminClient(self._config) for _ in range(wanted - len(self._admins))]
@@ -88,11 +91,11 @@ class GroupOffsets:
     def standing(
         self, wanted: Mapping[str, Iterable[Place]], *, stable: bool = False
     ) -> dict[tuple[str, Place], Standing]:
-        """What the groups have committed; those that cannot be asked now are left out. Raises KafkaCallFailed if
-        none can.
+        """Return the groups' committed offsets; partitions that cannot be queried now are left out.
 
-        `stable`: commits of transactions that are not ended yet are waited for: raises OffsetsPending as long as
-        there are any (KIP-447), and KafkaCallFailed if a single partition cannot be asked for.
+        Raises KafkaCallFailed if no group can be queried. With `stable`, commits of transactions that are still
+        open are waited for: raises OffsetsPending while there are any (KIP-447), and KafkaCallFailed if a single
+        partition cannot be queried.
         """
         found: dict[tuple[str, Place], Standing] = {}
         failed: KafkaError | None = None
@@ -109,7 +112,7 @@ class GroupOffsets:
                 elif stable:
                     topic, partition = row.place
                     why = KafkaError(row.code).str()
-                    raise KafkaCallFailed(f"where {group} is in {topic}/{partition} cannot be asked for: {why}")
+                    raise KafkaCallFailed(f"the offset of {group} for {topic}-{partition} cannot be read: {why}")
         if failed is not None and not found:
             raise KafkaCallFailed(str(failed.str()))
         return found
@@ -126,9 +129,10 @@ class GroupOffsets:
         return found
 
     def set(self, wanted: Mapping[str, Mapping[Place, Setting]]) -> dict[tuple[str, Place], Refused | None]:
-        """Set groups' offsets; None: done. Raises KafkaCallFailed if the cluster cannot be asked.
+        """Set groups' offsets; None means done. Raises KafkaCallFailed if the cluster cannot be reached.
 
-        Offsets of one group that do not fit into one request are set by several, of which some may be refused.
+        Offsets of one group that do not fit into one request are set by several requests, of which some may be
+        refused.
         """
         asked: list[tuple[str, list[TopicPartition], Future[ConsumerGroupTopicPartitions]]] = []
         try:
@@ -164,15 +168,19 @@ class GroupOffsets:
         return commit_pieces.pieces(parts, size, self._commit_bytes or _ANY_COMMIT_BYTES)
 
     def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
-        """(first offset, end for readers of committed records) of each partition; those that cannot be asked are
-        left out. Raises KafkaCallFailed."""
+        """Return (first offset, last stable offset) of each partition that can be queried.
+
+        Raises KafkaCallFailed.
+        """
         return ends_by(self._admins[0], places, _REQUEST_SECONDS)
 
     def at_timestamps(self, wanted: Mapping[Place, Sequence[int]]) -> dict[tuple[Place, int], int | None]:
-        """(partition, timestamp) -> the first offset whose record has that timestamp or a later one, None if there
-        is none; those that cannot be asked now are left out. Raises KafkaCallFailed."""
+        """Return (partition, timestamp) -> first offset with that timestamp or a later one; None if there is none.
+
+        Partitions that cannot be queried now are left out. Raises KafkaCallFailed.
+        """
         found: dict[tuple[Place, int], int | None] = {}
-        # One timestamp of each partition a request: that is what the request can hold.
+        # A request holds one timestamp per partition.
         rounds = [
             {place: times[turn] for place, times in wanted.items() if turn < len(times)}
             for turn in range(max((len(times) for times in wanted.values()), default=0))

@@ -1,4 +1,4 @@
-"""What groups have committed on a cluster, asked through a consumer's handle.
+"""Committed offsets of groups, requested through a consumer's handle.
 
 `AdminClient.list_consumer_group_offsets` asks the same of librdkafka, but a broker that answers NOT_COORDINATOR
 (as each does while it starts, or while a coordinator moves) kills the process then: librdkafka looks for the
@@ -26,14 +26,14 @@ from backend.kafka.groups.committed import Committed, Place
 TESTED_VERSIONS = frozenset({"2.16.1"})
 """Versions of confluent-kafka whose clients begin as `_Handle` says; tests/integration/test_group_reader.py."""
 _GROUP = "_treeline-reader"
-"""Of consumers that are opened for this only; they join nothing and commit nothing."""
+"""Group id of consumers opened only for these requests; they join nothing and commit nothing."""
 _LIST_CONSUMER_GROUP_OFFSETS = 14
 _CONSUMER = 1
 _PATIENCE_SECONDS = 1.0
 MOVING = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
-"""What is answered while a group's coordinator moves or starts."""
+"""Errors returned while a group's coordinator moves or starts."""
 
 
 class GroupReader(Consumer):
@@ -45,7 +45,7 @@ class GroupReader(Consumer):
 
 
 class _Part(ctypes.Structure):
-    """rd_kafka_topic_partition_t."""
+    """rd_kafka_topic_partition_t of librdkafka."""
 
     _fields_ = (
         ("topic", ctypes.c_char_p),
@@ -60,20 +60,20 @@ class _Part(ctypes.Structure):
 
 
 class _Parts(ctypes.Structure):
-    """rd_kafka_topic_partition_list_t."""
+    """rd_kafka_topic_partition_list_t of librdkafka."""
 
     _fields_ = (("cnt", ctypes.c_int), ("size", ctypes.c_int), ("elems", ctypes.POINTER(_Part)))
 
 
 class _Handle(ctypes.Structure):
-    """The beginning of confluent-kafka's clients: PyObject_HEAD, rd_kafka_t *rk."""
+    """First fields of confluent-kafka's client objects: PyObject_HEAD, rd_kafka_t *rk."""
 
     _fields_ = (("head", ctypes.c_byte * object.__basicsize__), ("rk", ctypes.c_void_p))
 
 
 @cache
 def _library() -> Any:
-    """The very library that confluent-kafka has loaded."""
+    """Return the librdkafka that confluent-kafka has loaded."""
     found = ctypes.CDLL(cimpl.__file__)
     pointer, text, size, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -131,18 +131,18 @@ def ask(
     *,
     require_stable: bool = False,
 ) -> dict[str, Sequence[Committed] | KafkaError]:
-    """Group -> what it has committed for these partitions (None: all), or why it cannot be told.
+    """Return group -> its committed offsets for these partitions (None: all), or the error.
 
-    `consumer` must have a group and be open; any group may be asked of. With `require_stable` a partition whose
-    offset is pending in a transaction has the code UNSTABLE_OFFSET_COMMIT. Raises KafkaException (the client is
-    closed, or no consumer).
+    `consumer` must have a group id and be open; offsets of any group may be requested. With `require_stable` a
+    partition whose offset is pending in a transaction has the code UNSTABLE_OFFSET_COMMIT. Raises KafkaException
+    if the client is closed or no consumer.
     """
     if not _is_tested():
         return consumer_per_group.read(consumer.config, wanted, timeout_seconds, require_stable=require_stable)
     lib = _library()
     handle = _Handle.from_address(id(consumer)).rk
     if not handle or lib.rd_kafka_type(handle) != _CONSUMER:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "offsets of groups are asked through a consumer"))
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "group offsets are requested through a consumer"))
     options = lib.rd_kafka_AdminOptions_new(handle, _LIST_CONSUMER_GROUP_OFFSETS)
     queues: dict[str, int] = {}
     try:
@@ -151,7 +151,7 @@ def ask(
         lib.rd_kafka_AdminOptions_set_request_timeout(options, milliseconds, problem, len(problem))
         lib.rd_kafka_AdminOptions_set_require_stable_offsets(options, int(require_stable))
         for group, places in wanted.items():
-            # A queue for each, since answers come in any order and failures do not name their group.
+            # A queue for each group, since answers come in any order and failures do not name their group.
             queues[group] = lib.rd_kafka_queue_new(handle)
             _send(lib, handle, options, queues[group], group, places)
         deadline = time.monotonic() + timeout_seconds + _PATIENCE_SECONDS
@@ -198,7 +198,7 @@ def _answer(lib: Any, queue: int, deadline: float) -> Sequence[Committed] | Kafk
 
 
 def _committed(part: _Part) -> Committed:
-    # confluent-kafka commits the 0 behind its texts, too, and does not show it.
+    # confluent-kafka also commits the terminating 0 of its texts, and hides it when reading.
     metadata = ctypes.string_at(part.metadata, part.metadata_size).partition(b"\0")[0] if part.metadata else None
     return Committed(
         place=(part.topic.decode(), part.partition),

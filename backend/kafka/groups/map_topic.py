@@ -1,5 +1,7 @@
-"""The topic of the map on one cluster: publishing the progress that was made there, and reading what there is of
-all clusters; the distributors carry it from one to the other."""
+"""Offset map topic on one cluster: publish the progress made there, read the progress of all clusters.
+
+Distributors carry the records from one cluster to the other.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _REQUEST_SECONDS = 10.0
 
 
 class MapPublisher:
-    """One cluster's; used by one thread. Raises KafkaCallFailed."""
+    """Publisher of one cluster; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any], cluster: str, topic: str) -> None:
         try:
@@ -37,8 +39,10 @@ class MapPublisher:
         self._cluster, self._topic = cluster, topic
 
     def publish(self, made: Iterable[tuple[Follower, Progress | End | None]], made_on: str | None = None) -> None:
-        """Returns once the cluster has taken all; None: the group has no offset any more on the cluster where it
-        was made, which is this one or `made_on`."""
+        """Publish progress; return once the cluster has acknowledged all of it.
+
+        None: the group has no offset any more on the cluster of the commit, which is this one or `made_on`.
+        """
         failed: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Message) -> None:
@@ -53,7 +57,7 @@ class MapPublisher:
                 self._producer.poll(0)
             left = self._producer.flush(_FLUSH_SECONDS)
         except (BufferError, KafkaException) as error:
-            # What failed first is the cause; after it the producer may take nothing more.
+            # The first failure is the cause; after it the producer may accept nothing more.
             reason = str(failed[0].str()) if failed else sentence(error)
             raise KafkaCallFailed(f"{self._cluster}: {self._topic}: {reason}") from error
         if failed or left:
@@ -61,41 +65,41 @@ class MapPublisher:
             raise KafkaCallFailed(f"{self._cluster}: {self._topic}: {reason}")
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._producer.flush(1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapRow:
-    """A record of the map, as it is on one cluster."""
+    """A record of the offset map as read on one cluster."""
 
     follower: Follower
     cluster: str
-    """Where the progress was made."""
+    """Cluster of the commit."""
     progress: Progress | End | None
-    """None: the group has none there."""
+    """None: the group has no offset there."""
     flags: int
     """Copy flags of the record on this cluster."""
 
 
 class MapReader:
-    """Reads the map from its beginning; used by one thread. Raises KafkaCallFailed."""
+    """Reader of the map from its beginning; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, flags_header: str) -> None:
         places = partitions(config, topic, _REQUEST_SECONDS)
         if not places:
-            raise KafkaCallFailed(f"there is no topic {topic} yet")
+            raise KafkaCallFailed(f"topic {topic} does not exist yet")
         self._log = TopicFollower(config, places, {})
         self._header = flags_header
         self._topic = topic
 
     @property
     def caught_up(self) -> bool:
-        """Whether every partition's end was reached once."""
+        """Tell whether every partition's end was reached once."""
         return self._log.caught_up
 
     def read(self, wait_seconds: float) -> list[MapRow]:
-        """Wait for one record, then take what else is there."""
+        """Wait for one record, then take all that are available."""
         found, unreadable = [], 0
         for message in self._log.read(wait_seconds):
             try:
@@ -108,10 +112,10 @@ class MapReader:
             flags, _ = copy_flags.decode([value for name, value in headers if name == self._header])
             found.append(MapRow(follower=follower, cluster=cluster, progress=progress, flags=flags))
         if unreadable:
-            # Whoever wrote them, it was no translator of ours.
-            log.warning("records of the map that cannot be read", topic=self._topic, records=unreadable)
+            # Another program wrote them; the translator writes no such records.
+            log.warning("unreadable records in the offset map", topic=self._topic, records=unreadable)
         return found
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._log.close()

@@ -1,8 +1,8 @@
 """Positions of distributors on their target.
 
-A position is the committed offset of the unit's group for (target's topic, partition): the next offset to read
-on the source. Its metadata holds the vectors (`domain/marks.py`). Both are written in the transaction of the
-records that they speak of, so they can never disagree.
+A position is the committed offset of the task's group for (target's topic, partition): the next offset to read on
+the source. Its metadata holds the vectors (`domain/marks.py`). Both are written in the transaction of the records
+that they describe, so they can never disagree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Partition = tuple[str, int]
 def read_own(
     group_member: Consumer, partitions: Sequence[Partition], timeout_seconds: float
 ) -> dict[Partition, Position]:
-    """Positions of the client's own group, where it has any; waits until no transaction of it is open."""
+    """Return the positions of the client's own group; wait until none of its transactions is open."""
     wanted = [TopicPartition(topic, partition) for topic, partition in partitions]
     found: dict[Partition, Position] = {}
     for row in _committed(group_member, wanted, timeout_seconds):
@@ -46,14 +46,14 @@ def read_own(
 def _committed(
     group_member: Consumer, wanted: list[TopicPartition], timeout_seconds: float
 ) -> list[TopicPartition]:
-    """What the group has committed, once its coordinator is found and ready."""
+    """Return the group's committed offsets, once its coordinator is found and ready."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         try:
             return group_member.committed(wanted, timeout=max(_AGAIN_SECONDS, deadline - time.monotonic()))
         except KafkaException as error:
             inner = kafka_error(error)
-            # librdkafka gives up on the first such answer at times.
+            # librdkafka sometimes gives up on the first such answer.
             if inner is None or inner.code() not in group_reader.MOVING or time.monotonic() > deadline:
                 raise
             time.sleep(_AGAIN_SECONDS)
@@ -65,9 +65,10 @@ def read_inbound(
     partitions: Iterable[Partition] | None,
     timeout_seconds: float,
 ) -> dict[Partition, list[Mark]]:
-    """Per partition of the target (None: all) the marks of all units that may have copied to it.
+    """Return, per partition of the target (None: all), the marks of all tasks that may have copied to it.
 
-    Waits until no transaction of theirs is open. `consumer`: of the target, of any group. Raises KafkaException.
+    Waits until none of their transactions is open. `consumer` is a consumer on the target, of any group. Raises
+    KafkaException.
     """
     wanted = None if partitions is None else set(partitions)
     found: dict[Partition, list[Mark]] = {}
@@ -81,10 +82,10 @@ def read_inbound(
 def read_committed(
     consumer: GroupReader, wanted: Mapping[str, Collection[Partition]], timeout_seconds: float
 ) -> dict[Partition, dict[str, Position]]:
-    """Partition of the target -> group -> its position, as far as transactions have ended: what is pending is not
-    waited for, so a target may have more than this tells, never less.
+    """Return partition of the target -> group -> its position, as of the transactions that have ended.
 
-    `consumer`: of the target, of any group. Raises KafkaCallFailed.
+    Pending transactions are not waited for, so a target may have more than the position says, never less.
+    `consumer` is a consumer on the target, of any group. Raises KafkaCallFailed.
     """
     found: dict[Partition, dict[str, Position]] = {}
     try:
@@ -107,19 +108,19 @@ def _mark(place: Partition, metadata: str | None, group: str) -> Mark:
         return marks.decode_metadata(metadata)
     except MetadataInvalid as error:
         raise MetadataInvalid(
-            f"the offset of {group} for {place[0]}/{place[1]}: {error}. Another program set it. Delete it "
+            f"the offset of {group} for {place[0]}-{place[1]}: {error}. Another program set it. Delete it "
             "(kafka-consumer-groups.sh --delete-offsets): the partition is then read again from where the other "
-            "positions allow, and what was copied since they were written may be copied a second time"
+            "positions allow, and records copied since they were written may be copied a second time"
         ) from error
 
 
 def _stable(
     consumer: GroupReader, groups: Iterable[str], timeout_seconds: float
 ) -> list[tuple[str, Sequence[Committed]]]:
-    """Each group with its positions.
+    """Return each group with its positions, once they are stable.
 
-    A group with a pending position must be asked again: its row comes with an error and no offset, and taken for
-    none the records that it speaks of would be copied twice. So must one whose coordinator moves.
+    A group with a pending position must be queried again: its row has an error and no offset. Taking that for no
+    position would copy the records of its transaction twice. The same holds while its coordinator moves.
     """
     deadline = time.monotonic() + timeout_seconds
     left = list(groups)
@@ -143,7 +144,7 @@ def _stable(
 def read_all(
     bootstrap_servers: str, properties: Mapping[str, str], groups: Iterable[str]
 ) -> dict[Partition, list[Mark]]:
-    """The marks of these groups on a cluster, per partition. Raises KafkaCallFailed."""
+    """Return the marks of these groups on a cluster, per partition. Raises KafkaCallFailed."""
     try:
         consumer = group_reader.open_consumer(client_config(bootstrap_servers, properties))
         try:

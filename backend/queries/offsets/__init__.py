@@ -1,4 +1,4 @@
-"""Committed offsets as they are translated and set.
+"""Committed offsets of groups, and what the committers set on the other clusters.
 
 It imports no other room of this layer.
 """

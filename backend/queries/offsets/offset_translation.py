@@ -1,6 +1,6 @@
-"""What the translator of offsets does at this moment, and what commits wait for: an observation, one row.
+"""State of the offset translator and the commits that wait for it: an observation of one row.
 
-The worker writes it; `GET /offsets`, the page Offsets and `treeline get offsets` show it.
+The worker writes it; `GET /offsets`, the Offsets page and `treeline get offsets` show it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ offset_translation = sa.Table(
     METADATA,
     sa.Column("translator", sa.Text, primary_key=True),
     sa.Column("state", sa.Text, nullable=False),
-    # Since when it is so, and when it was told last, by the database's clock.
+    # When this state began, and when the worker last reported, by the database's clock.
     sa.Column("since", sa.DateTime(timezone=True), nullable=False),
     sa.Column("waiting", JSONB, nullable=False),
     sa.Column("told_at", sa.DateTime(timezone=True), nullable=False),
@@ -30,11 +30,12 @@ offset_translation = sa.Table(
 _ONE = "offsets"
 _NOW = sa.func.clock_timestamp()
 SILENT_SECONDS = 180.0
-"""After so long a translator that has told nothing is taken for gone: a batch tells nothing while it runs."""
+"""Seconds after which a translator that has not reported counts as not running; it does not report during a
+batch."""
 
 
 class State(StrEnum):
-    """What the translator does."""
+    """State of the translator."""
 
     NOT_RUNNING = "not-running"
     READING_COMMITS = "reading-commits"
@@ -45,59 +46,59 @@ class State(StrEnum):
 
 
 _TEXTS = {
-    State.NOT_RUNNING: "No worker translates offsets: start one for the queue treeline.offsets, or see its log.",
-    State.READING_COMMITS: "The commits that clusters hold are read for the first time since the worker began.",
-    State.STARTING_SPARK: "The Spark session is starting: it takes 15 to 30 s, minutes on a busy machine.",
-    State.READING_LOGS: "A batch runs on Spark: logs are read up to the committed offsets.",
-    State.RESTING: "Clients are held for a switch: their last commits are carried over directly, others wait.",
+    State.NOT_RUNNING: "No worker translates offsets. Start one for the queue treeline.offsets, or check its log.",
+    State.READING_COMMITS: "The worker has started and is reading the committed offsets of all clusters.",
+    State.STARTING_SPARK: "The Spark session is starting. This takes 15 to 30 s, or minutes on a busy machine.",
+    State.READING_LOGS: "A Spark batch is running: it reads logs up to the committed offsets.",
+    State.RESTING: "A switch holds clients: their last commits are translated directly; all others wait.",
     State.IDLE: "",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Commits that were seen and are not translated yet."""
+    """Commits that were observed and are not translated yet."""
 
     commits: Mapping[str, int] = field(default_factory=dict)
-    """By cluster, where there are any."""
+    """Number of commits by cluster, for clusters that have any."""
     away: Mapping[str, str] = field(default_factory=dict)
-    """Clusters whose commits cannot be followed now, and why."""
+    """Clusters whose commits cannot be followed now -> reason."""
     reading: tuple[str, ...] = ()
-    """Clusters whose commits are still being read to their end."""
+    """Clusters whose commits have not been read to the end yet."""
 
     @property
     def total(self) -> int:
-        """Of all clusters."""
+        """Return the number of waiting commits on all clusters."""
         return sum(self.commits.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationRow:
-    """The translator as it was told last."""
+    """State of the translator as last reported."""
 
     state: State
     since: datetime | None
-    """None: nobody ever told."""
+    """None: no translator has ever reported."""
     waiting: Waiting
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to say of it."""
+        """Tell whether commits wait, or the translator is in any other state than idle."""
         return self.state is not State.IDLE or self.waiting.total > 0 or bool(self.waiting.away)
 
     @property
     def text(self) -> str:
-        """What is waited for, in sentences; empty where nothing is."""
+        """Return what commits wait for, in sentences; empty if they wait for nothing."""
         said = [_TEXTS[self.state]] if _TEXTS[self.state] else []
         if self.waiting.total:
-            said.append(f"{self.waiting.total:,} commits were seen and are not translated yet.")
+            said.append(f"{self.waiting.total:,} commits are not translated yet.")
         said += [
             f"Commits on {cluster} cannot be read: {why}." for cluster, why in sorted(self.waiting.away.items())
         ]
         return " ".join(said)
 
     def document(self, *, whole: bool) -> dict[str, Any]:
-        """As JSON has it. `whole`: also what clusters say, and how many commits of all tenants wait."""
+        """Return the JSON form. `whole` adds the clusters' errors and the number of commits of all tenants."""
         shown: dict[str, Any] = {
             "state": self.state.value,
             "since": None if self.since is None else self.since.isoformat(),
@@ -118,7 +119,7 @@ class TranslationRow:
 
 
 def write(connection: Connection, state: State, waiting: Waiting) -> None:
-    """Replace what was told before; `since` stays while the state does."""
+    """Replace the last report; `since` stays while the state does."""
     told = {**asdict(waiting), "reading": list(waiting.reading)}
     row = insert(offset_translation).values(
         translator=_ONE, state=state.value, since=_NOW, waiting=told, told_at=_NOW
@@ -135,7 +136,7 @@ def write(connection: Connection, state: State, waiting: Waiting) -> None:
 
 
 def read(connection: Connection) -> TranslationRow:
-    """The translator at this moment."""
+    """Read the current state of the translator."""
     t = offset_translation.c
     silent_s = sa.extract("epoch", _NOW - t.told_at).label("silent_s")
     row = connection.execute(sa.select(offset_translation, silent_s)).one_or_none()

@@ -1,4 +1,4 @@
-"""Reading what groups have committed, and where they go on on the other clusters."""
+"""Queries of groups' committed offsets and of the offsets set for them on the other clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 
 PENDING = "pending"
 PLACE = ("origin_cluster", "stream", "partition", "group")
-_ON_ITS_WAY = "the newest commit is on its way; this is what was done for an earlier one"
+_ON_ITS_WAY = "the newest commit has not arrived yet; this offset belongs to an earlier commit"
 
 Place = tuple[str, str, int, str]
 """(cluster, stream, partition, group)."""
@@ -27,7 +27,7 @@ def place_in_words(place: Place) -> str:
 
 
 def place_of(text: str) -> Place | None:
-    """Read such a text; None if it is none."""
+    """Parse a place in that form; None if the text is no place."""
     cluster, *stream, partition, group = text.split("/", 6) if text.count("/") >= 6 else ("", "", "")
     if not partition.isascii() or not partition.isdecimal() or len(partition) > _MOST_DIGITS:
         return None
@@ -36,9 +36,10 @@ def place_of(text: str) -> Place | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ElsewhereRow:
-    """What was done on another cluster; from `offset` on None if nothing was set there yet.
+    """Offset that was set on another cluster; the fields from `offset` on are None if none was set there yet.
 
-    `committed_at_ms` is that of the commit for which it was done: an older one while the newest is on its way.
+    `committed_at_ms` is the time of the commit for which it was set, which is an older one while the newest is on
+    its way.
     """
 
     cluster: str
@@ -55,7 +56,7 @@ class ElsewhereRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitRow:
-    """What a group committed on a cluster by itself, for one partition of a stream."""
+    """A group's own commit on a cluster, for one partition of a stream."""
 
     cluster: str
     stream: str
@@ -68,18 +69,18 @@ class CommitRow:
 
     @property
     def place(self) -> Place:
-        """Its key; offsets are listed in this order."""
+        """Return the row's key, which is also the list's order."""
         return self.cluster, self.stream, self.partition, self.group
 
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetRow(CommitRow):
-    """The same with what stands there."""
+    """A commit with its timestamps and origin vector."""
 
     timestamp_ms: int | None
-    """Of the last record before the offset."""
+    """Timestamp of the last record before the offset."""
     safe_timestamp_ms: int | None
-    """The smallest of the records at or behind it."""
+    """Smallest timestamp of the records at or after the offset."""
     vector: Mapping[str, Sequence[int]] | None
     published_at_ms: int
 
@@ -99,18 +100,18 @@ class NotFollowedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which rows. `cluster`: where it was committed; `group`: logical or technical."""
+    """Filter and page of a list of commits. `cluster`: of the commit; `group`: logical or technical name."""
 
     cluster: str | None = None
     group: str | None = None
     stream: str | None = None
     tenants: Collection[str] | None = None
-    """Only of their streams."""
+    """Tenants whose streams are listed; None: all."""
     after: Place | None = None
     limit: int
 
     def of(self, t: sa.FromClause, values: sa.FromClause) -> list[ColumnElement[bool]]:
-        """As a WHERE clause on a table of commits, whose keys and values may stand in two rows."""
+        """Return the WHERE conditions on a table of commits, whose keys and values may be in two tables."""
         found: list[ColumnElement[bool]] = []
         if self.cluster is not None:
             found.append(t.c.cluster == self.cluster)
@@ -126,7 +127,7 @@ class Wanted:
 
 
 def list_offsets(connection: Connection, wanted: Wanted) -> list[OffsetRow]:
-    """At most so many rows behind a place, as they are now."""
+    """List the current commits that match, at most `wanted.limit`."""
     shown = [group_commits.c[each.name] for each in fields(OffsetRow) if each.name in group_commits.c]
     query = sa.select(*shown).where(sa.not_(group_commits.c.is_ended), *wanted.of(group_commits, group_commits))
     query = query.order_by(*key_of(group_commits)).limit(wanted.limit)
@@ -138,7 +139,7 @@ def with_elsewhere(
     rows: Iterable[Row[Any]],
     find: Callable[[Collection[Place]], Iterable[Row[Any]]],
 ) -> list[AnyRow]:
-    """Rows of commits, each with what was done elsewhere."""
+    """Build rows of commits, each with the offsets set on other clusters."""
     made: dict[Place, Row[Any]] = {(row.cluster, row.stream, row.partition, row.group): row for row in rows}
     elsewhere: dict[Place, list[ElsewhereRow]] = {}
     for row in find(made) if made else ():
@@ -162,13 +163,13 @@ def with_elsewhere(
 
 
 def key_of(t: sa.FromClause) -> tuple[ColumnElement[Any], ...]:
-    """What a table of commits is ordered by."""
+    """Return the columns by which a table of commits is ordered."""
     return t.c.cluster, t.c.stream, t.c.partition, t.c.group
 
 
 def these_places(made: Collection[Place]) -> sa.TableValuedAlias:
-    """The places as a table."""
-    # Four arrays, however many places: a parameter for each part would soon be more than there may be.
+    """Return the places as a table expression."""
+    # Four arrays, however many places: one parameter for each part would soon exceed PostgreSQL's limit.
     columns = zip(*made, strict=True)
     types = (sa.Text, sa.Text, sa.Integer, sa.Text)
     arrays: list[Any] = [sa.cast(list(each), ARRAY(kind)) for each, kind in zip(columns, types, strict=True)]
@@ -189,7 +190,7 @@ def streams_of_group(connection: Connection, group: str) -> list[str]:
 
 
 def list_not_followed(connection: Connection, most: int | None = None) -> list[NotFollowedRow]:
-    """Groups whose offsets are not distributed, by cluster, group and topic."""
+    """List groups whose offsets are not distributed, by cluster, group and topic."""
     query = sa.select(groups_not_followed).order_by(*groups_not_followed.primary_key.columns).limit(most)
     return [
         NotFollowedRow(

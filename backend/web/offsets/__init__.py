@@ -1,4 +1,4 @@
-"""Offsets and their reset.
+"""Pages of committed offsets and their reset.
 
 Of this layer's rooms it imports forms, frame and words.
 """

@@ -1,4 +1,4 @@
-"""`/offsets/-reset`: set a group's offsets on one cluster, also further back; the other clusters follow."""
+"""`/offsets/-reset`: set a group's offsets on one cluster, forwards or backwards; the other clusters follow."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ Text = Annotated[str, Query(max_length=1200)]
 
 @dataclass(frozen=True)
 class Resetting:
-    """The act of this form."""
+    """Change made by this form."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By asking the cluster where the offsets would be; nothing is set."""
+        """Ask the cluster for the offsets that would be set; set nothing."""
         wish = _wish(asked, given)
         wanted = wished_offsets(wish)
         refuse_members(wish)
@@ -52,8 +52,8 @@ class Resetting:
         back = sum(max(0, present[each] - wanted[each]) for each in wanted if each in present)
         skipped = sum(max(0, wanted[each] - present[each]) for each in wanted if each in present)
         return Effect(
-            sentence=f"{wish.group} will go on at these offsets on {wish.cluster.name}, where it is called "
-            f"{wish.technical_group}; the other clusters follow.",
+            sentence=f"{wish.group} will continue from these offsets on {wish.cluster.name} (technical name "
+            f"{wish.technical_group}). The other clusters follow.",
             same=_same(wish, given),
             fields=tuple(
                 FieldEffect(f"Partition {each}", f"{present[each]:,}" if each in present else "–", f"{offset:,}")
@@ -68,10 +68,10 @@ class Resetting:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Set them, if the group's name was typed; the group has no members then."""
+        """Set the offsets if the group's name was typed to confirm; the group has no members at that time."""
         wish = _wish(asked, given)
         if given.get("confirm", "").strip() != wish.group:
-            detail = f"type {wish.group}, the group's name, if it is this one that you mean"
+            detail = f"type {wish.group}, the name of the group, to confirm"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
         if not asked.was_carried_out(once, given):
             wanted = _as_seen(wished_offsets(wish), given.get("seen", ""))
@@ -87,29 +87,29 @@ def _in_words(wanted: Mapping[int, int]) -> str:
 
 
 def _as_seen(now: Mapping[int, int], seen: str) -> dict[int, int]:
-    """The offsets of the preview, where logs have only gone on since. Raises StaleVersion."""
+    """Return the offsets of the preview if logs have only grown since. Raises StaleVersion."""
     found = {int(partition): int(offset) for partition, offset in _PLACE.findall(seen)}
     if found.keys() != now.keys() or any(found[each] > now[each] for each in now):
-        raise StaleVersion("partitions or offsets are others than you saw: go on to see where the group would be")
+        raise StaleVersion("partitions or offsets have changed since the preview; preview the reset again")
     return found
 
 
 def _wish(asked: Asked, given: Fields) -> Wish:
-    """What is asked for. Raises the domain's errors, also if the stream's tenant is not the viewer's to manage."""
+    """Read the requested reset. Raises the domain's errors; NotFound for a tenant that is not the viewer's."""
     stream, part = given.get("stream", "").strip(), given.get("partition", "").strip()
     refused = refusal(asked.viewer, Action.MANAGE_TENANT, stream.partition("/")[0])
     if refused is not None:
         raise changes.no_stream(stream) if isinstance(refused, NotFound) else refused
     partition = whole_number(part, "/partition") if part else None
     if partition is not None and partition < 0:
-        raise ValueInvalid("a partition is 0 or more", (FieldError("/partition", "must be 0 or more"),))
+        raise ValueInvalid("a partition must be 0 or more", (FieldError("/partition", "must be 0 or more"),))
     texts = {name: given.get(name, "").strip() for name in ("cluster", "group", "to")}
     with asked.services.reading() as connection:
         return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, texts["to"])
 
 
 def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
-    """Partition -> offset where the group is on the cluster, as far as that is known."""
+    """Return partition -> the group's current offset on the cluster, where it is known."""
     with asked.services.reading() as connection:
         owner = frozenset({wish.stream.tenant})
         wanted = Wanted(group=wish.group, stream=str(wish.stream), tenants=owner, limit=_MOST_COMMITS)
@@ -126,22 +126,22 @@ def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
 
 
 def _elsewhere(asked: Asked, wish: Wish) -> tuple[str, ...]:
-    """Say so where the group's clients are sent to another cluster than the one that is set."""
+    """Return a note if the group's clients are sent to another cluster than the one being reset."""
     with asked.services.reading() as connection:
         active = _active(connection, str(wish.stream), wish.group)
     if active is None or active.cluster == wish.cluster.name:
         return ()
-    return (f"{wish.cluster.name} is not the active cluster: clients of the environment are on {active.cluster}.",)
+    return (f"{wish.cluster.name} is not the active cluster: the environment's clients are on {active.cluster}.",)
 
 
 def _notes(back: int, skipped: int, unknown: int) -> tuple[str, ...]:
-    notes = ["Its consumers on that cluster have to be stopped: with members it is refused."]
+    notes = ["Stop the group's consumers on that cluster first: a reset is refused while the group has members."]
     if skipped:
-        notes.append(f"{counted(skipped, 'record')} will not be read by it: it goes on behind them.")
+        notes.append(f"{counted(skipped, 'record')} will be skipped.")
     if back:
         notes.append(f"{counted(back, 'record')} will be read again.")
     if unknown:
-        notes.append(f"Where it is now is not known for {counted(unknown, 'partition')}.")
+        notes.append(f"The current offset of {counted(unknown, 'partition')} is not known.")
     return tuple(notes)
 
 
@@ -159,8 +159,10 @@ def _same(wish: Wish, given: Fields) -> SameChange:
 
 
 def _active(connection: Connection, stream: str, group: str) -> ActiveRow | None:
-    """Return where clients of the stream's environment are sent; without a stream, of the only one that the group
-    reads in; None if that is not known."""
+    """Return the active cluster of the stream's environment; None if it is not known.
+
+    Without a stream, the environment is the only one in which the group has committed.
+    """
     streams = [stream] if stream else streams_of_group(connection, group) if group else []
     places = {tuple(each.split("/")[:3]) for each in streams if each.count("/") == 3}
     if len(places) != 1:
@@ -177,7 +179,7 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
         active = _active(connection, stream, group)
     seen = viewer.tenants_for(Action.MANAGE_TENANT)
     if active is None or (seen is not None and active.tenant not in seen):
-        about = "Offsets are set on this cluster; the others follow. Choose the one where its clients are."
+        about = "Offsets are set on this cluster; the others follow. Choose the group's active cluster."
         choices = [("", "choose a cluster"), *((name, name) for name in clusters)]
     else:
         where = f"{active.tenant}/{active.instance}/{active.environment}"
@@ -187,9 +189,9 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
     return FormPage(
         template="offset_reset_form.html",
         address=RESET,
-        heading="Set a group's offsets",
+        heading="Reset a group's offsets",
         trail=[("Offsets", OFFSETS)],
-        verb="Set the offsets",
+        verb="Reset offsets",
         act=Resetting(),
         usual=lambda _: usual,
         choices={"clusters": choices, "about_clusters": about},
@@ -206,7 +208,7 @@ def reset_form(
     cluster: Text = "",
     partition: Text = "",
 ) -> Response:
-    """The form, filled in as the address says."""
+    """Show the form, filled in from the query string."""
     caller: Caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
     usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, "to": "earliest"}
     return show_form(request, services, caller, _page(services, usual, caller))
@@ -214,6 +216,6 @@ def reset_form(
 
 @router.post(RESET)
 def reset_offsets(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or set them."""
+    """Preview the reset, or carry it out."""
     caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
     return answer_form(request, services, caller, _page(services, fields, caller), fields)

@@ -1,6 +1,6 @@
-"""`/offsets`: where groups are on every cluster, and how many records at most come to them again elsewhere.
+"""`/offsets`: committed offsets on every cluster, with the most records that groups read again elsewhere.
 
-As of an earlier position it shows what a look saw shortly before.
+As of an earlier position the page shows the last observation before it.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Text = Annotated[str, Query(max_length=1200)]
 
 @dataclass(frozen=True)
 class Asked:
-    """Which groups are to be shown."""
+    """Filter of the page, from the query string."""
 
     group: str
     stream: str
     cluster: str
 
     def wanted(self, caller: Caller, after: Place | None, most: int) -> Wanted:
-        """Which rows of those that the caller may see."""
+        """Return the filter as a query for rows that the caller may see."""
         return Wanted(
             cluster=self.cluster or None,
             group=self.group or None,
@@ -76,7 +76,7 @@ class Asked:
         )
 
     def query(self, **more: str) -> str:
-        """As the address says it."""
+        """Return the filter as a query string."""
         given = {"group": self.group, "stream": self.stream, "cluster": self.cluster, **more}
         return urlencode({key: value for key, value in given.items() if value})
 
@@ -92,7 +92,7 @@ def offsets_page(
     after: Text = "",
     at: At = None,
 ) -> Response:
-    """The page: the first, or those behind one; now, or as of an earlier position."""
+    """Show a page of the list, now or as of an earlier position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(group, stream, cluster), place_of(plain(after)), at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
@@ -102,7 +102,7 @@ def offsets_page(
 def offsets_live(
     services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = ""
 ) -> Response:
-    """What changes on it."""
+    """Return the part of the page that is refreshed."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(group, stream, cluster), None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
@@ -112,7 +112,7 @@ def offsets_live(
 def offsets_export(
     services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = "", at: At = None
 ) -> Response:
-    """All of them as comma-separated values: a line for each cluster where a group goes on."""
+    """Export all rows as CSV: one line for each cluster on which a group continues."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     with services.reading() as connection:
         position, _ = position_seen(connection, caller, at)
@@ -127,7 +127,7 @@ def offsets_export(
 
 
 def _exported(services: ConsoleServices, caller: Caller, asked: Asked, then: SeenThen | None) -> Iterator[str]:
-    """Some at a time, so that it holds no more of them."""
+    """Yield the lines page by page, so that memory stays bounded."""
     yield _csv([COLUMNS])
     after: Place | None = None
     while True:
@@ -175,7 +175,7 @@ def _listed(
 
 
 def _told(caller: Caller, row: TranslationRow | None) -> Mapping[str, Any] | None:
-    """What commits wait for, if there is anything to say."""
+    """Return the translator's state if commits wait for it; None otherwise."""
     if row is None or not row.waits:
         return None
     told = row.document(whole=may(caller, Action.READ_ESTATE))
@@ -204,7 +204,7 @@ def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
 
 
 def _cell(name: str) -> str:
-    """Write a name that applications choose so that a spreadsheet takes it for text, and never for a formula."""
+    """Return an application-chosen name so that a spreadsheet takes it for text, never for a formula."""
     return f"'{name}" if name.startswith(_FORMULA) else name
 
 
