@@ -1,1 +1,1 @@
-"""Consumer offsets: what groups commit is translated, published, and applied on the other clusters."""
+"""Translation of groups' commits: read them, publish progress on the map, set offsets elsewhere."""

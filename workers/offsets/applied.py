@@ -1,4 +1,4 @@
-"""What one committer has done, in memory and written down (`queries/offset_tables.py`, applied_offsets)."""
+"""Results of one committer, in memory and in the table applied_offsets (`queries/offset_tables.py`)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from workers.offsets import store
 
 
 class State(StrEnum):
-    """What came of it last."""
+    """Result of the last attempt to set an offset."""
 
     APPLIED = "applied"
     HAS_MEMBERS = "has-members"
-    """The group is at work there and is left alone."""
+    """The group has active members there; it is left alone."""
     WAITING = "waiting"
-    """Something has to come first."""
+    """A precondition is not met yet."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """About one group and partition; from `offset` on of the offset that was set last, None if none was."""
+    """Last result for one group and partition; the fields from `offset` on are None if no offset was set."""
 
     technical_group: str
     state: str
@@ -35,44 +35,48 @@ class Applied:
     generation: int
     committed_at_ms: int
     progress_digest: str | None = None
-    """More may become known of a commit: then it is another one."""
+    """Digest of what was known of the commit; when more becomes known, the progress counts as another one."""
     offset: int | None = None
     mode: str | None = None
     re_read_bound: int | None = None
     settled: bool | None = None
     applied_at_ms: int | None = None
     incarnation: int | None = None
-    """Of the log's newest records then: an offset of a log that was cut off or made anew since says nothing."""
+    """Newest incarnation of the log at that time; an offset of a log that was truncated or re-created means
+    nothing."""
     set_for_ms: int | None = None
-    """Time of the progress for which it was set."""
+    """Time of the progress for which the offset was set."""
 
     def is_of(self, cluster: str, progress: Progress) -> bool:
-        """Whether it was done for this progress, by all that is known of it."""
+        """Tell whether the row was made for this progress, with all that is known of it now."""
         told = (self.origin_cluster, self.generation, self.committed_at_ms, self.progress_digest)
         return told == (cluster, *progress.order, progress.digest)
 
 
 class LostOffsets:
-    """Offsets that are no more on a cluster, expired or deleted: the translator sees it, the cluster's committer
-    has to know. Both run in one process, on threads of their own."""
+    """Offsets that expired or were deleted on a cluster.
+
+    The translator finds them and the cluster's committer takes them. Both run in one process, on threads of their
+    own.
+    """
 
     def __init__(self) -> None:
         self._adding = threading.Lock()
         self._found: dict[str, set[Follower]] = {}
 
     def add(self, cluster: str, followers: Collection[Follower]) -> None:
-        """They have none there any more."""
+        """Add group partitions that have no offset on the cluster any more."""
         with self._adding:
             self._found.setdefault(cluster, set()).update(followers)
 
     def take(self, cluster: str) -> set[Follower]:
-        """Those that nobody has taken yet."""
+        """Return the group partitions added since the last call, and remove them."""
         with self._adding:
             return self._found.pop(cluster, set())
 
 
 class AppliedOffsets:
-    """One cluster's. Changes are written down by `save`."""
+    """Results of one cluster's committer. `save` writes changes to the database."""
 
     def __init__(self, engine: Engine, cluster: str) -> None:
         self._engine, self._cluster = engine, cluster
@@ -85,26 +89,26 @@ class AppliedOffsets:
                 self._rows[whose] = Applied(**row)
 
     def get(self, follower: Follower) -> Applied | None:
-        """What was done about it."""
+        """Return the last result for a group partition."""
         return self._rows.get(follower)
 
     def items(self) -> Iterator[tuple[Follower, Applied]]:
-        """All."""
+        """Iterate over all results."""
         return iter(list(self._rows.items()))
 
     def put(self, follower: Follower, row: Applied) -> None:
-        """Replace what was done about it."""
+        """Replace the result for a group partition."""
         if self._rows.get(follower) != row:
             self._rows[follower] = row
             self._changed.add(follower)
 
     def forget(self, follower: Follower) -> None:
-        """Nothing is to be done about it any more."""
+        """Drop the result for a group partition."""
         if self._rows.pop(follower, None) is not None:
             self._changed.add(follower)
 
     def save(self) -> None:
-        """Write down what has changed. Raises DomainError if the database is away; then it stays to be written."""
+        """Write changes to the database. Raises DomainError if it is unavailable; changes then stay pending."""
         if not self._changed:
             return
         rows, gone = [], []

@@ -1,4 +1,4 @@
-"""One micro-batch: from commits to what has to be read, and from what was read to answers and a longer index."""
+"""One micro-batch: from commits to the log ranges to read, and from what was read to answers and index entries."""
 
 from __future__ import annotations
 
@@ -22,94 +22,95 @@ from workers.offsets.store import Log
 
 @dataclass(frozen=True, kw_only=True)
 class Stand(Answer):
-    """What stands at a committed offset, by what is in the log, and by what was."""
+    """Answer about a committed offset, completed with what is known of records no longer in the log."""
 
     passed: Vector
     """See `Progress.passed`."""
     whole: bool
     """See `Progress.whole`."""
     incarnation: int | None
-    """Of the log for whose beginning it speaks; None behind the log's end: what will be there is not known."""
+    """Incarnation of the log that the answer describes; None beyond the log's end: what will be there is not
+    known."""
     is_open: bool
-    """Whether records before the offset are in undecided transactions: more can be said later."""
+    """Tells whether records before the offset are in open transactions: the answer may change later."""
 
 
 @dataclass(kw_only=True)
 class AskedLog:
-    """A log with the offsets that are asked about."""
+    """A log with the offsets to answer for."""
 
     log: Log
     topic: str
     births: Births
     asked: set[int]
     committed: list[tuple[OffsetKey, OffsetValue]] = field(default_factory=list)
-    """What groups have committed there."""
+    """Commits of groups in this log."""
     marks: Sequence[Mark] = ()
     checkpoints: Sequence[Checkpoint] = ()
     is_there: bool = False
-    """Whether its ends are known."""
+    """Tells whether the log's first offset and end are known."""
     low: int = 0
     end: int = 0
-    """For readers of decided transactions."""
+    """Last stable offset."""
     high: int = 0
-    """For all readers, if anybody has committed behind `end`."""
+    """High watermark; queried only if a group has committed beyond `end`."""
     from_low: bool = False
-    """Whether it was found that nothing else will do."""
+    """Tells whether the log must be read from its beginning, because index entries alone gave no answer."""
     begins: int = field(default=0, init=False)
-    """Where what is known of it begins."""
+    """First offset from which the log is known."""
     plan: Plan | None = field(default=None, init=False)
     prefixes: Prefixes = field(default_factory=Prefixes)
-    """What else is known of the log's beginning; needed where `has_gap`."""
+    """Further knowledge of the log's beginning; needed if `has_gap`."""
     _places: Sequence[Mark] = field(default=(), init=False)
-    """Marks, and the place before them where reading begins, in order."""
+    """Marks, and the offset before them at which reading begins, in order."""
 
     @property
     def is_beyond(self) -> bool:
-        """Whether anybody has committed behind the end."""
+        """Tell whether any group has committed beyond the log's end."""
         return any(value.offset > self.end for _, value in self.committed)
 
     def is_open(self, offset: int) -> bool:
-        """Whether some of the records before an offset are in transactions that are not decided."""
+        """Tell whether some of the records before an offset are in open transactions."""
         return self.end < offset <= self.high
 
     @property
     def to_read(self) -> int:
-        """How many offsets its plan reads."""
+        """Return how many offsets the plan reads."""
         assert self.plan is not None
         return sum(part.end - part.first for part in self.plan.parts)
 
     @property
     def kept_from(self) -> int:
-        """Marks before this offset are of no use any more, but for the newest of all."""
+        """Return the offset before which marks are no longer needed, except the newest of all."""
         return min(self.low - log_index.BLOCK + 1, self.marks[-1].first if self.marks else 0)
 
     @property
     def has_gap(self) -> bool:
-        """Whether part of the log was gone before it was read for one of the offsets."""
+        """Tell whether part of the log was deleted before it was read for one of the offsets."""
         return any(offset < self.low or not self._is_whole(self.at(offset)) for offset in self.asked)
 
     @property
     def incarnation(self) -> int:
-        """Of the log's newest records: an index of another one is of no use."""
+        """Return the incarnation of the log's newest records: an index of another incarnation is useless."""
         return self.births[-1][1]
 
     def at(self, offset: int) -> int:
-        """Where an offset lies: a group may have committed one that the log does not have."""
+        """Clamp an offset into the log: a group may have committed one that the log does not have."""
         return min(max(offset, self.low), max(self.low, self.end))
 
     @property
     def places(self) -> set[int]:
-        """The offsets asked about, within the log."""
+        """Return the offsets to answer for, clamped into the log."""
         return {self.at(offset) for offset in self.asked}
 
     def make_plan(self, most: int) -> None:
-        """What to read, at most so many offsets that have no marks yet."""
-        # Not at the offset itself: the record before it has to be seen.
+        """Plan what to read: at most `most` offsets that have no marks yet."""
+        # Reading begins before the offset itself: the record before it is needed.
         places = self.places
         first = max(self.low, min(places) - log_index.BLOCK)
         base = None
         if self.marks and not self.marks[-1].whole:
-            # Part of the log was gone when it was made; by now a place behind that may know.
+            # Part of the log was deleted when the mark was made; a later checkpoint may know what lay there.
             *others, newest = self.marks
             known = self._nearest(newest.first)
             if known.offset >= self.low:
@@ -127,32 +128,35 @@ class AskedLog:
         return log_index.is_whole(self._places, offset, self.low)
 
     def known_places(self) -> list[Prefix]:
-        """Checkpoints, as far as they speak of this log."""
+        """Return the checkpoints that describe this log."""
         held = [each for each in self.checkpoints if each.seen and rescan.holds(each, self.births)]
         return [Prefix(offset=each.offset, seen=each.seen) for each in held]
 
     def _nearest(self, offset: int) -> Checkpoint:
-        """The furthest place not behind an offset at which it is known what lies before, with all that others know
-        of what lies before them; perhaps gone itself."""
+        """Return the last checkpoint at or before an offset, with what all checkpoints know of their prefixes.
+
+        The checkpoint's own offset may no longer be in the log.
+        """
         fit = [each for each in self.checkpoints if each.offset <= offset and each.seen]
         held = [each for each in fit if rescan.holds(each, self.births)]
         nearest = max(held, key=lambda each: each.offset, default=rescan.BEGINNING)
         return replace(nearest, seen=origin.merge([each.seen for each in held]))
 
     def says_enough(self, offset: int, answer: Answer) -> bool:
-        """Whether an answer without a record before the offset says that there is none."""
+        """Tell whether an answer without a record before the offset proves that there is none."""
         return answer.timestamp_ms is not None or min(self.at(offset), self.begins) <= self.low
 
     def stand(self, offset: int, answer: Answer, cluster: int) -> Stand:
-        """What stands at an offset asked about; `cluster`: the log's, by its number."""
-        # Behind the log's end nothing was born yet.
+        """Return what is known of an offset; `cluster` is the number of the log's cluster."""
+        # Beyond the log's end no record was produced yet.
         place = min(offset, self.at(offset))
         known, is_all = self.prefixes.before(place, self.low)
         if offset >= self.low:
             vector = origin.merge([answer.vector, known])
             whole = is_all or self._is_whole(place)
         else:
-            # The records from there to the log's beginning are gone here, and were not read; others may have them.
+            # The records from that offset to the log's beginning are deleted here and were not read; other
+            # clusters may have them.
             answer = Answer(timestamp_ms=None, safe_timestamp_ms=answer.safe_timestamp_ms, vector={})
             vector, whole = known, is_all or offset == 0
         told = self.incarnation if place == offset else None
@@ -167,7 +171,7 @@ class AskedLog:
         )
 
     def new_marks(self, found: Sequence[Segment]) -> list[Mark]:
-        """Marks that what was read gives, where there were none or ones that say less."""
+        """Return the marks gained by what was read, where there were none or less complete ones."""
         assert self.plan is not None
         before = {} if self.plan.anew else {mark.first: mark for mark in self.marks}
         made = [mark for part in self.plan.parts for mark in log_index.extended(part, found)]
@@ -175,16 +179,16 @@ class AskedLog:
 
 
 class Turns:
-    """Which logs are read in the next run; used by one thread."""
+    """Scheduler of the logs to read in the next run; used by one thread."""
 
     def __init__(self, most_offsets: int) -> None:
         self._most = most_offsets
         self._runs = 0
         self._waiting: dict[Log, int] = {}
-        """Logs that are asked about and were not read, with the run since which each waits."""
+        """Logs that were requested and not read, with the run since which each waits."""
 
     def next(self, asked: Mapping[Log, AskedLog]) -> list[AskedLog]:
-        """At most so many offsets, or one log: the one that waits longest, then short ones first."""
+        """Return logs with at most `most_offsets` in all, or one log: the longest waiting, then short ones."""
         self._runs += 1
         for place in asked:
             self._waiting.setdefault(place, self._runs)
@@ -200,12 +204,12 @@ class Turns:
 
 @dataclass(frozen=True)
 class Batch:
-    """Logs by their numbers in the job."""
+    """Logs of one run; a log's index in `logs` is its number in the Spark job."""
 
     logs: Sequence[AskedLog]
 
     def slices(self, directory: Directory, headers: tuple[str, str]) -> list[Slice]:
-        """What the job reads, by cluster; `headers`: names of those for flags and origin."""
+        """Return what the job reads, by cluster; `headers` are the names of the headers for flags and origin."""
         by_cluster: dict[str, list[tuple[LogRange, BornIn]]] = {}
         for number, one in enumerate(self.logs):
             cluster, stream, partition = one.log
@@ -226,13 +230,13 @@ class Batch:
         return [_slice(directory.clusters[name], ranges) for name, ranges in by_cluster.items()]
 
     def known(self) -> list[tuple[int, Segment]]:
-        """What the index says of the rest."""
+        """Return the (log number, segment) pairs that the index already has."""
         return [
             (number, segment) for number, one in enumerate(self.logs) if one.plan for segment in one.plan.known
         ]
 
     def asked(self) -> list[tuple[int, int]]:
-        """(number of the log, offset) that can be answered by this run."""
+        """Return the (log number, offset) pairs that this run can answer."""
         return [
             (number, offset)
             for number, one in enumerate(self.logs)
@@ -241,7 +245,7 @@ class Batch:
         ]
 
     def answers(self, found: Found, directory: Directory) -> dict[tuple[Log, int], Stand]:
-        """By (log, offset)."""
+        """Return the answers by (log, offset)."""
         answers: dict[tuple[Log, int], Stand] = {}
         for number, one in enumerate(self.logs):
             cluster = directory.clusters[one.log[0]].number

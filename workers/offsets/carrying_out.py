@@ -1,4 +1,4 @@
-"""Carrying out what is due on one cluster: ask what stands, decide, choose the offsets, set them."""
+"""Set the offsets that are due on one cluster: read committed offsets, decide, choose the offsets, set them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from workers.offsets.applied import Applied, State
 from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.directory import Directory
 
-_UNTRANSLATED = "what the group committed here itself is not translated yet; the newer of the two will count"
-_NOT_ASKED = "the topic could not be asked, or the group is far behind and others come first"
+_UNTRANSLATED = "the group's own commit on this cluster is not translated yet; the newer of the two will be used"
+_NOT_ASKED = "the topic could not be queried, or the group is far behind and waits for others"
 _NO_ANSWER = "the cluster did not answer"
-_MEMBERS = "the group has members here and is left alone"
-_CHANGED = "another offset was set, or committed, meanwhile"
+_MEMBERS = "the group has active members on this cluster and is left alone"
+_CHANGED = "another offset was committed or set in the meantime"
 
 _Key = tuple[str, Place]
 Value = TypeVar("Value")
@@ -31,36 +31,36 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A group's offset of one partition that is to be looked at."""
+    """A group's offset of one partition to check."""
 
     follower: Follower
     group: str
-    """Its technical name on the cluster."""
+    """Technical name of the group on the cluster."""
     topic: str
     newest: tuple[str, Progress]
-    """Its latest progress, and where that was made."""
+    """The group's latest progress, with the cluster where it was made."""
     flags: int
-    """Of the map's record."""
+    """Copy flags of the map record."""
     own: Progress | None
-    """That made on this cluster."""
+    """Progress made on this cluster."""
     exact: bool
     before: Applied | None
-    """What was done about it last."""
+    """Result of the last attempt."""
     renew: bool
-    """Whether what was done is to be done again, before the cluster forgets it."""
+    """Tells whether the offset is to be set again before the cluster expires it."""
     in_other_topic: bool
-    """Whether its own progress was made in a topic that was made anew since."""
+    """Tells whether the group's own progress was made in a topic that has been re-created since."""
     incarnation: int | None
-    """Of the newest records of the log."""
+    """Incarnation of the log's newest records."""
 
     @property
     def key(self) -> _Key:
-        """(group, partition)."""
+        """Return (group, partition of the topic)."""
         return self.group, (self.topic, self.follower.partition)
 
     @property
     def metadata(self) -> str:
-        """Of the offset."""
+        """Return the metadata to write with the offset."""
         cluster, progress = self.newest
         timestamp = NO_TIMESTAMP if progress.timestamp_ms is None else progress.timestamp_ms
         return commit_metadata.encode(
@@ -74,7 +74,7 @@ class Work:
         )
 
     def held_up(self, state: State, reason: str) -> Applied:
-        """What was done before stays; why there is no more."""
+        """Return the row with this state and reason; the offset that was set before stays."""
         row, done = self._row(state, reason), self.before
         if done is None:
             return row
@@ -102,11 +102,11 @@ class Work:
         )
 
     def as_before(self) -> Applied | None:
-        """What was done before still holds."""
+        """Return the previous result, which still holds."""
         return self.before and replace(self.before, incarnation=self.incarnation)
 
     def applied(self, offset: int, going: Going, applied_at_ms: int) -> Applied:
-        """What stands now."""
+        """Return the row after the offset was set."""
         return replace(
             self._row(State.APPLIED, None),
             offset=offset,
@@ -120,7 +120,7 @@ class Work:
 
 
 class Carrier:
-    """One cluster's; used by one thread."""
+    """Offset setter of one cluster; used by one thread."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class Carrier:
         chooser: Chooser,
         lock: Callable[[], AbstractContextManager[HeldLock]],
     ) -> None:
-        """`lock`: while it is entered, and its check passes, nobody else sets offsets there."""
+        """`lock` excludes others from setting offsets on the cluster while it is entered and its check passes."""
         self._here, self._offsets, self._chooser, self._lock = cluster, offsets, chooser, lock
 
     def carry_out(self, works: Sequence[Work], read: Callable[[], Directory]) -> dict[Follower, Applied | None]:
-        """What came of each; None: nothing is to be done about it any more. Raises KafkaCallFailed, LockLost."""
+        """Process the work; return the results, None for nothing left to do. Raises KafkaCallFailed, LockLost."""
         standing = self._offsets.standing(_by_group(dict.fromkeys(work.key for work in works)))
         found: dict[Follower, Applied | None] = {}
         actions: dict[Action, list[Work]] = {action: [] for action in Action}
@@ -145,7 +145,7 @@ class Carrier:
             else:
                 found[work.follower] = work.held_up(State.FAILED, _NO_ANSWER)
         for work in actions[Action.NOTHING]:
-            # Own progress: ours has been replaced. Else what stands is later than all that is known.
+            # Own progress: it has replaced ours. Otherwise the committed offset is later than everything known.
             found[work.follower] = None if work.newest[0] == self._here else work.as_before()
         for work in actions[Action.WAIT]:
             found[work.follower] = work.held_up(State.WAITING, _UNTRANSLATED)
@@ -198,7 +198,7 @@ class Carrier:
     def _set(
         self, settings: Mapping[_Key, Setting], standing: Mapping[_Key, Standing]
     ) -> dict[_Key, Refused | None]:
-        """Where what stood still stands. Choosing takes its time, in which a switch may have moved the group."""
+        """Set the offsets that did not change meanwhile: choosing takes time in which a switch may happen."""
         if not settings:
             return {}
         with self._lock() as lock:
@@ -216,8 +216,10 @@ def _is_of(standing: Standing, work: Work) -> bool:
 
 
 def _never_back(work: Work, standing: Standing, going: Going) -> int:
-    """The offset to set: for the same progress once more, not below what stands, unless that is past the end, or
-    of a log that was cut off or made anew since."""
+    """Return the offset to set: for the same progress never below the committed offset.
+
+    Exceptions: the committed offset lies beyond the end, or in a log that was truncated or re-created since.
+    """
     same_log = work.before is not None and work.before.incarnation == work.incarnation
     if standing.offset is not None and same_log and _is_of(standing, work):
         return max(going.chosen.offset, min(standing.offset, going.end))

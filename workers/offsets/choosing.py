@@ -1,4 +1,4 @@
-"""Where groups go on, on one cluster: what its logs say now, put into the rules of `domain/target_log.py`."""
+"""Choice of the offsets from which groups continue on one cluster, by the rules of `domain/target_log.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A group that is to go on here from its progress elsewhere."""
+    """A group that is to continue here from its progress elsewhere."""
 
     follower: Follower
     topic: str
@@ -38,16 +38,16 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Going:
-    """Where it goes on, and which mode gave it: without origins there is no exact one."""
+    """Offset from which the group continues, and the mode that gave it: without origins there is no exact one."""
 
     chosen: Chosen
     mode: str
     end: int
-    """Of the log."""
+    """End of the log."""
 
 
 class Chooser:
-    """One cluster's; used by one thread."""
+    """Chooser of one cluster; used by one thread."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class Chooser:
         self._failures = Pauses[Place](_FIRST_PAUSE_SECONDS)
 
     def ask_all_again(self) -> None:
-        """Also logs that could not be read a moment ago, and are left alone for a while."""
+        """Query all logs again, including those that are paused after a failure."""
         self._failures = Pauses[Place](_FIRST_PAUSE_SECONDS)
 
     def choose(self, goals: Sequence[Goal], read: Callable[[], Directory]) -> dict[Follower, Going]:
-        """Those whose logs cannot be asked now are left out, and of those far behind all but neighbours in one
-        log: it takes time.
+        """Return the choices; groups whose logs cannot be read now are left out.
 
-        Raises KafkaCallFailed.
+        Of the groups far behind, only neighbours in one log are included, since a search takes long. Raises
+        KafkaCallFailed.
         """
         ends = self._offsets.ends({(goal.topic, goal.follower.partition) for goal in goals})
-        known = read()  # only now: whoever's records lie before those ends is known
+        known = read()  # after the ends, so that every origin before them is known
         logs = self._target_partitions(goals, ends, known)
         ready = [goal for goal in goals if _place(goal) in logs]
         exact = self._exact(ready, logs, known)
@@ -131,10 +131,10 @@ class Chooser:
     def _walked(
         self, wanted: Mapping[Place, Sequence[Goal]], logs: Mapping[Place, TargetPartition], known: Directory
     ) -> Iterator[tuple[Place, TargetLog]]:
-        """Each log as soon as it is walked: of many, few are held at once."""
+        """Yield each log as soon as it is scanned, so that few of many logs are held at once."""
         asked = {place: (logs[place], [goal.progress.read for goal in some]) for place, some in wanted.items()}
         left = dict(asked)
-        with contextlib.suppress(KafkaCallFailed):  # it is told below, of the one that fails
+        with contextlib.suppress(KafkaCallFailed):  # reported below, for the log that fails
             for place, walked in zip(asked, self._logs.walk(asked.values(), known), strict=True):
                 del left[place]
                 self._failures.went_well(place)
@@ -145,13 +145,13 @@ class Chooser:
 
     @contextmanager
     def _one_log(self, place: Place) -> Iterator[None]:
-        """One that cannot be read leaves out its own groups, and is tried again after a pause that grows."""
+        """Leave out only this log's groups if it cannot be read; retry it after a growing pause."""
         try:
             yield
         except KafkaCallFailed as error:
             self._failures.failed(place)
             log.warning(
-                "a log cannot be read",
+                "log cannot be read",
                 cluster=self._cluster,
                 topic=place[0],
                 partition=place[1],
@@ -165,7 +165,7 @@ class Chooser:
         for goal in goals:
             by_time = not goal.exact or goal.progress.vector is None
             timestamp = goal.progress.timestamp_ms
-            # Kafka takes a negative one for a word of its own.
+            # Kafka gives negative timestamps a meaning of their own.
             if by_time and timestamp is not None and timestamp >= 0:
                 wanted.setdefault(_place(goal), set()).add(timestamp)
         return self._offsets.at_timestamps({place: sorted(times) for place, times in wanted.items()})
@@ -174,15 +174,15 @@ class Chooser:
 def _by_time(
     goal: Goal, chosen: Chosen | None, log: TargetPartition, at: Mapping[tuple[Place, int], int | None]
 ) -> Chosen | None:
-    """Not behind the first record of the timestamp; None if that could not be asked."""
+    """Return a choice at or before the first record of the timestamp; None if that could not be queried."""
     timestamp, offset = goal.progress.timestamp_ms, None
     if timestamp is not None:
         if timestamp >= 0 and (_place(goal), timestamp) not in at:
             return None
-        # What the margin puts before 1970 is older than all.
+        # A timestamp that the margin puts before 1970 is older than all records.
         offset = at[_place(goal), timestamp] if timestamp >= 0 else log.low
     if chosen is not None:
-        # Without a record of that time, or of none at all, what the group has not read is all that counts.
+        # Without a timestamp, or a record that late, only what the group has not read counts.
         return chosen if offset is None else target_log.with_margin(chosen, max(offset, log.low))
     if timestamp is None:
         return Chosen(offset=log.low, re_read_bound=None, settled=True)

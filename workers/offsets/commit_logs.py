@@ -1,4 +1,4 @@
-"""What groups have committed on all clusters and is not dealt with yet, as their `__consumer_offsets` tell it."""
+"""Commits of groups on all clusters that wait for processing, read from each cluster's `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _NO_COMMITS_SECONDS = 2.0
 
 
 Ready = Mapping[str, Mapping[OffsetKey, OffsetValue | None]]
-"""By cluster, of each group and partition the latest commit; None: it is gone."""
+"""Latest commit of each group and partition, by cluster; None: the offset is gone."""
 
 
 class CommitLogs:
-    """Used by one thread. A cluster that cannot be reached is left alone for a while; others do not wait."""
+    """Reader of all clusters, for one thread. An unreachable cluster is retried later; others do not wait."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._logs: dict[str, CommitLog] = {}
         self._pending: dict[str, dict[OffsetKey, OffsetValue | None]] = {}
         self._found_at: dict[str, dict[OffsetKey, tuple[int, int]]] = {}
-        """(partition of `__consumer_offsets`, offset) of what is pending."""
+        """(partition of `__consumer_offsets`, offset) of the pending commits."""
         self._positions: dict[str, dict[int, int]] = {}
         self._from_beginning: dict[str, datetime] = {}
-        """Since when."""
+        """Clusters read from the beginning again -> when that started."""
         self._away_until: dict[str, float] = {}
         self._reasons: dict[str, str] = {}
-        """Why a cluster's commits cannot be followed now."""
+        """Clusters whose commits cannot be followed now -> reason."""
         self._empty: set[str] = set()
-        """Clusters on which nobody has committed anything yet: nothing waits for them."""
+        """Clusters on which no group has committed anything yet: nothing waits for them."""
 
     def follow(self, known: Directory) -> None:
-        """Take what has come."""
+        """Read the new commits of every cluster."""
         for name in [name for name in self._logs if name not in known.clusters]:
             self._forget(name)
         for name, row in known.clusters.items():
@@ -79,7 +79,7 @@ class CommitLogs:
         found.read(_READ_SECONDS)
         taken = found.take()
         if taken.unreadable:
-            log.warning("commits that cannot be read", cluster=cluster, records=taken.unreadable)
+            log.warning("unreadable commits", cluster=cluster, records=taken.unreadable)
         pending, found_at = self._pending.setdefault(cluster, {}), self._found_at.setdefault(cluster, {})
         pending.update(taken.made)
         found_at.update(taken.found_at)
@@ -89,14 +89,14 @@ class CommitLogs:
         self._positions.setdefault(cluster, {}).update(taken.positions)
 
     def ready(self) -> Ready:
-        """What can be dealt with now.
+        """Return the commits that can be processed now.
 
-        Nothing of a cluster whose log is still being read to its end: what comes there may be later.
+        Clusters whose log is still being read to its end are left out: a later record may replace an earlier one.
         """
         return {cluster: made for cluster, made in self._pending.items() if made and self._is_caught_up(cluster)}
 
     def waiting(self) -> Waiting:
-        """Commits that are not dealt with yet, and clusters that keep some back."""
+        """Return the commits that are not processed yet, and the clusters that hold some back."""
         return Waiting(
             commits={cluster: len(made) for cluster, made in self._pending.items() if made},
             away={name: why for name, why in self._reasons.items() if name not in self._empty},
@@ -104,25 +104,25 @@ class CommitLogs:
         )
 
     def waits(self, cluster: str) -> bool:
-        """Whether a cluster was away a moment ago."""
+        """Tell whether a cluster was unreachable a moment ago."""
         return time.monotonic() < self._away_until.get(cluster, 0.0)
 
     def is_away(self, cluster: str, reason: str, seconds: float = _AWAY_SECONDS) -> None:
-        """It is asked again after a while, from where it was written down that reading goes on."""
+        """Pause a cluster; reading then resumes from the stored position."""
         self._empty.discard(cluster)
         if self._reasons.get(cluster) != reason:
-            log.warning("commits wait", cluster=cluster, reason=reason)
+            log.warning("commits of a cluster cannot be read", cluster=cluster, reason=reason)
         self._reasons[cluster] = reason
         self._away_until[cluster] = time.monotonic() + seconds
         self._forget(cluster)
 
     def read_again(self, cluster: str) -> None:
-        """All that is there, from the beginning: names are known that were not when it was read."""
+        """Read a cluster's log from the beginning again: names are known now that were not when it was read."""
         self._forget(cluster)
         self._from_beginning[cluster] = datetime.now(UTC)
 
     def read_whole(self) -> dict[str, datetime]:
-        """Clusters whose log was read from its beginning again and dealt with, with the time when that began."""
+        """Return the clusters whose log was read and processed from its beginning again -> start time."""
         return {
             cluster: since
             for cluster, since in self._from_beginning.items()
@@ -130,27 +130,27 @@ class CommitLogs:
         }
 
     def whole_is_dealt_with(self, cluster: str) -> None:
-        """From now on reading goes on where it was."""
+        """Resume from the stored positions from now on."""
         self._from_beginning.pop(cluster, None)
 
     def follows(self, cluster: str) -> bool:
-        """Whether what is pending is what was read; not if it was forgotten meanwhile, and is read again."""
+        """Tell whether the pending commits are those that were read; not after the cluster was dropped."""
         return cluster in self._logs
 
     def knows_all(self, clusters: Iterable[str]) -> bool:
-        """Whether the latest commits of all these clusters are known."""
+        """Tell whether the latest commits of all these clusters are known."""
         return all(self._is_caught_up(cluster) for cluster in clusters)
 
     def read_at(self, cluster: str, key: OffsetKey) -> int:
-        """Where what is pending of a key stood, in its partition of `__consumer_offsets`."""
+        """Return the offset of a key's pending commit in its partition of `__consumer_offsets`."""
         return self._found_at[cluster][key][1]
 
     def _is_caught_up(self, cluster: str) -> bool:
-        """Not one that is away: it was forgotten."""
+        """Tell whether a cluster's log was read to its end; an unreachable cluster's log was dropped."""
         return cluster in self._logs and self._logs[cluster].caught_up
 
     def write_positions(self, connection: Connection, row: ClusterRow, left: Iterable[OffsetKey]) -> None:
-        """Write down where reading goes on: behind all but what is left to be dealt with later."""
+        """Store the positions at which reading resumes: after everything except what is left for later."""
         positions = dict(self._positions[row.name])
         for key in left:
             number, offset = self._found_at[row.name][key]
@@ -158,12 +158,12 @@ class CommitLogs:
         store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
 
     def dealt_with(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
-        """After that is written down: what is left for later."""
+        """Keep what is left for later, once the rest is stored."""
         self._pending[cluster] = dict(left)
         self._found_at[cluster] = {key: self._found_at[cluster][key] for key in left}
 
     def _forget(self, cluster: str) -> None:
-        """What was read and not written down is read again."""
+        """Drop a cluster's log; whatever was not stored is read again."""
         self._pending.pop(cluster, None)
         self._found_at.pop(cluster, None)
         self._positions.pop(cluster, None)
@@ -172,6 +172,6 @@ class CommitLogs:
             broken.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         for found in self._logs.values():
             found.close()

@@ -1,9 +1,9 @@
-"""The offset committer of one cluster: groups that have come further elsewhere go on from there, here too.
+"""The offset committer of one cluster: groups with later progress elsewhere continue from there on this cluster.
 
-It reads the map on its cluster, asks what stands in the group, and sets the offset at which the group goes on:
-never one that skips a record that the group has not read (`domain/target_log.py`), never for a group that is at
-work here, never back (`domain/committing.py`). What it has done is written down, so that a restart does not do it
-again.
+It reads the map on its cluster, reads the group's committed offset, and sets the offset from which the group
+continues: never one that skips a record that the group has not read (`domain/target_log.py`), never for a group
+with active members here, never backwards (`domain/committing.py`). Results are stored, so that a restart does not
+repeat them.
 """
 
 from __future__ import annotations
@@ -33,27 +33,29 @@ from workers.offsets.directory import Directories, Directory
 from workers.offsets.target_logs import Partition, TargetLogs
 
 _LEAST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 1.0
-"""For news, which end the wait; the longest bounds how late an end, or an offset that was lost, is seen."""
+"""Limits of a wait for map records, which end it; the longest bounds how late an expiry or a lost offset is
+noticed."""
 _MOST_AT_ONCE = 500
-"""Groups' partitions dealt with in one go."""
+"""Most group partitions processed in one pass."""
 _FIRST_PAUSE_SECONDS = 1.0
 _TURN_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 20.0
 _REST, _LONGEST_REST_SECONDS = 10.0, 60.0
-"""Times as long as a look took, before the next one at what is not settled: others are to have their turn."""
+"""Pause before unsettled offsets are checked again, as a multiple of the last pass's duration: others get their
+turn."""
 _SWEEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class _Look:
-    """When to look at a follower, and how long the pause before was."""
+    """Time of a group partition's next check, and the pause before it."""
 
     due: float
     pause_seconds: float = 0.0
 
 
 class Committer:
-    """Used by one thread; `tick` is called again and again. All of it raises KafkaCallFailed."""
+    """Committer for one thread, which calls `tick` in a loop. Every method raises KafkaCallFailed."""
 
     def __init__(
         self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow, lost: LostOffsets
@@ -74,14 +76,14 @@ class Committer:
         self._looks: dict[Follower, _Look] = {}
         self._swept_at = 0.0
         self._swept_position = -1
-        """Of the event log: topics that were made anew are recorded there."""
+        """Position of the event log at the last sweep: re-created topics are recorded there."""
 
     def tick(self) -> int:
-        """Take what has come, and do what is due; how many followers were looked at."""
+        """Read the map, then process what is due; return how many group partitions were checked."""
         for row in self._map_topic.read(self._wait_seconds()):
             self._take(row)
         if not self._map_topic.caught_up:
-            return 0  # what comes later may be newer
+            return 0  # a later record may be newer
         for follower in self._lost.take(self._here):
             self._applied.forget(follower)
             self._looks[follower] = _Look(0.0)
@@ -98,7 +100,7 @@ class Committer:
         return len(works)
 
     def _wait_seconds(self) -> float:
-        """Until something is due: a cluster at which nothing happens is to cost next to nothing."""
+        """Return the time until something is due: an idle cluster must cost next to nothing."""
         due = min((look.due for look in self._looks.values()), default=math.inf)
         return min(max(due - time.monotonic(), _LEAST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
 
@@ -112,7 +114,7 @@ class Committer:
         self._looks[row.follower] = _Look(0.0)
 
     def _sweep(self, known: Directory) -> None:
-        """Look again at what is old, and at what other rules would let go on further."""
+        """Schedule checks of expiring offsets, and of those that changed rules or topics allow to advance."""
         if time.monotonic() - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = time.monotonic()
@@ -129,7 +131,7 @@ class Committer:
                 self._looks.setdefault(follower, _Look(0.0))
 
     def _due(self, known: Directory) -> list[Work]:
-        """What is to be done now, the longest waiting first."""
+        """Return the work that is due, the longest waiting first."""
         now, found = time.monotonic(), []
         due = [follower for follower, look in self._looks.items() if look.due <= now]
         for follower in sorted(due, key=lambda each: self._looks[each].due):
@@ -141,7 +143,7 @@ class Committer:
         return found
 
     def _work(self, follower: Follower, known: Directory) -> Work | None:
-        """What is to be done about a follower; if nothing, it is no longer looked at."""
+        """Return the work for a group partition; drop it from the schedule if there is none."""
         rows = self._map.get(follower, {})
         found = newest((cluster, row.progress) for cluster, row in rows.items() if row.progress is not None)
         before = self._applied.get(follower)
@@ -151,7 +153,7 @@ class Committer:
             return None
         groups = known.groups.get(self._here)
         if groups is None or self._here not in stream.incarnations:
-            # Its topic is still to come.
+            # The stream's topic does not exist here yet.
             self._again(follower)
             return None
         return Work(
@@ -171,9 +173,9 @@ class Committer:
     def _is_done(
         self, follower: Follower, found: tuple[str, Progress], before: Applied | None, known: Directory
     ) -> bool:
-        """Whether nothing is to be done, without asking what stands in the group."""
+        """Tell whether nothing is to be done, without reading the group's committed offset."""
         if before is None:
-            # Of an own offset nothing is to be done, unless we have set another one before, or its topic is gone.
+            # An own offset needs nothing, unless another offset was set before, or its topic is gone.
             return found[0] == self._here and not self._in_other_topic(follower, known)
         return (
             before.is_of(*found)
@@ -183,7 +185,7 @@ class Committer:
         )
 
     def _holds(self, follower: Follower, row: Applied, known: Directory) -> bool:
-        """Whether what was done is still all that could be done."""
+        """Tell whether the last result is still the best possible."""
         return not (
             self._is_old(row)
             or self._rules_changed(follower, row, known)
@@ -191,37 +193,42 @@ class Committer:
         )
 
     def _incarnation(self, follower: Follower, known: Directory) -> int | None:
-        """Of the newest records of the follower's log here."""
+        """Return the incarnation of the newest records of the log here."""
         births = known.births(self._here, follower.stream_name, follower.partition)
         return None if births is None else births[-1][1]
 
     def _own(self, follower: Follower) -> Progress | None:
-        """Its progress made here."""
+        """Return the group's progress made on this cluster."""
         row = self._map.get(follower, {}).get(self._here)
         return row.progress if row is not None and isinstance(row.progress, Progress) else None
 
     def _in_other_topic(self, follower: Follower, known: Directory) -> bool:
-        """Whether its progress made here was in a topic that was made anew since."""
+        """Tell whether the group's progress here was made in a topic that has been re-created since."""
         own = self._own(follower)
         return own is not None and known.has_newer_topic(self._here, follower.stream_name, own.topic_incarnation)
 
     def _is_old(self, row: Applied | None) -> bool:
-        """Whether it is to be set again before the cluster forgets it. Not what was made here itself, in a topic
-        that was made anew: like any commit, it is the cluster's to forget."""
+        """Tell whether the offset must be set again before the cluster expires it.
+
+        The group's own commit in a topic that was re-created is not renewed: like any commit, it may expire.
+        """
         if row is None or row.applied_at_ms is None or row.origin_cluster == self._here:
             return False
         return time.time() * 1000 - row.applied_at_ms > self._renew_ms
 
     def _rules_changed(self, follower: Follower, row: Applied, known: Directory) -> bool:
-        """Whether it could go on further than it does. The other way round the next commit counts: never back."""
+        """Tell whether the rules now allow a later offset. An earlier one has to wait for the next commit."""
         rows = self._map.get(follower, {})
         progress = rows[row.origin_cluster].progress if row.origin_cluster in rows else None
         has_vector = isinstance(progress, Progress) and progress.vector is not None
         return row.mode == MARGIN and has_vector and known.is_exact(follower)
 
     def _note(self, follower: Follower, row: Applied | None, pause_seconds: float) -> None:
-        """`pause_seconds`: before what is not settled is looked at again, at least. It may never be, and a search
-        in a long log takes its time."""
+        """Store a result and schedule the next check.
+
+        `pause_seconds` is the least pause before an unsettled offset is checked again: it may never settle, and a
+        search in a long log takes long.
+        """
         if row is None:
             self._applied.forget(follower)
         else:
@@ -229,14 +236,14 @@ class Committer:
         if row is None or (row.state == State.APPLIED and row.settled):
             self._looks.pop(follower, None)
         else:
-            # What waits for others waits its turn, not its pause.
+            # Work that waits for other work waits for its turn, without a growing pause.
             longest = _TURN_SECONDS if row.state == State.WAITING else _LONGEST_PAUSE_SECONDS
             self._again(follower, longest, pause_seconds if row.state == State.APPLIED else 0.0)
 
     def _again(
         self, follower: Follower, longest_seconds: float = _LONGEST_PAUSE_SECONDS, least_seconds: float = 0.0
     ) -> None:
-        """Look at it after a pause that grows."""
+        """Schedule the next check after a growing pause."""
         look = self._looks.get(follower, _Look(0.0))
         pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), longest_seconds)
         pause = max(pause, least_seconds)
@@ -247,6 +254,6 @@ class Committer:
             return checkpoints.read(connection, self._here, places)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._map_topic.close()
         self._reader.close()

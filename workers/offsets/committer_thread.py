@@ -1,4 +1,4 @@
-"""A committer on its thread: one cluster that is slow, or away, holds up no other."""
+"""A committer on its own thread: a cluster that is slow or unreachable holds up no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AGAIN_SECONDS = 3.0
 
 
 class CommitterThread(threading.Thread):
-    """Runs one cluster's committer until it is stopped."""
+    """Thread that runs one cluster's committer until it is stopped."""
 
     def __init__(
         self, engine: Engine, settings: Settings, directories: Directories, row: ClusterRow, lost: LostOffsets
@@ -33,7 +33,7 @@ class CommitterThread(threading.Thread):
         self._reason: str | None = None
 
     def stop(self) -> None:
-        """End after what is at hand."""
+        """Stop after the current pass."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -45,12 +45,12 @@ class CommitterThread(threading.Thread):
             except DomainError as error:
                 self._failed(error.detail)
             except Exception as error:
-                log.exception("committing failed", cluster=self.row.name)
+                log.exception("offset committer failed", cluster=self.row.name)
                 self._failed(repr(error))
             self._stopping.wait(_AGAIN_SECONDS)
 
     def _commit(self) -> None:
-        """Until it is stopped, or something fails: what it knows is then made anew from what is written down."""
+        """Run a committer until it is stopped or fails; the next one starts from what is stored."""
         committer = Committer(self._engine, self._settings, self._directories, self.row, self._lost)
         try:
             while not self._stopping.is_set():
@@ -61,5 +61,5 @@ class CommitterThread(threading.Thread):
 
     def _failed(self, reason: str) -> None:
         if reason != self._reason:
-            log.warning("offsets wait", cluster=self.row.name, reason=reason)
+            log.warning("offsets cannot be set", cluster=self.row.name, reason=reason)
         self._reason = reason

@@ -1,4 +1,4 @@
-"""What translator and committers have to know of clusters, streams and environments, read in one go."""
+"""Snapshot of the clusters, streams and environments that translator and committers need."""
 
 from __future__ import annotations
 
@@ -28,48 +28,51 @@ from backend.queries.tree.trees import MAIN
 
 @dataclass(frozen=True, kw_only=True)
 class Directory:
-    """As of one moment."""
+    """Configuration as of one position of the event log."""
 
     position: int
-    """Of the event log: all of it comes from events."""
+    """Position of the event log; everything here comes from events."""
     clusters: Mapping[str, ClusterRow]
-    """The tree's leaves that can be asked."""
+    """Reachable leaves of the tree."""
     members: frozenset[str]
     """All leaves of the tree."""
     groups: Mapping[str, GroupDirectory]
-    """By cluster."""
+    """Directory of each cluster's group names."""
     streams: Mapping[str, StreamRow]
-    """Distributed ones, by full name."""
+    """Distributed streams, by full name."""
     rules: Mapping[EnvironmentPlace, OffsetRules]
     known_origins: frozenset[int]
     holes: Mapping[tuple[str, int], frozenset[Hole]]
     generations: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
-    """(tenant, instance, environment, cluster) -> generation of the environment in which the cluster was active
-    last; those that never were are left out."""
+    """(tenant, instance, environment, cluster) -> generation in which the cluster was last the environment's
+    active cluster; clusters that never were are left out."""
 
     def generation(self, cluster: str, follower: Follower) -> int:
-        """In which what a group commits on a cluster is ordered: what a consumer that was left behind by a switch
-        commits there is older than all that was committed on the cluster that is active since."""
+        """Return the generation that orders a group's commits on a cluster.
+
+        Commits of a consumer that a switch left behind are older than all commits on the cluster that is active
+        since.
+        """
         place = (follower.tenant, follower.instance, follower.environment, cluster)
         return self.generations.get(place, FIRST_GENERATION)
 
     def is_exact(self, follower: Follower) -> bool:
-        """Whether the group goes on at the first record that it has not read."""
+        """Tell whether the group continues at the first record that it has not read."""
         rules = self.rules.get((follower.tenant, follower.instance, follower.environment))
         return rules is not None and rules.exact
 
     def topic(self, cluster: str, follower: Follower) -> str:
-        """What a stream's topic is called on a cluster, also of one that is no more, or not distributed."""
+        """Return a stream's technical name on a cluster, even if the stream is deleted or not distributed."""
         stream = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
         return formats.technical_name(self.clusters[cluster].topic_format, stream)
 
     def has_newer_topic(self, cluster: str, stream: str, incarnation: int | None) -> bool:
-        """Whether a cluster's topic of a stream was made anew since that incarnation; None: it is not known."""
+        """Tell whether the topic was re-created since that incarnation; None means an unknown incarnation."""
         row = self.streams.get(stream)
         return row is not None and incarnation is not None and row.incarnations.get(cluster, 0) > incarnation
 
     def births(self, cluster: str, stream: str, partition: int) -> Births | None:
-        """Incarnations of a log's records; None if the cluster has no topic of the stream yet."""
+        """Return the incarnations of a log's records; None if the cluster has no topic of the stream yet."""
         row = self.streams[stream]
         if cluster not in row.incarnations:
             return None
@@ -77,12 +80,15 @@ class Directory:
 
 
 def position_of(connection: Connection) -> int:
-    """Of the newest event that may change the directory; clients that are moved change the generations."""
+    """Return the position of the newest event that may change the directory; phases of a switch do not.
+
+    Phases that move clients do: they change the generations.
+    """
     return newest_position(connection, but=PHASE_EVENTS)
 
 
 def read(connection: Connection) -> Directory:
-    """The present directory."""
+    """Read the current directory."""
     position = position_of(connection)
     leaves = list_leaves(connection)
     every = list_clusters(connection)
@@ -116,7 +122,7 @@ def read(connection: Connection) -> Directory:
 
 
 class Directories:
-    """Reads the directory again only if something has happened since; one for all threads of a process."""
+    """Cache of the directory for all threads of a process; it is read again only after new events."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -124,9 +130,9 @@ class Directories:
         self._last: Directory | None = None
 
     def read(self) -> Directory:
-        """The present directory."""
+        """Return the current directory."""
         with self._reading, self._engine.connect() as connection:
-            # The head before the rest: what comes in between is read twice, never left out.
+            # The position is read first: events that arrive in between are read twice, never missed.
             if self._last is None or position_of(connection) != self._last.position:
                 self._last = read(connection)
             return self._last

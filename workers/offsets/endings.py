@@ -1,8 +1,8 @@
-"""What becomes of progress whose offset is no more on the cluster where it was made.
+"""End of a group's progress when its offset is deleted or expires on the cluster where it committed.
 
-A group that was deleted there, or whose offset expired, is not to be set back by what it had made elsewhere: its
-progress ends, and the map says so where there is older progress. With a topic, brokers forget the offsets of its
-groups, too: that ends nobody's progress, which holds in the topic that is made anew.
+A group that was deleted there, or whose offset expired, must not be set back by its older progress elsewhere: its
+progress ends, and the map says so where there is older progress. When a topic is deleted, brokers delete its
+groups' offsets as well: that ends no progress, which continues in the re-created topic.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _REQUEST_SECONDS = 10.0
 
 @dataclass
 class Endings:
-    """By what becomes of it."""
+    """Group partitions whose offset is gone, grouped by what happens to their progress."""
 
     ended: dict[Follower, End] = field(default_factory=dict)
-    """There is, or may be, progress elsewhere."""
+    """Progress that ends: there is, or may be, other progress elsewhere."""
     taken_back: list[Follower] = field(default_factory=list)
-    """There is none."""
+    """Progress that is removed from the map: there is none elsewhere."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where followers have no offset any more."""
+    """Cluster on which offsets are gone."""
 
     cluster: ClusterRow
     knows_others: bool
-    """Whether all that was committed on all other clusters is known."""
+    """Tells whether the latest commits on all other clusters are known."""
 
 
 def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Directory) -> Endings:
-    """`gone`: followers without an offset, with the place of the tombstone in the log of commits. Those whose
-    topic is gone, or who have committed behind it, are in neither part.
+    """Sort group partitions without an offset; `gone` gives the tombstone's offset in `__consumer_offsets`.
 
-    Raises KafkaCallFailed.
+    Group partitions whose topic is gone, or that committed after the tombstone, are in neither part. Raises
+    KafkaCallFailed.
     """
     found = Endings()
     if not gone:
@@ -77,7 +77,7 @@ def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Dire
 
 
 def _replaced(cluster: ClusterRow, streams: Collection[StreamRow]) -> set[str]:
-    """Streams whose topic on a cluster is another one than is recorded, or is not there."""
+    """Return the streams whose topic on a cluster is missing or is not the recorded one."""
     wanted = {row.technical_names[cluster.name]: row for row in streams if cluster.name in row.topic_ids}
     admin = TopicAdmin(cluster.bootstrap_servers, cluster.properties, _REQUEST_SECONDS)
     topics, refused = admin.describe(sorted(wanted))

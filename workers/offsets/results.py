@@ -1,7 +1,7 @@
-"""What commits have turned out to say: published on the map of their cluster, then written down.
+"""Results of translated commits: published on the map of their cluster, then stored.
 
-In this order, so that a process that ends in between does it again. Whatever is remembered only in memory, or must
-not be forgotten before a result is out, changes with the transaction that writes the result down, or after it.
+In this order, so that a process that dies in between repeats the work. State that is kept in memory only changes
+with the transaction that stores the result, or after it.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from workers.offsets.store import Log, OnTheMap
 _NO_STREAM = "the stream is not distributed any more"
 
 Commit = tuple[Follower, OffsetKey, OffsetValue]
-"""(whose, by its technical names, what)."""
+"""(group partition, its technical names, committed value)."""
 Gone = tuple[Follower, OffsetKey]
-"""Who has no offset any more."""
+"""Group partition without an offset, with its technical names."""
 
 
 def log_of(cluster: str, whose: Follower) -> Log:
-    """The log in which a group stands."""
+    """Return the log of a group partition on a cluster."""
     return cluster, whose.stream_name, whose.partition
 
 
 @dataclass
 class _Said:
-    """What is to be said of one cluster's commits."""
+    """Results of one cluster's commits, ready to publish and store."""
 
     made: list[tuple[Follower, Progress | End | None]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -53,25 +53,25 @@ class _Said:
     left: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
     still_open: dict[OffsetKey, OffsetValue] = field(default_factory=dict)
     others: list[tuple[str, str, str, str]] = field(default_factory=list)
-    """Not followed."""
+    """Groups that are not distributed, with the reason."""
 
 
 class Results:
-    """Used by one thread."""
+    """Publisher and store of results; used by one thread."""
 
     def __init__(self, engine: Engine, settings: Settings, logs: CommitLogs, lost: LostOffsets) -> None:
         self._engine, self._settings = engine, settings
         self._logs, self._lost = logs, lost
         self._publishers: dict[str, MapPublisher] = {}
         self._open: dict[str, dict[OffsetKey, OffsetValue]] = {}
-        """By cluster, commits among records of open transactions: published as far as is known, and looked at
-        again."""
+        """Commits before records of open transactions, by cluster: published as far as known, and translated again
+        later."""
         self._doomed: dict[str, set[OffsetKey]] = {}
-        """By cluster, whose offset was gone at the last look. It counts at the next one: an offset that a
-        committer has set meanwhile is read by then."""
+        """Keys whose offset was gone at the last pass, by cluster. They count as gone at the next pass: an offset
+        that a committer has set in the meantime is read by then."""
 
     def is_out(self, cluster: str, key: OffsetKey, value: OffsetValue) -> bool:
-        """Whether a commit among records of open transactions is published as far as is known."""
+        """Tell whether a commit before records of open transactions is published as far as known."""
         return self._open.get(cluster, {}).get(key) == value
 
     def publish(
@@ -82,7 +82,7 @@ class Results:
         answers: Mapping[tuple[Log, int], Stand],
         known: Directory,
     ) -> int:
-        """All that is ready of one cluster; how many were. Those without an answer are left for later."""
+        """Publish and store one cluster's results; return their number. Unanswered commits are left for later."""
         if not self._logs.follows(cluster):
             return 0
         said, row = self._said(cluster, commits, answers, known), known.clusters[cluster]
@@ -128,12 +128,12 @@ class Results:
             own, applied_ms = orders.get(whose, (None, None))
             read_at = self._logs.read_at(cluster, key)
             if own is not None and own.is_behind(read_at, value.committed_at_ms):
-                # Another process has gone on meanwhile: this one has lost its lease.
+                # Another process has continued in the meantime: this one has lost its lease.
                 said.dealt_with.append(key)
                 continue
             stream = known.streams.get(whose.stream_name)
             if stream is None:
-                # Since a moment ago. It is looked for if the stream is distributed again.
+                # The stream was removed a moment ago. The group is looked up if the stream is distributed again.
                 said.others.append((cluster, key.group, key.topic, _NO_STREAM))
                 continue
             answer = answers.get((log_of(cluster, whose), value.offset))
@@ -152,8 +152,10 @@ class Results:
         return said
 
     def take_back(self, cluster: str, gone: Sequence[OnTheMap], known: Directory) -> bool:
-        """What was made on a cluster leaves the map; False if nobody can be told now. Of a cluster that has left
-        the tree, one of the others is told."""
+        """Remove progress made on a cluster from the map; return False if no cluster accepts the records now.
+
+        For a cluster that has left the tree, another cluster's map gets them.
+        """
         via = cluster
         if cluster not in known.clusters:
             via = next((name for name in known.clusters if not self._logs.waits(name)), "")
@@ -164,7 +166,7 @@ class Results:
         except KafkaCallFailed as error:
             self._logs.is_away(via, error.reason)
             return False
-        # They are looked for if the stream is distributed again; with a topic, brokers forget offsets.
+        # They are looked up if the stream is distributed again. With a topic, brokers delete its offsets.
         others = [
             (cluster, each.technical_group, known.topic(cluster, each.follower), _NO_STREAM)
             for each in gone
@@ -179,7 +181,7 @@ class Results:
     def _progress(
         self, cluster: str, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory
     ) -> Progress:
-        """What is published: the margin is taken off here, and nowhere else."""
+        """Return the progress to publish; the margin is subtracted here and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
         margin = known.rules[whose.tenant, whose.instance, whose.environment].margin_ms
         has_origins = self._settings.origin_header
@@ -202,7 +204,7 @@ class Results:
         return self._publishers[cluster]
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         for publisher in self._publishers.values():
             publisher.close()
 

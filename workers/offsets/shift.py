@@ -1,4 +1,4 @@
-"""A bounded Celery task in which a process translates and applies commits, if no other process does."""
+"""A bounded Celery task in which one process at a time translates and applies commits."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ _STOP_SECONDS = 5.0
 
 
 class OffsetsHost:
-    """One process's: a translator for all clusters, and a committer for each. The Spark session comes with the
-    first commit and stays."""
+    """Translator of all clusters and one committer per cluster, in one process.
+
+    The Spark session starts with the first commit and stays.
+    """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -38,7 +40,7 @@ class OffsetsHost:
         self._committers: dict[str, CommitterThread] = {}
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
-        """Work for a while; `stopping` waits that many seconds and tells whether to stop."""
+        """Work for `seconds`; `stopping` waits that many seconds and tells whether to stop."""
         with self._lease.renewing():
             self._run_until(time.monotonic() + seconds, stopping)
 
@@ -51,19 +53,19 @@ class OffsetsHost:
                 else:
                     self._let_go()
             except DomainError as error:
-                log.warning("the database is away; commits wait", reason=error.detail)
+                log.warning("the database is unavailable; translation of commits is paused", reason=error.detail)
             except KafkaCallFailed as error:
-                log.warning("commits wait", reason=error.reason)
+                log.warning("translation of commits is paused", reason=error.reason)
             except Exception:
-                # Spark's failures are many. What was not written down is read again; committers need no Spark.
-                log.exception("translating failed")
+                # Spark fails in many ways. Whatever was not stored is read again; committers need no Spark.
+                log.exception("translation of commits failed")
                 self._close_translator()
             if stopping(self._settings.offsets_every_seconds):
                 self._let_go()
                 return
 
     def _keep_committers(self) -> None:
-        """One for each cluster, made anew where the cluster is reached in another way than before."""
+        """Run one committer per cluster; replace it when the cluster's connection settings change."""
         clusters = self._directories.read().clusters
         for name, thread in list(self._committers.items()):
             if clusters.get(name) != thread.row:
@@ -98,7 +100,7 @@ class OffsetsHost:
         self._close_translator()
 
     def _close_translator(self) -> None:
-        """What it has not written down yet it reads again; the Spark session stays."""
+        """Close the translator, which reads again what it has not stored; the Spark session stays."""
         if self._translator is not None:
             self._translator.close()
             self._translator = None

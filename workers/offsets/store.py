@@ -1,4 +1,4 @@
-"""What the translator keeps in the database between its runs (`queries/offset_tables.py`)."""
+"""Tables in which the translator keeps its state between runs (`queries/offset_tables.py`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Log = tuple[str, str, int]
 
 
 def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, list[Mark]]:
-    """The index of each log, in order; `logs`: log -> incarnation of its newest records."""
+    """Read the index of each log, in order; `logs` maps a log to the incarnation of its newest records."""
     t = log_marks.c
     wanted = [(*log, incarnation) for log, incarnation in logs.items()]
     query = sa.select(log_marks).where(among((t.cluster, t.stream, t.partition, t.incarnation), wanted))
@@ -53,8 +53,10 @@ def read_marks(connection: Connection, logs: Mapping[Log, int]) -> dict[Log, lis
 def write_marks(
     connection: Connection, log: Log, incarnation: int, marks: Iterable[Mark], anew: bool, kept_from: int
 ) -> None:
-    """Add marks to a log's index, replacing those at the same places; `anew`: forget all others, which is done
-    with those before `kept_from` anyway."""
+    """Add marks to a log's index, replacing those at the same offsets.
+
+    `anew` deletes all other marks; marks before `kept_from` are always deleted.
+    """
     cluster, stream, partition = log
     t = log_marks.c
     other = sa.true() if anew else sa.or_(t.incarnation != incarnation, t.first < kept_from)
@@ -80,8 +82,10 @@ def write_marks(
 
 
 def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int) -> list[Prefix]:
-    """What is known of the beginning of a log from what groups committed there, not behind an offset. What is gone
-    of the log by now was there when they did."""
+    """Read what groups' commits tell about the beginning of a log, up to an offset.
+
+    Records that were deleted since existed when the groups committed.
+    """
     cluster, stream, partition = log
     t = group_commits.c
     query = (
@@ -96,18 +100,18 @@ def read_prefixes(connection: Connection, log: Log, incarnation: int, up_to: int
 
 
 def write_commits(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Groups' latest commits, with what stands there."""
+    """Write groups' latest commits with their vectors and timestamps."""
     if rows:
         _upsert(connection, group_commits, rows)
 
 
 def forget_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
-    """(cluster, stream, partition, group) whose progress is on the map no more."""
+    """Delete commits, given as (cluster, stream, partition, group), whose progress has left the map."""
     _forget(connection, group_commits, gone)
 
 
 def end_commits(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
-    """(cluster, stream, partition, group) whose progress has ended, as the map says."""
+    """Mark commits, given as (cluster, stream, partition, group), as ended on the map."""
     if gone:
         t = group_commits.c
         these = among((t.cluster, t.stream, t.partition, t.group), gone)
@@ -115,10 +119,10 @@ def end_commits(connection: Connection, gone: Collection[tuple[str, str, int, st
 
 
 def keep(connection: Connection, streams: Collection[str], members: Collection[str]) -> None:
-    """Forget what is known of all other streams and clusters: they were deleted, or taken out of the tree.
+    """Delete state of all other streams and clusters: they were deleted, or removed from the tree.
 
-    Not commits: they are on the map, and have to be taken back from it first; nor what was applied in other
-    streams, which is its committer's to forget.
+    Commits are kept: they are on the map and must be removed from it first. So are applied offsets of other
+    streams, which their committer deletes.
     """
     connection.execute(sa.delete(log_marks).where(log_marks.c.stream.not_in(list(streams))))
     for table in (log_marks, applied_offsets, commit_log_positions, groups_not_followed):
@@ -127,10 +131,10 @@ def keep(connection: Connection, streams: Collection[str], members: Collection[s
 
 @dataclass(frozen=True, kw_only=True)
 class OnTheMap:
-    """Progress, or its end, that the map has."""
+    """Progress, or its end, that is on the map."""
 
     cluster: str
-    """Where it was made."""
+    """Cluster of the commit."""
     follower: Follower
     technical_group: str
     is_ended: bool
@@ -139,13 +143,13 @@ class OnTheMap:
 def read_progress_of_others(
     connection: Connection, streams: Collection[str], members: Collection[str]
 ) -> list[OnTheMap]:
-    """What is on the map of all other streams and clusters."""
+    """Return the map's progress in all other streams and clusters."""
     t = group_commits.c
     return _on_the_map(connection, sa.or_(t.stream.not_in(list(streams)), t.cluster.not_in(list(members))))
 
 
 def read_ends_of_nothing(connection: Connection, limit: int) -> list[OnTheMap]:
-    """Ends of groups that have progress nowhere, at most so many: nobody has to be told any more."""
+    """Return up to `limit` ends of groups without any progress: no cluster needs them any more."""
     t, other = group_commits.c, group_commits.alias()
     same = [t[name] == other.c[name] for name in ("stream", "partition", "group")]
     living = sa.exists().where(*same, sa.not_(other.c.is_ended))
@@ -167,7 +171,7 @@ def _on_the_map(connection: Connection, which: sa.ColumnElement[bool], limit: in
 
 
 def follower(stream: str, partition: int, group: str) -> Follower:
-    """From a row's parts; `stream` in full."""
+    """Build a group partition from a row's columns; `stream` is the full name."""
     tenant, instance, environment, name = stream.split("/")
     return Follower(
         tenant=tenant, instance=instance, environment=environment, stream=name, partition=partition, group=group
@@ -175,13 +179,13 @@ def follower(stream: str, partition: int, group: str) -> Follower:
 
 
 Order = tuple[OwnCommit | None, int | None]
-"""(the group's last commit on a cluster, time of what was applied there); None: nothing was."""
+"""(the group's last own commit on a cluster, time of the progress applied there); None where there is none."""
 
 
 def read_orders(
     connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
 ) -> dict[Follower, Order]:
-    """What came before on a cluster, by follower."""
+    """Return what came before on a cluster, by group partition."""
     own = _rows(connection, group_commits, cluster, followers)
     applied = _rows(connection, applied_offsets, cluster, followers)
     return {
@@ -196,7 +200,7 @@ def read_orders(
 def _rows(
     connection: Connection, table: sa.Table, cluster: str, followers: Collection[Follower]
 ) -> dict[Follower, sa.Row[Any]]:
-    """A table's rows of one cluster, by follower."""
+    """Return a table's rows of one cluster, by group partition."""
     t = table.c
     keys = [(each.stream_name, each.partition, each.group) for each in followers]
     these = sa.and_(t.cluster == cluster, among((t.stream, t.partition, t.group), keys))
@@ -211,20 +215,20 @@ def _own_commit(row: sa.Row[Any], kafka_cluster_id: str) -> OwnCommit:
 
 @dataclass(frozen=True, kw_only=True)
 class LastKnown:
-    """Of a group's offset on a cluster that is gone."""
+    """Last known state of an offset that is gone from a cluster."""
 
     own: OwnCommit | None
     """The group's own commit there; None: it never made one."""
     topic_incarnation: int | None
-    """Of the topic in which it stood last; None: not known."""
+    """Incarnation of the topic of the last commit; None: not known."""
     lives_elsewhere: bool
-    """Whether there is progress of the group that was made on other clusters."""
+    """Tells whether the group has progress on other clusters."""
 
 
 def read_last_known(
     connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
 ) -> dict[Follower, LastKnown]:
-    """What was known of offsets that are gone."""
+    """Return what was known of offsets that are gone."""
     own = _rows(connection, group_commits, cluster, followers)
     applied = _rows(connection, applied_offsets, cluster, followers)
     t, keys = group_commits.c, [(each.stream_name, each.partition, each.group) for each in followers]
@@ -245,7 +249,7 @@ def read_last_known(
 
 
 def write_not_followed(connection: Connection, rows: Collection[tuple[str, str, str, str]]) -> None:
-    """(cluster, technical group, topic, reason) of groups whose offsets are not distributed."""
+    """Store groups whose offsets are not distributed: (cluster, technical group, topic, reason)."""
     now = datetime.now(UTC)
     kept = {
         (cluster, shown_group(group), topic): {
@@ -262,13 +266,13 @@ def write_not_followed(connection: Connection, rows: Collection[tuple[str, str, 
 
 
 def forget_unseen(connection: Connection, cluster: str, since: datetime) -> None:
-    """Groups that are not followed, of a cluster whose log was read as a whole since then without them."""
+    """Delete undistributed groups that did not occur when the cluster's log was read from `since` on."""
     t = groups_not_followed.c
     connection.execute(sa.delete(groups_not_followed).where(t.cluster == cluster, t.seen_at < since))
 
 
 def forget_not_followed(connection: Connection, rows: Collection[tuple[str, str, str]]) -> None:
-    """(cluster, technical group, topic) of groups that are followed now, or have no offsets there any more."""
+    """Delete (cluster, technical group, topic) of groups that are distributed now or have no offset."""
     t = groups_not_followed.c
     keys = sorted({(cluster, shown_group(group), topic) for cluster, group, topic in rows})
     if keys:
@@ -277,13 +281,13 @@ def forget_not_followed(connection: Connection, rows: Collection[tuple[str, str,
 
 
 def read_not_followed(connection: Connection) -> list[tuple[str, str, str]]:
-    """(cluster, technical group, topic) of all."""
+    """Return (cluster, technical group, topic) of all undistributed groups."""
     t = groups_not_followed.c
     return [tuple(row) for row in connection.execute(sa.select(t.cluster, t.technical_group, t.topic))]
 
 
 def shown_group(name: str) -> str:
-    """A group's name as it is kept here: Kafka's clients take names of 32,767 bytes, with any character."""
+    """Shorten a group's name for storage: Kafka's clients accept names of 32,767 bytes with any character."""
     if len(name) <= _LONGEST_GROUP and name.isprintable():
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -291,24 +295,24 @@ def shown_group(name: str) -> str:
 
 
 def read_applied(connection: Connection, cluster: str) -> list[dict[str, Any]]:
-    """What was done about groups on a cluster."""
+    """Read the committer's results on a cluster."""
     query = sa.select(applied_offsets).where(applied_offsets.c.cluster == cluster)
     return [dict(row._mapping) for row in connection.execute(query)]
 
 
 def write_applied(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """What was done about groups."""
+    """Write the committer's results."""
     if rows:
         _upsert(connection, applied_offsets, rows)
 
 
 def forget_applied(connection: Connection, gone: Collection[tuple[str, str, int, str]]) -> None:
-    """(cluster, stream, partition, group) about which nothing is to be done any more."""
+    """Delete results of (cluster, stream, partition, group)."""
     _forget(connection, applied_offsets, gone)
 
 
 def read_positions(connection: Connection, cluster: str, kafka_cluster_id: str) -> dict[int, int]:
-    """Where reading a cluster's `__consumer_offsets` goes on; empty for one that was never read."""
+    """Read the positions in a cluster's `__consumer_offsets`; empty for a cluster that was never read."""
     t = commit_log_positions.c
     query = sa.select(t.positions).where(t.cluster == cluster, t.kafka_cluster_id == kafka_cluster_id)
     found = connection.execute(query).scalar_one_or_none() or {}
@@ -318,7 +322,7 @@ def read_positions(connection: Connection, cluster: str, kafka_cluster_id: str) 
 def write_positions(
     connection: Connection, cluster: str, kafka_cluster_id: str, positions: Mapping[int, int]
 ) -> None:
-    """Where reading goes on, once what came before is written down."""
+    """Write the positions, once everything before them is stored."""
     known = {**read_positions(connection, cluster, kafka_cluster_id), **positions}
     row = {
         "cluster": cluster,
@@ -337,7 +341,7 @@ def _forget(connection: Connection, table: sa.Table, gone: Collection[tuple[str,
 
 def _upsert(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
     keys = [column.name for column in table.primary_key]
-    # Sorted, so that two who write the same rows never wait for each other in a ring.
+    # Sorted, so that concurrent writers of the same rows cannot deadlock.
     ordered = sorted(rows, key=lambda row: tuple(row[key] for key in keys))
     statement = insert(table)
     changed = {column.name: statement.excluded[column.name] for column in table.c if column.name not in keys}

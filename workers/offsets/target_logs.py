@@ -1,8 +1,8 @@
-"""A cluster's logs as its committer has walked through them, to tell the first record that a group has not read.
+"""A cluster's logs as scanned by its committer, to find the first record that a group has not read.
 
-A log is walked once: from the furthest checkpoint before which those who are asked about have read all, on to its
-end, and from there on as it grows; three numbers a record are held. A group that is far behind is looked for in a
-walk of its own, with its neighbours, which ends where they are found and holds what they have not read only.
+A log is scanned once: from the last checkpoint before which the groups in question have read everything, to its
+end, and from there as it grows; three numbers are held for each record. For a group that is far behind a separate
+search runs, together with its neighbours; it ends where they are found and holds only what they have not read.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader
 from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000
-"""Of one log, twice as many for a while."""
+"""Most records held of one log; twice as many for a while."""
 MOST_LOOKED_FOR = 1_000_000
-"""Held in one search for groups that are far behind: then it ends, and goes on with the next one."""
+"""Most records held in one search for groups far behind: then it ends, and continues with the next one."""
 HELD_IN_ALL = 2_000_000
-"""About 50 MB."""
+"""Most records held of all logs, about 50 MB."""
 
 Partition = tuple[str, int]
 """(stream, partition)."""
@@ -36,7 +36,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetPartition:
-    """A log, where it begins and ends now, and places of it where a walk may begin."""
+    """A log with its current start offset and end, and checkpoints at which a scan may begin."""
 
     place: Partition
     topic: str
@@ -54,18 +54,18 @@ class _Walked:
 
 
 class Way(Enum):
-    """How the first record that a group has not read is found."""
+    """Method of finding the first record that a group has not read."""
 
     HELD = 1
-    """In the walk that is held."""
+    """Use the scan that is held."""
     WALK = 2
-    """In one from a checkpoint near the log's end, which is held then."""
+    """Scan from a checkpoint near the log's end; the scan is then held."""
     SEARCH = 3
-    """In one of its own: the group is far behind."""
+    """Search separately: the group is far behind."""
 
 
 class TargetLogs:
-    """One cluster's; used by one thread."""
+    """Scanned logs of one cluster; used by one thread."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class TargetLogs:
         number: int,
         headers: tuple[str, str],
     ) -> None:
-        """`number`: of the cluster; `headers`: names of the headers for flags and origin."""
+        """`number` is the cluster's number; `headers` are the names of the headers for flags and origin."""
         self._reader, self._number, self._headers = reader, number, headers
         self._held: dict[Partition, _Walked] = {}
 
     def way_to(self, one: TargetPartition, vector: Vector) -> Way:
-        """How a vector's first record is found."""
+        """Return the method for a vector."""
         held = self._usable(one)
         if held is not None and held.log.reaches_back_to(vector):
             return Way.HELD
@@ -87,9 +87,11 @@ class TargetLogs:
     def walk(
         self, asked: Iterable[tuple[TargetPartition, Sequence[Vector]]], known: Directory
     ) -> Iterator[TargetLog]:
-        """Each log up to its end, from a place before which all of its vectors have everything. Those of one log
-        have the same way, and it is no search. Logs of which little is to be read are read together. Raises
-        KafkaCallFailed."""
+        """Scan each log to its end, from an offset before which all of its vectors cover everything.
+
+        The vectors of one log have the same method, which is not SEARCH. Logs with little to read are read
+        together. Raises KafkaCallFailed.
+        """
         some: list[tuple[TargetPartition, _Walked]] = []
         wanted: list[Sequence[Vector]] = []
         left = 0
@@ -104,12 +106,15 @@ class TargetLogs:
         yield from self._walked(some, wanted)
 
     def _to_walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Walked:
-        """The walk that is held, or one that begins. It is held no more until all is well: while it is walked, the
-        judge may have seen what the log lacks."""
+        """Return the held scan, or a new one.
+
+        The scan is not held again before it succeeds: while it runs, the judge may have seen records that the log
+        lacks.
+        """
         held = self._usable(one)
         start = min((self._start(one, vector) for vector in vectors), key=lambda at: at.offset)
         if held is not None and not held.log.knows_all_from(held.log.first) and start.offset > held.log.first:
-            held = None  # what nobody can tell of may lie before what all have read by now
+            held = None  # records without origin may lie before what all groups have read by now
         if held is None or not all(held.log.reaches_back_to(vector) for vector in vectors):
             held = self._begun(one, start, known)
         self._held.pop(one.place, None)
@@ -132,7 +137,7 @@ class TargetLogs:
             yield held.log
 
     def _forget_oldest(self) -> None:
-        """The logs that nobody asked about for longest, if too much is held."""
+        """Drop the least recently used logs if too many records are held."""
         most = sum(held.log.size for held in self._held.values()) - HELD_IN_ALL
         for place in list(self._held)[:-1]:
             if most <= 0:
@@ -140,23 +145,28 @@ class TargetLogs:
             most -= self._held.pop(place).log.size
 
     def neighbours(self, one: TargetPartition, reads: Sequence[Vector]) -> list[int]:
-        """Those of the vectors, by their index, that are looked for in one walk: it begins for the one that is
-        furthest behind, and all that is not read by one of them is held."""
+        """Return the indices of the vectors that are searched in one scan.
+
+        The scan begins for the vector that is furthest behind, and holds everything that one of them has not read.
+        """
         starts = [self._start(one, read).offset for read in reads]
         last = min(starts, default=0) + HELD_RECORDS
         return [index for index, start in enumerate(starts) if start <= last]
 
     def look_for(self, one: TargetPartition, progresses: Sequence[Progress], known: Directory) -> list[Chosen]:
-        """Where groups that are far behind go on. The walk ends where all are found: what the vector of each has
-        was seen, and something that it has not read; or at the log's end. Raises KafkaCallFailed."""
+        """Find the offsets from which groups that are far behind continue.
+
+        The scan ends at the log's end, or once each group's vector was seen and a record that it has not read.
+        Raises KafkaCallFailed.
+        """
         start = min((self._start(one, each.read) for each in progresses), key=lambda at: at.offset)
         walked, found, left = self._begun(one, start, known), {}, dict(enumerate(progresses))
         for _ in self._records([(one, walked)]):
             end = walked.log.end
             seen = walked.log.seen_at(end)
             for index, each in list(left.items()):
-                # All that it has read was seen, so all of it that comes again is counted. What has passed of a
-                # cluster where nothing is born will never be seen.
+                # All that it has read was seen, so every record that it reads again is counted. Records that
+                # passed a cluster where nothing is produced will never be seen.
                 if walked.log.first_uncovered(each.read) < end and origin.covers(
                     seen, each.read, each.vector or ()
                 ):
@@ -179,11 +189,11 @@ class TargetLogs:
         held = self._held.get(one.place)
         if held is None or held.born.births != one.births or held.log.end > one.end:
             return None
-        # One that is far behind by now would have to read, and hold, all that came since.
+        # A scan that is far behind would have to read, and hold, everything since.
         return held if one.end - held.log.end <= HELD_RECORDS else None
 
     def _records(self, walks: Sequence[tuple[TargetPartition, _Walked]]) -> Iterator[None]:
-        """Walk on to the logs' ends; yields now and then."""
+        """Scan on to the logs' ends; yield after each chunk."""
         ranges = [
             LogRange(
                 log=index,
@@ -213,7 +223,7 @@ class TargetLogs:
             each
             for each in one.checkpoints
             if each.offset <= one.end
-            # One that knows of no origin may have records before it that do not say where they were born.
+            # A checkpoint without origins may follow records that carry no origin.
             and each.seen
             and rescan.holds(each, one.births)
             and origin.covers(vector, each.seen, each.seen)
@@ -238,10 +248,10 @@ class TargetLogs:
 
 
 def first_unread(progress: Progress, log: TargetLog, low: int) -> Chosen:
-    """Where a group goes on in a log that was walked through and begins at `low` by now."""
+    """Return the offset from which a group continues in a scanned log that now begins at `low`."""
     return target_log.exact(progress.vector or {}, progress.read, log, low, whole=progress.whole)
 
 
 def _so_far(progress: Progress, log: TargetLog, one: TargetPartition) -> Chosen:
-    """Where it goes on, found before the log's end: the rest was not looked at."""
+    """Return the choice found before the log's end: the rest was not scanned."""
     return replace(first_unread(progress, log, one.low), re_read_bound=None, settled=False)

@@ -1,4 +1,4 @@
-"""The translator says what it does: at once when that changes, otherwise once a second."""
+"""Reports of the translator's state: at once when the state changes, otherwise once a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVERY_SECONDS = 1.0
 
 
 class Telling:
-    """Used by one thread. `waiting`: what waits at this moment."""
+    """Reporter for one thread. `waiting` returns the commits that wait now."""
 
     def __init__(self, engine: Engine, waiting: Callable[[], Waiting]) -> None:
         self._engine, self._waiting = engine, waiting
@@ -22,7 +22,7 @@ class Telling:
         self._told_at = 0.0
 
     def __call__(self, state: State) -> None:
-        """Tell it. Raises DatabaseUnavailable."""
+        """Report the state. Raises DatabaseUnavailable."""
         if state is self._last and time.monotonic() < self._told_at + _EVERY_SECONDS:
             return
         with self._engine.begin() as connection:

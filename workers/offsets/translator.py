@@ -1,8 +1,8 @@
-"""From commits to the map: follow `__consumer_offsets` of every cluster, ask Spark what stands there, publish it.
+"""The offset translator: follow `__consumer_offsets`, translate commits on Spark, publish progress.
 
-One for the whole tree, in a process with a resident Spark session. Nothing runs on Spark unless a foreign group
-has committed. What was read of `__consumer_offsets` is written down only after its results are, so a killed
-process does some of it again, which changes nothing: results of the same commit are the same.
+There is one for the whole tree, in a process with a resident Spark session. Nothing runs on Spark unless an
+application's group has committed. The position in `__consumer_offsets` is stored only after its results are, so a
+process that was killed repeats some work, which is harmless: the same commit gives the same result.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ log = structlog.get_logger("offsets")
 _REQUEST_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.5
 _MOST_OFFSETS = 400_000
-"""Read at once for the index of one log: others must not wait for a long one."""
+"""Most offsets read at once for the index of one log: other logs must not wait for a long one."""
 _MOST_AT_ONCE = 2_000_000
-"""Offsets read in one run: what is short must not wait for all that is long."""
+"""Most offsets read in one run: short logs must not wait for all long ones."""
 _CLEAR_UP_SECONDS = 60.0
 _MOST_ENDS = 1_000
-"""Cleared up at once."""
+"""Most ends cleared up at once."""
 
 
 class Translator:
-    """Used by one thread; `tick` is called again and again."""
+    """Translator for one thread, which calls `tick` in a loop."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Translator:
         self._from_low: set[Log] = set()
         self._swept_at = -1
         self._owed: frozenset[str] = frozenset()
-        """Clusters whose map still has progress in streams that are no more."""
+        """Clusters whose map still has progress in streams that no longer exist."""
         self._failures = Pauses[Log](_FIRST_PAUSE_SECONDS)
         self._turns = Turns(_MOST_AT_ONCE)
         self._cleared_up_at = time.monotonic()
@@ -75,10 +75,10 @@ class Translator:
         self._has_spark = False
 
     def tick(self) -> int:
-        """Take what has come; translate and publish it. How many commits were.
+        """Read new commits, translate and publish them; return how many were translated.
 
-        Nothing while clients are held for a switch, or about to be: their last commits are carried over directly,
-        and what else was committed can wait for a second better than they can.
+        Nothing happens while a switch holds clients or is about to: their last commits are translated directly,
+        and other commits can wait for a second better than clients can.
         """
         if self._must_rest():
             self._tell(State.RESTING)
@@ -105,7 +105,7 @@ class Translator:
             return self._translate(ready, known) if may_run else 0
 
     def _clear_up(self, known: Directory) -> None:
-        """What nobody has to know any more."""
+        """Delete stored state that is no longer needed."""
         for cluster, since in self._logs.read_whole().items():
             with self._engine.begin() as connection:
                 store.forget_unseen(connection, cluster, since)
@@ -119,7 +119,7 @@ class Translator:
             self._results.take_back(cluster, some, known)
 
     def _sweep(self, known: Directory) -> None:
-        """Streams and clusters may be other ones than before."""
+        """Apply changes of streams and clusters."""
         self._take_back(known)
         with self._engine.begin() as connection:
             store.keep(connection, known.streams, known.members)
@@ -130,12 +130,15 @@ class Translator:
                 self._logs.read_again(cluster)
 
     def _take_back(self, known: Directory) -> None:
-        """Progress in streams that are deleted, or not distributed any more, leaves the map: a stream made again
-        under the name has nothing to do with it. So does what was made on a cluster that has left the tree: nobody
-        would hear of its end. A cluster that is away is told when it is back."""
+        """Remove progress from the map in streams that were deleted or are not distributed any more.
+
+        A stream created again under the name has nothing to do with it. Progress made on a cluster that has left
+        the tree is removed as well, since its end would never be noticed. A cluster that is unreachable gets the
+        records when it is back.
+        """
         with self._engine.connect() as connection:
             gone = _by_cluster(store.read_progress_of_others(connection, known.streams, known.members))
-        # For members that are offline something has to happen first, and all is looked at anew then.
+        # Members that are offline need an event first, which starts a new sweep.
         self._owed = frozenset(gone) - (known.members - known.clusters.keys())
         for cluster in [each for each in self._owed if not self._logs.waits(each)]:
             if self._results.take_back(cluster, gone[cluster], known):
@@ -144,7 +147,7 @@ class Translator:
     def _translate(self, ready: Ready, known: Directory) -> int:
         commits, gone = self._sorted_out(ready, known)
         asked = self._asked(commits, known)
-        # Only now: whoever's records lie before the ends of the logs is known.
+        # Read again only now, so that every origin before the ends of the logs is known.
         known = self._directories.read()
         self._make_plans(asked)
         answers: dict[tuple[Log, int], Stand] = {}
@@ -156,17 +159,17 @@ class Translator:
         )
 
     def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
-        """What stands at the offsets asked about. A log that cannot be read leaves out itself, and no other."""
+        """Answer for the requested offsets. A log that cannot be read leaves out only itself."""
         batch, spark = Batch(logs), self._session()
         try:
             found = micro_batch.run(spark, batch.slices(known, self._headers), batch.known(), batch.asked())
         except Exception:
-            # Spark's failures are many, and say little of what was read.
+            # Spark fails in many ways, and its errors say little about which log failed.
             log.exception("logs cannot be read", logs=[one.log for one in logs])
             answers: dict[tuple[Log, int], Stand] = {}
             for some in self._apart(logs, known):
                 if self._must_rest():
-                    break  # each try may wait for long, and a switch waits for this batch to end
+                    break  # each attempt may take long, and a switch waits for this batch to end
                 answers |= self._answers(some, known)
             return answers
         for one in logs:
@@ -179,7 +182,7 @@ class Translator:
         return batch.answers(found, known)
 
     def _session(self) -> SparkSession:
-        """The Spark session, which takes its time to start; what is waited for is told before."""
+        """Return the Spark session; report first that it starts, since that takes long."""
         self._tell(State.READING_LOGS if self._has_spark else State.STARTING_SPARK)
         session = self._spark()
         self._has_spark = True
@@ -187,7 +190,7 @@ class Translator:
         return session
 
     def _apart(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
-        """What is to be tried for itself, of logs that could not be read together."""
+        """Split logs that could not be read together into parts to try separately."""
         clusters = {one.log[0] for one in logs}
         if len(clusters) > 1:
             return [[one for one in logs if one.log[0] == cluster] for cluster in sorted(clusters)]
@@ -199,13 +202,13 @@ class Translator:
             places = [(one.topic, one.log[2]) for one in logs]
             ends(client_config(row.bootstrap_servers, row.properties), places, _REQUEST_SECONDS)
         except KafkaCallFailed as error:
-            # Gone since it was asked: one log after the other would fail, each after a long wait.
+            # Gone since it was queried: one log after the other would fail, each after a long wait.
             self._logs.is_away(row.name, error.reason)
             return []
         return [logs[: len(logs) // 2], logs[len(logs) // 2 :]]
 
     def _make_plans(self, asked: Mapping[Log, AskedLog]) -> None:
-        """Fill in what is known of the logs, and what is to be read of them."""
+        """Fill in what is known of the logs and what is to be read of them."""
         by_cluster: dict[str, list[tuple[str, int]]] = {}
         for cluster, stream, partition in asked:
             by_cluster.setdefault(cluster, []).append((stream, partition))
@@ -226,8 +229,10 @@ class Translator:
                 one.prefixes = Prefixes([*committed, *one.known_places()])
 
     def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Stand]) -> None:
-        """Take back answers that do not know a record before the offset, since all that was read or is indexed are
-        markers, or holes of compaction: the log is read from its beginning then."""
+        """Drop answers without a record before the offset if all that was read or indexed are markers or holes.
+
+        Compaction leaves holes, transactions leave markers. Such a log is read from its beginning in the next run.
+        """
         for (log, offset), answer in list(answers.items()):
             if not asked[log].says_enough(offset, answer):
                 self._from_low.add(log)
@@ -236,7 +241,7 @@ class Translator:
                 self._from_low.discard(log)
 
     def _sorted_out(self, ready: Ready, known: Directory) -> tuple[dict[str, list[Commit]], dict[str, list[Gone]]]:
-        """Commits by cluster, and who has no offset there any more; others are noted as not followed."""
+        """Return commits and group partitions without an offset, by cluster; store the rest as undistributed."""
         commits: dict[str, list[Commit]] = {}
         gone: dict[str, list[Gone]] = {}
         others, no_more = [], []
@@ -259,7 +264,7 @@ class Translator:
         return commits, gone
 
     def _asked(self, commits: Mapping[str, Sequence[Commit]], known: Directory) -> dict[Log, AskedLog]:
-        """Logs with the offsets that are asked about. Those that cannot be asked now are left out, and wait."""
+        """Return the logs with the offsets to answer for. Logs that cannot be queried are left out and wait."""
         logs: dict[Log, AskedLog] = {}
         for cluster, made in commits.items():
             for whose, key, value in made:
@@ -274,13 +279,14 @@ class Translator:
             self._look_up_ends([one for one in logs.values() if one.log[0] == cluster], known.clusters[cluster])
         for one in logs.values():
             for key, value in one.committed:
-                # What is in open transactions may become anything: until that is decided, nothing new can be said.
+                # Records in open transactions may still be aborted: until that is decided, there is nothing new to
+                # say.
                 if not (one.is_open(value.offset) and self._results.is_out(one.log[0], key, value)):
                     one.asked.add(value.offset)
         return {place: one for place, one in logs.items() if one.is_there and one.asked}
 
     def _look_up_ends(self, logs: Sequence[AskedLog], row: ClusterRow) -> None:
-        """Fill in where the logs of one cluster begin and end, if it answers."""
+        """Fill in first offset and end of one cluster's logs, if the cluster answers."""
         config, by_place = client_config(row.bootstrap_servers, row.properties), {}
         for one in logs:
             by_place[one.topic, one.log[2]] = one
@@ -300,7 +306,7 @@ class Translator:
                 one.is_there = False
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._logs.close()
         self._results.close()
 
