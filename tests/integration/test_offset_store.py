@@ -78,9 +78,9 @@ def test_ends_are_cleared_up_with_the_last_progress(connection):
     for cluster, stream, _, _ in places:
         store.write_commits(connection, [{"cluster": cluster, "stream": stream, **COMMIT}])
     store.end_commits(connection, places[:1])
-    assert store.read_ends_of_nothing(connection, 10) == []
+    assert store.read_orphaned_ends(connection, 10) == []
     store.forget_commits(connection, places[1:])
-    (found,) = store.read_ends_of_nothing(connection, 10)
+    (found,) = store.read_orphaned_ends(connection, 10)
     assert (found.cluster, found.technical_group, found.is_ended) == ("c1", "t", True)
 
 
@@ -100,7 +100,7 @@ def test_however_many_there_are_at_once(connection):
     store.end_commits(connection, places)
     store.forget_not_followed(connection, [("c1", group, "t") for group in groups])
     assert store.read_not_followed(connection) == []
-    assert len(store.read_ends_of_nothing(connection, 30_000)) == 20_000
+    assert len(store.read_orphaned_ends(connection, 30_000)) == 20_000
     store.forget_commits(connection, places)
     store.forget_applied(connection, places)
     assert store.read_last_known(connection, "c1", "k", followers) == {}

@@ -82,25 +82,25 @@ def test_what_is_left_is_read_again_and_what_came_long_before_it_is_not(servers,
         made = reader.ready().get(CLUSTER, {})
         return {key.group: (key, value.offset) for key, value in made.items() if value and key.topic == topic}
 
-    def dealt_with(keys):
+    def processed(keys):
         pending = {key: value for key, value in first.ready()[CLUSTER].items() if key in keys}
         with database.engine.begin() as connection:
             first.write_positions(connection, row, pending)
-        first.dealt_with(CLUSTER, pending)
+        first.mark_processed(CLUSTER, pending)
 
     try:
         commit(servers, left, topic, 1)
         eventually(lambda: left in found(first), "it is read")
         key, _ = found(first)[left]
-        dealt_with({key})
+        processed({key})
         for group in others:
             commit(servers, group, topic, 5)
         eventually(lambda: set(others) < set(found(first)), "so are those behind it")
-        dealt_with({key})
+        processed({key})
         eventually(lambda: left in found(logs), "another process finds what was left")
         again = set(others) & set(found(logs))
         assert len(again) < len(others), "but not what is in other partitions of the topic"
-        dealt_with(set())
+        processed(set())
         with database.engine.connect() as connection:
             positions = store.read_positions(connection, CLUSTER, "k")
         last = CommitLogs(database.engine)

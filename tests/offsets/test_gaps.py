@@ -28,7 +28,7 @@ def stands(rows, marks, low, end, offset, checkpoints, prefixes):
         one.prefixes = Prefixes([*(each for each in prefixes if each.offset <= offset), *one.known_places()])
     found = segments([row for row in rows if row[0] >= low], one.plan.parts, one.places)
     last, safe, vector = answer([*found, *one.plan.known], one.at(offset))
-    stood = one.stand(offset, Answer(timestamp_ms=last, safe_timestamp_ms=safe, vector=vector), HERE)
+    stood = one.facts_at(offset, Answer(timestamp_ms=last, safe_timestamp_ms=safe, vector=vector), HERE)
     return stood, joined(() if one.plan.anew else one.marks, one.new_marks(found))
 
 

@@ -79,7 +79,7 @@ def records(source, at, others):
 
 def check(kept, offset, one, answered, seed):
     """Against the whole of what there ever was; gives what the group's commit says."""
-    stood, truth = one.stand(offset, answered, HERE), read_before(kept.rows, offset)
+    stood, truth = one.facts_at(offset, answered, HERE), read_before(kept.rows, offset)
     there = f"seed {seed}, offset {offset}"
     assert origin.covers(truth, stood.vector, stood.vector), f"{there}: it has not read that"
     said = origin.merge([stood.vector, stood.passed])

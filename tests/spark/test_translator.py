@@ -24,7 +24,7 @@ from workers import batches
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
-from workers.offsets.store import OnTheMap
+from workers.offsets.store import MapEntry
 from workers.offsets.translator import Translator
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
@@ -192,7 +192,7 @@ def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(transl
         return published(servers[cluster], where, name).get(key, (None, None))[0]
 
     eventually(lambda: all(said(cluster) == old for cluster in servers), "it is known everywhere", 0.3)
-    row = OnTheMap(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
+    row = MapEntry(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
     translator._logs.follow(known)
-    assert translator._results.take_back("cluster-9", [row], known)
+    assert translator._results.remove_progress("cluster-9", [row], known)
     eventually(lambda: all(said(cluster) is None for cluster in servers), "one of the others has told", 0.3)

@@ -49,8 +49,8 @@ class Applied:
 
     def is_of(self, cluster: str, progress: Progress) -> bool:
         """Tell whether the row was made for this progress, with all that is known of it now."""
-        told = (self.origin_cluster, self.generation, self.committed_at_ms, self.progress_digest)
-        return told == (cluster, *progress.order, progress.digest)
+        answered = (self.origin_cluster, self.generation, self.committed_at_ms, self.progress_digest)
+        return answered == (cluster, *progress.order, progress.digest)
 
 
 class LostOffsets:

@@ -21,7 +21,7 @@ from workers.offsets.store import Log
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stand(Answer):
+class OffsetFacts(Answer):
     """Answer about a committed offset, completed with what is known of records no longer in the log."""
 
     passed: Vector
@@ -146,7 +146,7 @@ class AskedLog:
         """Tell whether an answer without a record before the offset proves that there is none."""
         return answer.timestamp_ms is not None or min(self.at(offset), self.begins) <= self.low
 
-    def stand(self, offset: int, answer: Answer, cluster: int) -> Stand:
+    def facts_at(self, offset: int, answer: Answer, cluster: int) -> OffsetFacts:
         """Return what is known of an offset; `cluster` is the number of the log's cluster."""
         # Beyond the log's end no record was produced yet.
         place = min(offset, self.at(offset))
@@ -159,14 +159,14 @@ class AskedLog:
             # clusters may have them.
             answer = Answer(timestamp_ms=None, safe_timestamp_ms=answer.safe_timestamp_ms, vector={})
             vector, whole = known, is_all or offset == 0
-        told = self.incarnation if place == offset else None
+        answered = self.incarnation if place == offset else None
         beyond = births.passed(cluster, self.births, place, vector)
         is_open = self.is_open(offset)
-        return Stand(
+        return OffsetFacts(
             **{**vars(answer), "vector": vector},
             passed=beyond,
             whole=whole and not is_open,
-            incarnation=told,
+            incarnation=answered,
             is_open=is_open,
         )
 
@@ -244,15 +244,15 @@ class Batch:
             for offset in sorted(one.places)
         ]
 
-    def answers(self, found: Found, directory: Directory) -> dict[tuple[Log, int], Stand]:
+    def answers(self, found: Found, directory: Directory) -> dict[tuple[Log, int], OffsetFacts]:
         """Return the answers by (log, offset)."""
-        answers: dict[tuple[Log, int], Stand] = {}
+        answers: dict[tuple[Log, int], OffsetFacts] = {}
         for number, one in enumerate(self.logs):
             cluster = directory.clusters[one.log[0]].number
             for offset in one.asked:
                 answer = found.answers.get((number, one.at(offset)))
                 if answer is not None:
-                    answers[one.log, offset] = one.stand(offset, answer, cluster)
+                    answers[one.log, offset] = one.facts_at(offset, answer, cluster)
         return answers
 
 

@@ -73,7 +73,7 @@ class Work:
             )
         )
 
-    def held_up(self, state: State, reason: str) -> Applied:
+    def unfinished(self, state: State, reason: str) -> Applied:
         """Return the row with this state and reason; the offset that was set before stays."""
         row, done = self._row(state, reason), self.before
         if done is None:
@@ -143,12 +143,12 @@ class Carrier:
                 action = decide(self._here, work.newest, work.own, stands, in_other_topic=moved)
                 actions[action].append(work)
             else:
-                found[work.follower] = work.held_up(State.FAILED, _NO_ANSWER)
+                found[work.follower] = work.unfinished(State.FAILED, _NO_ANSWER)
         for work in actions[Action.NOTHING]:
             # Own progress: it has replaced ours. Otherwise the committed offset is later than everything known.
             found[work.follower] = None if work.newest[0] == self._here else work.as_before()
         for work in actions[Action.WAIT]:
-            found[work.follower] = work.held_up(State.WAITING, _UNTRANSLATED)
+            found[work.follower] = work.unfinished(State.WAITING, _UNTRANSLATED)
         found |= self._put_back(actions[Action.PUT_BACK], standing)
         return found | self._apply(actions[Action.APPLY], standing, read)
 
@@ -182,7 +182,7 @@ class Carrier:
         found: dict[Follower, Applied | None] = {}
         for work in works:
             if work.follower not in going:
-                found[work.follower] = work.held_up(State.WAITING, _NOT_ASKED)
+                found[work.follower] = work.unfinished(State.WAITING, _NOT_ASKED)
                 continue
             since = now
             if work.key not in settings and work.before is not None:
@@ -230,10 +230,10 @@ def _refusal(work: Work, refused: Refused | None) -> Applied | None:
     if refused is None:
         return None
     if refused.has_members:
-        return work.held_up(State.HAS_MEMBERS, _MEMBERS)
+        return work.unfinished(State.HAS_MEMBERS, _MEMBERS)
     if refused.reason == _CHANGED:
-        return work.held_up(State.WAITING, _CHANGED)
-    return work.held_up(State.FAILED, refused.reason)
+        return work.unfinished(State.WAITING, _CHANGED)
+    return work.unfinished(State.FAILED, refused.reason)
 
 
 def _by_group(wanted: Mapping[_Key, Value]) -> dict[str, dict[Place, Value]]:

@@ -52,17 +52,17 @@ class CommitLogs:
         for name in [name for name in self._logs if name not in known.clusters]:
             self._forget(name)
         for name, row in known.clusters.items():
-            if self.waits(name):
+            if self.is_paused(name):
                 continue
             try:
                 self._take(name, self._log(row))
                 self._reasons.pop(name, None)
                 self._empty.discard(name)
             except NoCommitsYet as error:
-                self.is_away(name, error.reason, _NO_COMMITS_SECONDS)
+                self.pause_cluster(name, error.reason, _NO_COMMITS_SECONDS)
                 self._empty.add(name)
             except KafkaCallFailed as error:
-                self.is_away(name, error.reason)
+                self.pause_cluster(name, error.reason)
 
     def _log(self, row: ClusterRow) -> CommitLog:
         found = self._logs.get(row.name)
@@ -103,11 +103,11 @@ class CommitLogs:
             reading=tuple(sorted(name for name, found in self._logs.items() if not found.caught_up)),
         )
 
-    def waits(self, cluster: str) -> bool:
+    def is_paused(self, cluster: str) -> bool:
         """Tell whether a cluster was unreachable a moment ago."""
         return time.monotonic() < self._away_until.get(cluster, 0.0)
 
-    def is_away(self, cluster: str, reason: str, seconds: float = _AWAY_SECONDS) -> None:
+    def pause_cluster(self, cluster: str, reason: str, seconds: float = _AWAY_SECONDS) -> None:
         """Pause a cluster; reading then resumes from the stored position."""
         self._empty.discard(cluster)
         if self._reasons.get(cluster) != reason:
@@ -121,7 +121,7 @@ class CommitLogs:
         self._forget(cluster)
         self._from_beginning[cluster] = datetime.now(UTC)
 
-    def read_whole(self) -> dict[str, datetime]:
+    def fully_reread(self) -> dict[str, datetime]:
         """Return the clusters whose log was read and processed from its beginning again -> start time."""
         return {
             cluster: since
@@ -129,7 +129,7 @@ class CommitLogs:
             if self._is_caught_up(cluster) and not self._pending.get(cluster)
         }
 
-    def whole_is_dealt_with(self, cluster: str) -> None:
+    def finish_reread(self, cluster: str) -> None:
         """Resume from the stored positions from now on."""
         self._from_beginning.pop(cluster, None)
 
@@ -157,7 +157,7 @@ class CommitLogs:
             positions[number] = min(positions[number], offset)
         store.write_positions(connection, row.name, row.kafka_cluster_id or "", positions)
 
-    def dealt_with(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
+    def mark_processed(self, cluster: str, left: Mapping[OffsetKey, OffsetValue | None]) -> None:
         """Keep what is left for later, once the rest is stored."""
         self._pending[cluster] = dict(left)
         self._found_at[cluster] = {key: self._found_at[cluster][key] for key in left}

@@ -47,7 +47,7 @@ _SWEEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Check:
     """Time of a group partition's next check, and the pause before it."""
 
     due: float
@@ -73,7 +73,7 @@ class Committer:
         self._carrier = Carrier(row.name, offsets, chooser, lambda: setting_offsets(engine, row.name))
         self._applied = AppliedOffsets(engine, row.name)
         self._map: dict[Follower, dict[str, MapRow]] = {}
-        self._looks: dict[Follower, _Look] = {}
+        self._checks: dict[Follower, _Check] = {}
         self._swept_at = 0.0
         self._swept_position = -1
         """Position of the event log at the last sweep: re-created topics are recorded there."""
@@ -86,7 +86,7 @@ class Committer:
             return 0  # a later record may be newer
         for follower in self._lost.take(self._here):
             self._applied.forget(follower)
-            self._looks[follower] = _Look(0.0)
+            self._checks[follower] = _Check(0.0)
         known = self._directories.read()
         self._sweep(known)
         works = self._due(known)
@@ -101,7 +101,7 @@ class Committer:
 
     def _wait_seconds(self) -> float:
         """Return the time until something is due: an idle cluster must cost next to nothing."""
-        due = min((look.due for look in self._looks.values()), default=math.inf)
+        due = min((check.due for check in self._checks.values()), default=math.inf)
         return min(max(due - time.monotonic(), _LEAST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
 
     def _take(self, row: MapRow) -> None:
@@ -111,7 +111,7 @@ class Committer:
             del by_cluster[row.cluster]
         if not by_cluster:
             del self._map[row.follower]
-        self._looks[row.follower] = _Look(0.0)
+        self._checks[row.follower] = _Check(0.0)
 
     def _sweep(self, known: Directory) -> None:
         """Schedule checks of expiring offsets, and of those that changed rules or topics allow to advance."""
@@ -121,20 +121,20 @@ class Committer:
         for follower, row in self._applied.items():
             if follower.stream_name not in known.streams:
                 self._applied.forget(follower)
-            elif follower not in self._looks and not self._holds(follower, row, known):
-                self._looks[follower] = _Look(0.0)
+            elif follower not in self._checks and not self._holds(follower, row, known):
+                self._checks[follower] = _Check(0.0)
         if known.position == self._swept_position:
             return
         self._swept_position = known.position
         for follower in self._map:
             if self._applied.get(follower) is None and self._in_other_topic(follower, known):
-                self._looks.setdefault(follower, _Look(0.0))
+                self._checks.setdefault(follower, _Check(0.0))
 
     def _due(self, known: Directory) -> list[Work]:
         """Return the work that is due, the longest waiting first."""
         now, found = time.monotonic(), []
-        due = [follower for follower, look in self._looks.items() if look.due <= now]
-        for follower in sorted(due, key=lambda each: self._looks[each].due):
+        due = [follower for follower, check in self._checks.items() if check.due <= now]
+        for follower in sorted(due, key=lambda each: self._checks[each].due):
             work = self._work(follower, known)
             if work is not None:
                 found.append(work)
@@ -149,7 +149,7 @@ class Committer:
         before = self._applied.get(follower)
         stream = known.streams.get(follower.stream_name)
         if found is None or stream is None or self._is_done(follower, found, before, known):
-            del self._looks[follower]
+            del self._checks[follower]
             return None
         groups = known.groups.get(self._here)
         if groups is None or self._here not in stream.incarnations:
@@ -234,7 +234,7 @@ class Committer:
         else:
             self._applied.put(follower, row)
         if row is None or (row.state == State.APPLIED and row.settled):
-            self._looks.pop(follower, None)
+            self._checks.pop(follower, None)
         else:
             # Work that waits for other work waits for its turn, without a growing pause.
             longest = _TURN_SECONDS if row.state == State.WAITING else _LONGEST_PAUSE_SECONDS
@@ -244,10 +244,10 @@ class Committer:
         self, follower: Follower, longest_seconds: float = _LONGEST_PAUSE_SECONDS, least_seconds: float = 0.0
     ) -> None:
         """Schedule the next check after a growing pause."""
-        look = self._looks.get(follower, _Look(0.0))
-        pause = min(max(look.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), longest_seconds)
+        check = self._checks.get(follower, _Check(0.0))
+        pause = min(max(check.pause_seconds * 1.5, _FIRST_PAUSE_SECONDS), longest_seconds)
         pause = max(pause, least_seconds)
-        self._looks[follower] = _Look(time.monotonic() + pause, pause)
+        self._checks[follower] = _Check(time.monotonic() + pause, pause)
 
     def _checkpoints(self, places: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
         with self._engine.connect() as connection:

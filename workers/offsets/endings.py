@@ -23,12 +23,12 @@ _REQUEST_SECONDS = 10.0
 
 
 @dataclass
-class Endings:
+class EndedProgress:
     """Group partitions whose offset is gone, grouped by what happens to their progress."""
 
     ended: dict[Follower, End] = field(default_factory=dict)
     """Progress that ends: there is, or may be, other progress elsewhere."""
-    taken_back: list[Follower] = field(default_factory=list)
+    removed: list[Follower] = field(default_factory=list)
     """Progress that is removed from the map: there is none elsewhere."""
 
 
@@ -41,13 +41,13 @@ class Place:
     """Tells whether the latest commits on all other clusters are known."""
 
 
-def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Directory) -> Endings:
+def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Directory) -> EndedProgress:
     """Sort group partitions without an offset; `gone` gives the tombstone's offset in `__consumer_offsets`.
 
     Group partitions whose topic is gone, or that committed after the tombstone, are in neither part. Raises
     KafkaCallFailed.
     """
-    found = Endings()
+    found = EndedProgress()
     if not gone:
         return found
     cluster = place.cluster
@@ -58,7 +58,7 @@ def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Dire
     for whose, at in gone.items():
         last = lasts.get(whose)
         if last is None:
-            found.taken_back.append(whose)
+            found.removed.append(whose)
             continue
         own = last.own
         if own is not None and own.is_behind(at, None):
@@ -72,7 +72,7 @@ def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Dire
                 committed_at_ms=own.ordered_ms, generation=known.generation(cluster.name, whose)
             )
         else:
-            found.taken_back.append(whose)
+            found.removed.append(whose)
     return found
 
 

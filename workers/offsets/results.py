@@ -23,12 +23,12 @@ from backend.kafka.groups.map_topic import MapPublisher
 from backend.settings import Settings
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
-from workers.offsets.batch import Stand
+from workers.offsets.batch import OffsetFacts
 from workers.offsets.commit_logs import CommitLogs
 from workers.offsets.directory import Directory
 from workers.offsets.endings import Place
-from workers.offsets.endings import read as read_endings
-from workers.offsets.store import Log, OnTheMap
+from workers.offsets.endings import read as find_ended
+from workers.offsets.store import Log, MapEntry
 
 _NO_STREAM = "the stream is not distributed any more"
 
@@ -44,12 +44,12 @@ def log_of(cluster: str, whose: Follower) -> Log:
 
 
 @dataclass
-class _Said:
+class _ClusterResults:
     """Results of one cluster's commits, ready to publish and store."""
 
     made: list[tuple[Follower, Progress | End | None]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    dealt_with: list[OffsetKey] = field(default_factory=list)
+    processed: list[OffsetKey] = field(default_factory=list)
     left: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
     still_open: dict[OffsetKey, OffsetValue] = field(default_factory=dict)
     others: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Results:
         self._open: dict[str, dict[OffsetKey, OffsetValue]] = {}
         """Commits before records of open transactions, by cluster: published as far as known, and translated again
         later."""
-        self._doomed: dict[str, set[OffsetKey]] = {}
+        self._gone_before: dict[str, set[OffsetKey]] = {}
         """Keys whose offset was gone at the last pass, by cluster. They count as gone at the next pass: an offset
         that a committer has set in the meantime is read by then."""
 
@@ -79,49 +79,49 @@ class Results:
         cluster: str,
         commits: Sequence[Commit],
         gone: Sequence[Gone],
-        answers: Mapping[tuple[Log, int], Stand],
+        answers: Mapping[tuple[Log, int], OffsetFacts],
         known: Directory,
     ) -> int:
         """Publish and store one cluster's results; return their number. Unanswered commits are left for later."""
         if not self._logs.follows(cluster):
             return 0
-        said, row = self._said(cluster, commits, answers, known), known.clusters[cluster]
-        doomed = self._doomed.get(cluster, set())
-        self._doomed[cluster] = {key for _, key in gone}
-        said.left |= dict.fromkeys(self._doomed[cluster] - doomed)
-        gone = [(whose, key) for whose, key in gone if key in doomed]
+        collected, row = self._collect(cluster, commits, answers, known), known.clusters[cluster]
+        gone_before = self._gone_before.get(cluster, set())
+        self._gone_before[cluster] = {key for _, key in gone}
+        collected.left |= dict.fromkeys(self._gone_before[cluster] - gone_before)
+        gone = [(whose, key) for whose, key in gone if key in gone_before]
         lost = {whose: self._logs.read_at(cluster, key) for whose, key in gone}
         place = Place(row, self._logs.knows_all(known.members))
         try:
-            endings = read_endings(self._engine, place, lost, known)
-            made = [*said.made, *endings.ended.items(), *((whose, None) for whose in endings.taken_back)]
+            endings = find_ended(self._engine, place, lost, known)
+            made = [*collected.made, *endings.ended.items(), *((whose, None) for whose in endings.removed)]
             if made:
                 self._publisher(cluster, known).publish(made)
         except KafkaCallFailed as error:
-            self._logs.is_away(cluster, error.reason)
+            self._logs.pause_cluster(cluster, error.reason)
             return 0
-        dealt_with = [*said.dealt_with, *(key for _, key in gone)]
+        processed = [*collected.processed, *(key for _, key in gone)]
         with self._engine.begin() as connection:
-            store.write_commits(connection, said.rows)
+            store.write_commits(connection, collected.rows)
             store.end_commits(connection, [_place(cluster, whose) for whose in endings.ended])
-            store.forget_commits(connection, [_place(cluster, whose) for whose in endings.taken_back])
+            store.forget_commits(connection, [_place(cluster, whose) for whose in endings.removed])
             store.forget_applied(connection, [_place(cluster, whose) for whose in lost])
-            store.forget_not_followed(connection, [(cluster, key.group, key.topic) for key in dealt_with])
-            store.write_not_followed(connection, said.others)
-            self._logs.write_positions(connection, row, said.left)
-        self._logs.dealt_with(cluster, said.left)
+            store.forget_not_followed(connection, [(cluster, key.group, key.topic) for key in processed])
+            store.write_not_followed(connection, collected.others)
+            self._logs.write_positions(connection, row, collected.left)
+        self._logs.mark_processed(cluster, collected.left)
         self._lost.add(cluster, lost)
-        self._open[cluster] = said.still_open
+        self._open[cluster] = collected.still_open
         return len(made)
 
-    def _said(
+    def _collect(
         self,
         cluster: str,
         commits: Sequence[Commit],
-        answers: Mapping[tuple[Log, int], Stand],
+        answers: Mapping[tuple[Log, int], OffsetFacts],
         known: Directory,
-    ) -> _Said:
-        said, kafka_id = _Said(), known.clusters[cluster].kafka_cluster_id or ""
+    ) -> _ClusterResults:
+        collected, kafka_id = _ClusterResults(), known.clusters[cluster].kafka_cluster_id or ""
         with self._engine.connect() as connection:
             orders = store.read_orders(connection, cluster, kafka_id, [whose for whose, _, _ in commits])
         for whose, key, value in commits:
@@ -129,42 +129,42 @@ class Results:
             read_at = self._logs.read_at(cluster, key)
             if own is not None and own.is_behind(read_at, value.committed_at_ms):
                 # Another process has continued in the meantime: this one has lost its lease.
-                said.dealt_with.append(key)
+                collected.processed.append(key)
                 continue
             stream = known.streams.get(whose.stream_name)
             if stream is None:
                 # The stream was removed a moment ago. The group is looked up if the stream is distributed again.
-                said.others.append((cluster, key.group, key.topic, _NO_STREAM))
+                collected.others.append((cluster, key.group, key.topic, _NO_STREAM))
                 continue
             answer = answers.get((log_of(cluster, whose), value.offset))
             if answer is None or answer.is_open:
-                said.left[key] = value
+                collected.left[key] = value
                 if answer is not None or self.is_out(cluster, key, value):
-                    said.still_open[key] = value
+                    collected.still_open[key] = value
             if answer is None:
                 continue
             at = commit_time(value.committed_at_ms, value.offset, own, applied_ms)
             progress = self._progress(cluster, whose, value.offset, at, answer, known)
-            said.made.append((whose, progress))
+            collected.made.append((whose, progress))
             row = _row(cluster, whose, key.group, value, progress, answer)
-            said.rows.append({**row, "kafka_cluster_id": kafka_id, "read_at": read_at})
-            said.dealt_with.append(key)
-        return said
+            collected.rows.append({**row, "kafka_cluster_id": kafka_id, "read_at": read_at})
+            collected.processed.append(key)
+        return collected
 
-    def take_back(self, cluster: str, gone: Sequence[OnTheMap], known: Directory) -> bool:
+    def remove_progress(self, cluster: str, gone: Sequence[MapEntry], known: Directory) -> bool:
         """Remove progress made on a cluster from the map; return False if no cluster accepts the records now.
 
         For a cluster that has left the tree, another cluster's map gets them.
         """
         via = cluster
         if cluster not in known.clusters:
-            via = next((name for name in known.clusters if not self._logs.waits(name)), "")
+            via = next((name for name in known.clusters if not self._logs.is_paused(name)), "")
         if via not in known.clusters:
             return False
         try:
             self._publisher(via, known).publish([(each.follower, None) for each in gone], cluster)
         except KafkaCallFailed as error:
-            self._logs.is_away(via, error.reason)
+            self._logs.pause_cluster(via, error.reason)
             return False
         # They are looked up if the stream is distributed again. With a topic, brokers delete its offsets.
         others = [
@@ -179,7 +179,7 @@ class Results:
         return True
 
     def _progress(
-        self, cluster: str, whose: Follower, offset: int, at_ms: int, answer: Stand, known: Directory
+        self, cluster: str, whose: Follower, offset: int, at_ms: int, answer: OffsetFacts, known: Directory
     ) -> Progress:
         """Return the progress to publish; the margin is subtracted here and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
@@ -214,7 +214,7 @@ def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
 
 
 def _row(
-    cluster: str, whose: Follower, group: str, value: OffsetValue, progress: Progress, answer: Stand
+    cluster: str, whose: Follower, group: str, value: OffsetValue, progress: Progress, answer: OffsetFacts
 ) -> dict[str, Any]:
     return {
         "cluster": cluster,

@@ -130,7 +130,7 @@ def keep(connection: Connection, streams: Collection[str], members: Collection[s
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnTheMap:
+class MapEntry:
     """Progress, or its end, that is on the map."""
 
     cluster: str
@@ -142,25 +142,27 @@ class OnTheMap:
 
 def read_progress_of_others(
     connection: Connection, streams: Collection[str], members: Collection[str]
-) -> list[OnTheMap]:
+) -> list[MapEntry]:
     """Return the map's progress in all other streams and clusters."""
     t = group_commits.c
-    return _on_the_map(connection, sa.or_(t.stream.not_in(list(streams)), t.cluster.not_in(list(members))))
+    return _map_entries(connection, sa.or_(t.stream.not_in(list(streams)), t.cluster.not_in(list(members))))
 
 
-def read_ends_of_nothing(connection: Connection, limit: int) -> list[OnTheMap]:
+def read_orphaned_ends(connection: Connection, limit: int) -> list[MapEntry]:
     """Return up to `limit` ends of groups without any progress: no cluster needs them any more."""
     t, other = group_commits.c, group_commits.alias()
     same = [t[name] == other.c[name] for name in ("stream", "partition", "group")]
     living = sa.exists().where(*same, sa.not_(other.c.is_ended))
-    return _on_the_map(connection, sa.and_(t.is_ended, sa.not_(living)), limit)
+    return _map_entries(connection, sa.and_(t.is_ended, sa.not_(living)), limit)
 
 
-def _on_the_map(connection: Connection, which: sa.ColumnElement[bool], limit: int | None = None) -> list[OnTheMap]:
+def _map_entries(
+    connection: Connection, which: sa.ColumnElement[bool], limit: int | None = None
+) -> list[MapEntry]:
     t = group_commits.c
     query = sa.select(t.cluster, t.stream, t.partition, t.group, t.technical_group, t.is_ended).where(which)
     return [
-        OnTheMap(
+        MapEntry(
             cluster=row.cluster,
             follower=follower(row.stream, row.partition, row.group),
             technical_group=row.technical_group,

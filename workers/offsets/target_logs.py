@@ -47,7 +47,7 @@ class TargetPartition:
 
 
 @dataclass
-class _Walked:
+class _Scan:
     log: TargetLog
     judge: LogPrefix
     born: BornIn
@@ -75,7 +75,7 @@ class TargetLogs:
     ) -> None:
         """`number` is the cluster's number; `headers` are the names of the headers for flags and origin."""
         self._reader, self._number, self._headers = reader, number, headers
-        self._held: dict[Partition, _Walked] = {}
+        self._held: dict[Partition, _Scan] = {}
 
     def way_to(self, one: TargetPartition, vector: Vector) -> Way:
         """Return the method for a vector."""
@@ -92,7 +92,7 @@ class TargetLogs:
         The vectors of one log have the same method, which is not SEARCH. Logs with little to read are read
         together. Raises KafkaCallFailed.
         """
-        some: list[tuple[TargetPartition, _Walked]] = []
+        some: list[tuple[TargetPartition, _Scan]] = []
         wanted: list[Sequence[Vector]] = []
         left = 0
         for one, vectors in asked:
@@ -105,7 +105,7 @@ class TargetLogs:
                 some, wanted, left = [], [], 0
         yield from self._walked(some, wanted)
 
-    def _to_walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Walked:
+    def _to_walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Scan:
         """Return the held scan, or a new one.
 
         The scan is not held again before it succeeds: while it runs, the judge may have seen records that the log
@@ -123,7 +123,7 @@ class TargetLogs:
         return held
 
     def _walked(
-        self, some: Sequence[tuple[TargetPartition, _Walked]], wanted: Sequence[Sequence[Vector]]
+        self, some: Sequence[tuple[TargetPartition, _Scan]], wanted: Sequence[Sequence[Vector]]
     ) -> Iterator[TargetLog]:
         for _ in self._records(some):
             pass
@@ -185,14 +185,14 @@ class TargetLogs:
             found[index] = first_unread(each, walked.log, one.low)
         return [found[index] for index in range(len(progresses))]
 
-    def _usable(self, one: TargetPartition) -> _Walked | None:
+    def _usable(self, one: TargetPartition) -> _Scan | None:
         held = self._held.get(one.place)
         if held is None or held.born.births != one.births or held.log.end > one.end:
             return None
         # A scan that is far behind would have to read, and hold, everything since.
         return held if one.end - held.log.end <= HELD_RECORDS else None
 
-    def _records(self, walks: Sequence[tuple[TargetPartition, _Walked]]) -> Iterator[None]:
+    def _records(self, walks: Sequence[tuple[TargetPartition, _Scan]]) -> Iterator[None]:
         """Scan on to the logs' ends; yield after each chunk."""
         ranges = [
             LogRange(
@@ -230,7 +230,7 @@ class TargetLogs:
         ]
         return max(fit, key=lambda each: each.offset, default=rescan.BEGINNING)
 
-    def _begun(self, one: TargetPartition, start: Checkpoint, known: Directory) -> _Walked:
+    def _begun(self, one: TargetPartition, start: Checkpoint, known: Directory) -> _Scan:
         flags, origins = self._headers
         born = BornIn(
             number=self._number,
@@ -244,7 +244,7 @@ class TargetLogs:
         )
         log = TargetLog(max(start.offset, one.low), start.seen)
         read = LogRange(log=0, topic=one.topic, partition=one.place[1], first=log.end, end=one.end)
-        return _Walked(log, prefix(read, born), born)
+        return _Scan(log, prefix(read, born), born)
 
 
 def first_unread(progress: Progress, log: TargetLog, low: int) -> Chosen:

@@ -27,12 +27,12 @@ from workers import batches
 from workers.distribution import checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
-from workers.offsets.batch import AskedLog, Batch, Stand, Turns
+from workers.offsets.batch import AskedLog, Batch, OffsetFacts, Turns
 from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.results import Commit, Gone, Results, log_of
-from workers.offsets.store import Log, OnTheMap
-from workers.offsets.telling import Telling
+from workers.offsets.store import Log, MapEntry
+from workers.offsets.telling import StateReporter
 from workers.pauses import Pauses
 
 log = structlog.get_logger("offsets")
@@ -66,12 +66,12 @@ class Translator:
         self._results = Results(engine, settings, self._logs, lost)
         self._from_low: set[Log] = set()
         self._swept_at = -1
-        self._owed: frozenset[str] = frozenset()
+        self._cleanup_pending: frozenset[str] = frozenset()
         """Clusters whose map still has progress in streams that no longer exist."""
         self._failures = Pauses[Log](_FIRST_PAUSE_SECONDS)
         self._turns = Turns(_MOST_AT_ONCE)
         self._cleared_up_at = time.monotonic()
-        self._tell = Telling(engine, self._logs.waiting)
+        self._report = StateReporter(engine, self._logs.waiting)
         self._has_spark = False
 
     def tick(self) -> int:
@@ -80,23 +80,23 @@ class Translator:
         Nothing happens while a switch holds clients or is about to: their last commits are translated directly,
         and other commits can wait for a second better than clients can.
         """
-        if self._must_rest():
-            self._tell(State.RESTING)
+        if self._must_pause():
+            self._report(State.RESTING)
             return 0
         known = self._directories.read()
         if known.position != self._swept_at:
             self._sweep(known)
             self._swept_at = known.position
-        elif not all(self._logs.waits(cluster) for cluster in self._owed):
-            self._take_back(known)
+        elif not all(self._logs.is_paused(cluster) for cluster in self._cleanup_pending):
+            self._remove_orphans(known)
         self._logs.follow(known)
         ready = self._logs.ready()
         translated = self._translate_unless_held(ready, known) if ready else 0
         self._clear_up(known)
-        self._tell(State.READING_COMMITS if self._logs.waiting().reading else State.IDLE)
+        self._report(State.READING_COMMITS if self._logs.waiting().reading else State.IDLE)
         return translated
 
-    def _must_rest(self) -> bool:
+    def _must_pause(self) -> bool:
         with self._engine.connect() as connection:
             return batches.must_rest(connection)
 
@@ -106,21 +106,21 @@ class Translator:
 
     def _clear_up(self, known: Directory) -> None:
         """Delete stored state that is no longer needed."""
-        for cluster, since in self._logs.read_whole().items():
+        for cluster, since in self._logs.fully_reread().items():
             with self._engine.begin() as connection:
                 store.forget_unseen(connection, cluster, since)
-            self._logs.whole_is_dealt_with(cluster)
+            self._logs.finish_reread(cluster)
         if time.monotonic() < self._cleared_up_at + _CLEAR_UP_SECONDS or not self._logs.knows_all(known.members):
             return
         self._cleared_up_at = time.monotonic()
         with self._engine.connect() as connection:
-            ends_of_nothing = store.read_ends_of_nothing(connection, _MOST_ENDS)
-        for cluster, some in _by_cluster(ends_of_nothing).items():
-            self._results.take_back(cluster, some, known)
+            orphaned = store.read_orphaned_ends(connection, _MOST_ENDS)
+        for cluster, some in _by_cluster(orphaned).items():
+            self._results.remove_progress(cluster, some, known)
 
     def _sweep(self, known: Directory) -> None:
         """Apply changes of streams and clusters."""
-        self._take_back(known)
+        self._remove_orphans(known)
         with self._engine.begin() as connection:
             store.keep(connection, known.streams, known.members)
             others = store.read_not_followed(connection)
@@ -129,7 +129,7 @@ class Translator:
             if any(isinstance(names.follower(group, topic, 0), Follower) for group, topic in mine):
                 self._logs.read_again(cluster)
 
-    def _take_back(self, known: Directory) -> None:
+    def _remove_orphans(self, known: Directory) -> None:
         """Remove progress from the map in streams that were deleted or are not distributed any more.
 
         A stream created again under the name has nothing to do with it. Progress made on a cluster that has left
@@ -139,18 +139,18 @@ class Translator:
         with self._engine.connect() as connection:
             gone = _by_cluster(store.read_progress_of_others(connection, known.streams, known.members))
         # Members that are offline need an event first, which starts a new sweep.
-        self._owed = frozenset(gone) - (known.members - known.clusters.keys())
-        for cluster in [each for each in self._owed if not self._logs.waits(each)]:
-            if self._results.take_back(cluster, gone[cluster], known):
-                self._owed -= {cluster}
+        self._cleanup_pending = frozenset(gone) - (known.members - known.clusters.keys())
+        for cluster in [each for each in self._cleanup_pending if not self._logs.is_paused(each)]:
+            if self._results.remove_progress(cluster, gone[cluster], known):
+                self._cleanup_pending -= {cluster}
 
     def _translate(self, ready: Ready, known: Directory) -> int:
-        commits, gone = self._sorted_out(ready, known)
+        commits, gone = self._sort_commits(ready, known)
         asked = self._asked(commits, known)
         # Read again only now, so that every origin before the ends of the logs is known.
         known = self._directories.read()
         self._make_plans(asked)
-        answers: dict[tuple[Log, int], Stand] = {}
+        answers: dict[tuple[Log, int], OffsetFacts] = {}
         if asked:
             answers = self._answers(self._turns.next(asked), known)
             self._look_further_back(asked, answers)
@@ -158,7 +158,7 @@ class Translator:
             self._results.publish(cluster, commits[cluster], gone[cluster], answers, known) for cluster in commits
         )
 
-    def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], Stand]:
+    def _answers(self, logs: Sequence[AskedLog], known: Directory) -> dict[tuple[Log, int], OffsetFacts]:
         """Answer for the requested offsets. A log that cannot be read leaves out only itself."""
         batch, spark = Batch(logs), self._session()
         try:
@@ -166,9 +166,9 @@ class Translator:
         except Exception:
             # Spark fails in many ways, and its errors say little about which log failed.
             log.exception("logs cannot be read", logs=[one.log for one in logs])
-            answers: dict[tuple[Log, int], Stand] = {}
-            for some in self._apart(logs, known):
-                if self._must_rest():
+            answers: dict[tuple[Log, int], OffsetFacts] = {}
+            for some in self._split(logs, known):
+                if self._must_pause():
                     break  # each attempt may take long, and a switch waits for this batch to end
                 answers |= self._answers(some, known)
             return answers
@@ -183,13 +183,13 @@ class Translator:
 
     def _session(self) -> SparkSession:
         """Return the Spark session; report first that it starts, since that takes long."""
-        self._tell(State.READING_LOGS if self._has_spark else State.STARTING_SPARK)
+        self._report(State.READING_LOGS if self._has_spark else State.STARTING_SPARK)
         session = self._spark()
         self._has_spark = True
-        self._tell(State.READING_LOGS)
+        self._report(State.READING_LOGS)
         return session
 
-    def _apart(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
+    def _split(self, logs: Sequence[AskedLog], known: Directory) -> list[Sequence[AskedLog]]:
         """Split logs that could not be read together into parts to try separately."""
         clusters = {one.log[0] for one in logs}
         if len(clusters) > 1:
@@ -203,7 +203,7 @@ class Translator:
             ends(client_config(row.bootstrap_servers, row.properties), places, _REQUEST_SECONDS)
         except KafkaCallFailed as error:
             # Gone since it was queried: one log after the other would fail, each after a long wait.
-            self._logs.is_away(row.name, error.reason)
+            self._logs.pause_cluster(row.name, error.reason)
             return []
         return [logs[: len(logs) // 2], logs[len(logs) // 2 :]]
 
@@ -228,7 +228,9 @@ class Translator:
                 committed = store.read_prefixes(connection, one.log, one.incarnation, max(one.asked))
                 one.prefixes = Prefixes([*committed, *one.known_places()])
 
-    def _look_further_back(self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], Stand]) -> None:
+    def _look_further_back(
+        self, asked: Mapping[Log, AskedLog], answers: dict[tuple[Log, int], OffsetFacts]
+    ) -> None:
         """Drop answers without a record before the offset if all that was read or indexed are markers or holes.
 
         Compaction leaves holes, transactions leave markers. Such a log is read from its beginning in the next run.
@@ -240,7 +242,9 @@ class Translator:
             elif asked[log].from_low:
                 self._from_low.discard(log)
 
-    def _sorted_out(self, ready: Ready, known: Directory) -> tuple[dict[str, list[Commit]], dict[str, list[Gone]]]:
+    def _sort_commits(
+        self, ready: Ready, known: Directory
+    ) -> tuple[dict[str, list[Commit]], dict[str, list[Gone]]]:
         """Return commits and group partitions without an offset, by cluster; store the rest as undistributed."""
         commits: dict[str, list[Commit]] = {}
         gone: dict[str, list[Gone]] = {}
@@ -296,12 +300,12 @@ class Translator:
                 by_place[place].low, by_place[place].end = low, end
                 by_place[place].is_there = True
             beyond = [place for place in found if by_place[place].is_beyond]
-            told = ends(config, beyond, _REQUEST_SECONDS, undecided_too=True) if beyond else {}
+            answered = ends(config, beyond, _REQUEST_SECONDS, undecided_too=True) if beyond else {}
             for place in beyond:
-                by_place[place].is_there = place in told
-                by_place[place].high = told.get(place, (0, 0))[1]
+                by_place[place].is_there = place in answered
+                by_place[place].high = answered.get(place, (0, 0))[1]
         except KafkaCallFailed as error:
-            self._logs.is_away(row.name, error.reason)
+            self._logs.pause_cluster(row.name, error.reason)
             for one in logs:
                 one.is_there = False
 
@@ -311,8 +315,8 @@ class Translator:
         self._results.close()
 
 
-def _by_cluster(rows: Iterable[OnTheMap]) -> dict[str, list[OnTheMap]]:
-    found: dict[str, list[OnTheMap]] = {}
+def _by_cluster(rows: Iterable[MapEntry]) -> dict[str, list[MapEntry]]:
+    found: dict[str, list[MapEntry]] = {}
     for row in rows:
         found.setdefault(row.cluster, []).append(row)
     return found
