@@ -1,4 +1,4 @@
-"""What a leader tells producers, and what becomes of those that wait when it leads no more."""
+"""Answers of a leader to producers, and to requests that still wait when it steps down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FENCED = "a newer producer has this id"
 
 
 def refuse(world: World, leader: Broker, request: ProduceRequest, error: str) -> None:
-    """Answer that the record was not taken."""
+    """Answer that the record was not appended."""
     answer = ProduceResponse(request.attempt, request.number, -1, error)
     post(world, leader.id, sent_by(request.producer), answer)
 
@@ -23,14 +23,15 @@ def refuse(world: World, leader: Broker, request: ProduceRequest, error: str) ->
 def acknowledge(world: World, leader: Broker, request: ProduceRequest, first: int, offset: int) -> None:
     """Answer that the record is committed or, without acks=all, that the leader has it.
 
-    The promises of synchronous replication are looked at here, where they are given.
+    The promises of synchronous replication are checked here, where they are given.
     """
     if request.acks_all:
         in_sync, least = len(leader.partition.isr), world.configuration.min_isr
         if in_sync < least:
             world.history.violate(
                 Invariant.BELOW_MIN_ISR,
-                f"broker {leader.id} acknowledged {named(request)} with {in_sync} in sync; min ISR is {least}",
+                f"broker {leader.id} acknowledged {named(request)} with {in_sync} in sync; "
+                f"min.insync.replicas is {least}",
             )
         if leader.hw < offset:
             world.history.violate(
@@ -41,12 +42,12 @@ def acknowledge(world: World, leader: Broker, request: ProduceRequest, first: in
 
 
 def step_down(world: World, broker: Broker) -> None:
-    """Lead no more. The documents stop the commit thread; what waits in the commitQ is answered by nobody.
+    """Stop leading. The documents stop the commit thread and leave the requests in the commitQ unanswered.
 
-    Mend: each gets an error, and its producer tries again with the new leader.
+    Fix: each gets an error, and its producer retries with the new leader.
     """
     if broker.role is Role.LEADER:
-        after_step(world)  # what it committed in this step is seen while it still leads
+        after_step(world)  # check what it committed in this step while it still leads
     partition = broker.partition
     waiting: tuple[Pending, ...] = tuple(each for each in partition.commit_q if each.request.acks_all)
     partition.commit_q = ()
@@ -61,5 +62,5 @@ def step_down(world: World, broker: Broker) -> None:
         names = ", ".join(named(each.request) for each in waiting)
         world.history.violate(
             Invariant.UNANSWERED,
-            f"broker {broker.id} stepped down and stopped its commit thread; nobody will answer for {names}",
+            f"broker {broker.id} stepped down and stopped its commit thread; {names} will never be answered",
         )

@@ -1,4 +1,4 @@
-"""Worlds to begin with: brokers that are to be started, or a partition that is led and replicated already."""
+"""Start states of runs: brokers that are not started yet, or a partition with a leader and replicas in sync."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import World
 
 SEED = 25
-"""Producer of the records that are there at the beginning: z0, z1, ..."""
+"""Producer id of the records that exist at the beginning: z0, z1, ..."""
 
 
 def established(
@@ -26,8 +26,9 @@ def established(
     direct: bool = False,
     prompt: bool = False,
 ) -> World:
-    """A partition that is led, with so many records that all in sync, and all `eligible` to lead beside them, have
-    and know to be committed.
+    """Return a world whose partition has a leader and `records` committed records.
+
+    All replicas in the ISR and all `eligible` ones (ELR) have the records and know that they are committed.
 
     Raises:
         ImpossibleDrill: the leader or the ISR contradict the configuration.
@@ -37,8 +38,8 @@ def established(
     in_sync = ar - dead if isr is None else isr
     if leader not in in_sync or leader in dead or not in_sync <= ar:
         raise ImpossibleDrill(
-            f"broker {leader} cannot lead: it has to live and to be in the ISR {ids(in_sync)}, "
-            f"and that within the replicas {ids(ar)}."
+            f"broker {leader} cannot lead: it must be up and in the ISR {ids(in_sync)}, "
+            f"which must be a subset of the replicas {ids(ar)}."
         )
     store = world.store
     store.leader, store.isr, store.cur, store.isr_version = leader, in_sync, ar - in_sync, 1
@@ -64,7 +65,7 @@ def established(
 
 
 def _join(world: World, broker: Broker) -> None:
-    """It runs, and leads or follows."""
+    """Let a broker run, as leader or follower."""
     store, partition = world.store, broker.partition
     broker.alive = True
     store.registered[broker.id] = broker.incarnation
@@ -84,7 +85,7 @@ def _join(world: World, broker: Broker) -> None:
 
 
 def wake_all(world: World) -> None:
-    """Have everything begin that runs in an established world; it has a clock now."""
+    """Start every timer of an established world, which now has a clock."""
     times = world.configuration.times
     for broker in world.brokers.values():
         if broker.alive:

@@ -1,12 +1,12 @@
-"""The invariants that are checked after every step, on the replicas that the step changed.
+"""Invariants that are checked after every step, on the replicas that the step changed.
 
-Looked for: a committed record that a leader lacks; a follower whose log differs below its HW; a record that
-readers see although not all in sync have had it; a record committed twice, or out of its producer's order;
-different records committed by two leaders at one offset; a HW that falls. (Acknowledgements are judged where they
+Violations: a committed record that a leader lacks; a follower whose log differs below its HW; a record that
+readers see although not all in the ISR have had it; a record committed twice, or out of its producer's order;
+different records committed by two leaders at one offset; a HW that falls. (Acknowledgements are checked where they
 are given, in `answering`; AR = ISR + CUR in `isr`.)
 
-Readers see what is below the HW of a broker that takes itself for the leader, at once. A record is committed
-when a reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
+Readers see records below the HW of a broker that considers itself leader, at once. A record is committed when a
+reader may see it, and all in sync "have applied it to their log" (ADS, "Replication").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from backend.replication_lab.world import World
 
 
 def after_step(world: World) -> None:
-    """Check what the step changed, and forget that it did."""
+    """Check what the step changed, and clear the list of changes."""
     dirty = world.dirty
     if world.store.deleted or not is_promised(world):
         dirty.clear()
@@ -27,7 +27,7 @@ def after_step(world: World) -> None:
     history = world.history
     while dirty and history.violated is None:
         broker = world.brokers[dirty.pop()]
-        _note(world, broker)
+        _note_applied(world, broker)
         if broker.alive and broker.partition.epoch >= history.unclean_epoch:
             if broker.role >= Role.BECOMING:
                 _check_leader(world, broker)
@@ -39,21 +39,23 @@ def after_step(world: World) -> None:
 
 
 def is_promised(world: World) -> bool:
-    """Whether what is committed has to stay: always with the mends; by the documents not with asynchronous
-    acknowledgement, after which "there is no guarantee that a commit message can survive any broker failure".
+    """Tell whether committed records must stay: always with the fixes.
+
+    By the documents not with asynchronous acknowledgement, after which "there is no guarantee that a commit
+    message can survive any broker failure".
     """
     return world.configuration.acks_all or world.rules.has_epochs
 
 
 def _check_fall(history: History, broker: Broker) -> None:
-    """A HW does not fall, but with what was lost as has to be expected."""
+    """Check that the HW fell only with records that were lost as expected."""
     fell_from, broker.fell_from = broker.fell_from, 0
     if not any(broker.hw <= at < fell_from for at, _ in history.expected_losses):
         history.violate(Invariant.HW_FELL, f"the HW of broker {broker.id} fell from {fell_from} to {broker.hw}")
 
 
-def _note(world: World, broker: Broker) -> None:
-    """Keep which brokers have had what is not committed yet."""
+def _note_applied(world: World, broker: Broker) -> None:
+    """Note which brokers have had records that are not committed yet."""
     history, log = world.history, broker.log
     end, committed = len(log), len(history.committed)
     if broker.cut_to != UNCUT:
@@ -77,7 +79,7 @@ def _note(world: World, broker: Broker) -> None:
 
 
 def _agrees_to(world: World, broker: Broker, end: int) -> int:
-    """Up to which offset a log agrees with the committed records, looked at up to `end`."""
+    """Return the offset up to which a log agrees with the committed records, examined up to `end`."""
     history = world.history
     at = history.checked.get(broker.id, 0)
     end = min(end, len(broker.log), len(history.committed))
@@ -94,11 +96,11 @@ def _check_leader(world: World, broker: Broker) -> None:
     if is_current:
         agrees = _agrees_to(world, broker, len(history.committed))
         if agrees < len(history.committed):
-            _lost(world, broker, agrees)
+            _report_missing(world, broker, agrees)
             if history.violated is not None:
                 return
         elif broker.role is Role.LEADER:
-            history.lost_promise = 0  # who leads has all that is committed: from here on it is promised again
+            history.lost_promise = 0  # the leader has all committed records: they are promised again
     if broker.role is not Role.LEADER:
         return
     exposed = min(broker.hw, len(broker.log))
@@ -107,7 +109,7 @@ def _check_leader(world: World, broker: Broker) -> None:
         history.violate(
             Invariant.TWO_LEADERS,
             f"at offset {agrees}, {named(history.committed[agrees])} was committed, and broker {broker.id}, which "
-            f"takes itself for the leader, commits {named(broker.log[agrees])}",
+            f"considers itself leader, commits {named(broker.log[agrees])}",
         )
         return
     if exposed > len(history.committed):
@@ -117,7 +119,7 @@ def _check_leader(world: World, broker: Broker) -> None:
 
 
 def _commit(world: World, broker: Broker, end: int) -> None:
-    """Readers see more records: these are committed, if all in sync have had them."""
+    """Commit the records that readers now see, if all in the ISR have had them."""
     history, isr = world.history, broker.partition.isr
     for offset in range(len(history.committed), end):
         record = broker.log[offset]
@@ -140,7 +142,7 @@ def _commit(world: World, broker: Broker, end: int) -> None:
                 f"{named(record)} is committed at offset {first} and again at offset {offset}",
             )
             return
-        gaps = not world.configuration.acks_all  # what was acknowledged to its producer may never be committed
+        gaps = not world.configuration.acks_all  # an acknowledged record may never be committed
         if (why := history.out_of_order(record, gaps=gaps)) is not None:
             history.violate(Invariant.OUT_OF_ORDER, f"{named(record)} is committed at offset {offset} {why}")
             return
@@ -150,7 +152,7 @@ def _commit(world: World, broker: Broker, end: int) -> None:
 
 
 def _check_others(world: World, committer: Broker, is_current: bool) -> None:
-    """More is committed: does the leader have it, if that is another, and do followers that have more agree?"""
+    """Check that the leader, if it is another broker, has the new committed records, and that followers agree."""
     history = world.history
     leader = world.leader()
     if not is_current and leader is not None:
@@ -158,7 +160,7 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
         if agrees < len(history.committed):
             history.violate(
                 Invariant.TWO_LEADERS,
-                f"broker {committer.id} takes itself for the leader and commits "
+                f"broker {committer.id} considers itself leader and commits "
                 f"{named(history.committed[agrees])} at offset {agrees}; "
                 f"broker {leader.id}, which is the leader, does not have it",
             )
@@ -170,8 +172,9 @@ def _check_others(world: World, committer: Broker, is_current: bool) -> None:
 
 
 def _follows(world: World, broker: Broker) -> bool:
-    """It has cut its log back for its leader. Who has not heard of the next one yet may have what was lost with
-    consent.
+    """Tell whether a follower has truncated its log for its leader.
+
+    A follower that has not been notified of the next leader yet may have records that were lost as expected.
     """
     return (
         broker.role is Role.FOLLOWER
@@ -192,8 +195,8 @@ def _check_follower(world: World, broker: Broker) -> None:
         )
 
 
-def _lost(world: World, leader: Broker, agrees: int) -> None:
-    """A leader lacks committed records: that is a violation, unless no in-sync replica lived meanwhile."""
+def _report_missing(world: World, leader: Broker, agrees: int) -> None:
+    """Report a leader that lacks committed records, unless no in-sync replica was alive meanwhile."""
     history = world.history
     lost = tuple((at, history.committed[at]) for at in range(agrees, len(history.committed)))
     if len(history.committed) > history.lost_promise:
@@ -209,4 +212,4 @@ def _lost(world: World, leader: Broker, agrees: int) -> None:
     for id_, broker in world.brokers.items():
         history.noted[id_] = min(history.noted.get(id_, 0), agrees)
         history.checked[id_] = min(history.checked.get(id_, 0), agrees)
-        _note(world, broker)
+        _note_applied(world, broker)

@@ -1,13 +1,11 @@
-"""How a leader commits: the committer thread and what it calls; and the HW that rises with the fetches, its
-mend.
-"""
+"""Commits at the leader: the committer thread with its callees, and its fix, a HW that rises with fetches."""
 
 from __future__ import annotations
 
 from backend.replication_lab.answering import acknowledge, step_down
 from backend.replication_lab.isr import all_accounted_for, write_isr
 from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.patience import follower_is_held_up
+from backend.replication_lab.patience import follower_is_delayed
 from backend.replication_lab.rules import OffByOne
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.store import Request
@@ -15,18 +13,18 @@ from backend.replication_lab.world import World
 
 
 def committer_thread(world: World, leader: Broker, *, late: bool = False) -> bool:
-    """Committer thread for partition p, one turn: the request at the head of the commitQ.
+    """Committer thread for partition p, one turn: process the request at the head of the commitQ.
 
-    Until every replica in ISR has reached its offset the turn ends and comes again. `late` says that
-    KeepInSyncTime has passed for the one that is waited for, which then leaves the ISR. The block's order is
-    kept: CUR is looked at, reassigned replicas, load balancing (either may stop this thread), and only then HW
-    and acknowledgement. Mend: there is no such thread; `advance_hw` does its work with each fetch.
+    Until every replica in the ISR has reached its offset, the turn ends and is taken again. `late` says that
+    KeepInSyncTime has passed for the replica that is waited for, which then leaves the ISR. The block's order is
+    kept: CUR, reassigned replicas, load balancing (either may stop this thread), and only then HW and
+    acknowledgement. Fix: there is no such thread; `advance_hw` does its work with each fetch.
     """
     partition = leader.partition
     if leader.role is not Role.LEADER or not partition.commit_q or world.rules.judges_by_progress:
         return False
     pending = partition.commit_q[0]
-    behind = waited_for(world, leader)
+    behind = first_behind(world, leader)
     if behind is not None:
         if not late:
             return False
@@ -37,7 +35,7 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
         if partition.leo.get(replica, 0) < pending.offset:
             continue
         if not write_isr(world, leader, partition.isr | {replica}, partition.cur - {replica}):
-            world.wake(("commit", leader.id), 10 * world.configuration.times.fetch)  # it waits for the store
+            world.wake(("commit", leader.id), 10 * world.configuration.times.fetch)  # waits for the store
             return False
     all_accounted_for(world, leader)
     if check_reassigned_replicas(world, leader, pending.offset) or check_load_balancing(world, leader):
@@ -46,7 +44,7 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
         leader.set_hw(pending.offset)
     elif len(partition.isr) > 1:
         last = max(partition.isr - {leader.id})
-        partition.leo[last] = max(partition.leo.get(last, 0), pending.offset)  # r.hw of a copy that nobody reads
+        partition.leo[last] = max(partition.leo.get(last, 0), pending.offset)  # r.hw of a copy that is never read
     partition.commit_q = partition.commit_q[1:]
     if pending.request.acks_all:
         acknowledge(world, leader, pending.request, pending.first, pending.offset)
@@ -54,8 +52,8 @@ def committer_thread(world: World, leader: Broker, *, late: bool = False) -> boo
     return True
 
 
-def waited_for(world: World, leader: Broker) -> int | None:
-    """for each r in ISR: the first that has not reached the offset of the request at the head of the commitQ."""
+def first_behind(world: World, leader: Broker) -> int | None:
+    """Return the first follower in the ISR that has not reached the offset at the head of the commitQ."""
     partition = leader.partition
     followers = sorted(partition.isr - {leader.id})
     offset = partition.commit_q[0].offset
@@ -63,7 +61,7 @@ def waited_for(world: World, leader: Broker) -> int | None:
 
 
 def _wait_for_head(world: World, leader: Broker) -> None:
-    """The committer's next turn, and the end of its patience with whom it waits for."""
+    """Schedule the committer's next turn, and the end of KeepInSyncTime for the replica that it waits for."""
     queue = leader.partition.commit_q
     if queue:
         world.wake(("commit", leader.id), 0)
@@ -73,15 +71,16 @@ def _wait_for_head(world: World, leader: Broker) -> None:
 
 
 def offset_reached(world: World, leader: Broker, replica: int, offset: int) -> bool:
-    """offsetReached(r, offset), without the wait: the committer comes again, and knows when it has waited long
-    enough.
+    """offsetReached(r, offset): tell whether a replica has reached an offset.
+
+    It does not wait: the committer takes another turn, and knows when it has waited long enough.
     """
     leo = leader.partition.leo.get(replica, 0)
     return leo + (world.rules.off_by_one is OffByOne.REACHED) >= offset
 
 
 def check_load_balancing(world: World, leader: Broker) -> bool:
-    """checkLoadBalancing(): give way to the preferred replica if it is in sync; the thread stops (True)."""
+    """checkLoadBalancing(): yield to the preferred replica if it is in sync; return True if the thread stops."""
     store, partition = world.store, leader.partition
     preferred = partition.ar[0] if partition.ar else leader.id
     if not world.configuration.gives_way:
@@ -98,10 +97,10 @@ def check_load_balancing(world: World, leader: Broker) -> bool:
 
 
 def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool:
-    """checkReassignedReplicas(pr, RAR, ISR): hand over to the new replicas when all have reached the offset.
+    """checkReassignedReplicas(pr, RAR, ISR): hand over to the new replicas once all have reached the offset.
 
-    True if the thread stops. Mend: they have to be in sync, ISR and replicas change in one write over the version
-    known, and the leader stays if it is one of them.
+    Return True if the thread stops. Fix: they must be in sync, ISR and replicas change in one write that is
+    conditional on the known version, and the leader stays if it is one of them.
     """
     store, rules, partition = world.store, world.rules, leader.partition
     rar = partition.rar
@@ -122,7 +121,7 @@ def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool
     partition.ar, partition.rar = rar, ()
     partition.cur = frozenset(rar) - partition.isr
     if rules.compare_and_set and leader.id in rar:
-        advance_hw(world, leader)  # fewer are waited for
+        advance_hw(world, leader)  # fewer replicas are waited for
         return False
     store.leader = NOBODY
     step_down(world, leader)
@@ -131,9 +130,9 @@ def check_reassigned_replicas(world: World, leader: Broker, offset: int) -> bool
 
 
 def advance_hw(world: World, leader: Broker) -> None:
-    """Mend: the HW is what all in sync have, and rises with each fetch; what waits below it is acknowledged.
+    """Fix: set the HW to what all replicas in the ISR have, and acknowledge the requests below it.
 
-    With fewer than min ISR in sync nothing is committed (KIP-966).
+    With fewer than min.insync.replicas in the ISR nothing is committed (KIP-966).
     """
     partition, log = leader.partition, leader.log
     rules, isr = world.rules, partition.isr
@@ -159,12 +158,12 @@ def advance_hw(world: World, leader: Broker) -> None:
 
 
 def _preferred_has_all(leader: Broker) -> bool:
-    """Nothing is under way that would have to be sent again if the preferred replica led."""
+    """Tell whether the preferred replica has everything, so that nothing would have to be resent if it led."""
     return leader.partition.leo.get(leader.partition.ar[0], 0) >= len(leader.log) == leader.hw
 
 
-def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
-    """Mend: KeepInSyncTime has passed since this follower had all, whether anybody produces or not."""
+def drop_if_late(world: World, leader: Broker, replica: int) -> bool:
+    """Fix: drop a follower that has not been caught up for KeepInSyncTime, with or without traffic."""
     partition, now = leader.partition, world.now
     if leader.role is not Role.LEADER or replica not in partition.isr or not world.rules.judges_by_progress:
         return False
@@ -173,15 +172,15 @@ def follower_is_late(world: World, leader: Broker, replica: int) -> bool:
     if world.timed and now - since < times.keep_in_sync:
         world.wake(("shrink", leader.id, replica), since + times.keep_in_sync - now)
         return False
-    if partition.leo.get(replica, 0) >= len(leader.log) and not follower_is_held_up(world, leader, replica):
-        # It has all, and its next fetch is under way: by the clock as in a story, which has none.
+    if partition.leo.get(replica, 0) >= len(leader.log) and not follower_is_delayed(world, leader, replica):
+        # It has everything, and its next fetch is under way: by the clock as in a story, which has no clock.
         world.wake(("shrink", leader.id, replica), times.fetch * 10)
         return False
     return drop_follower(world, leader, replica)
 
 
 def drop_follower(world: World, leader: Broker, replica: int) -> bool:
-    """Take it out of the ISR; what waited for it alone is committed."""
+    """Remove a follower from the ISR and commit what waited only for it."""
     if not write_isr(world, leader, leader.partition.isr - {replica}):
         world.wake(("shrink", leader.id, replica), world.configuration.times.fetch * 10)
         return False

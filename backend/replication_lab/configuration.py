@@ -1,4 +1,4 @@
-"""What a world is made of: brokers, replicas, acknowledgement and times; impossible ones are refused."""
+"""Configuration of a world: brokers, replicas, acknowledgement and times; impossible values are refused."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from backend.domain.base.words import counted
 MOST_BROKERS = 20
 MOST_PRODUCERS = 5
 LEAST_OF_A_WAIT = 0.95
-"""Time-outs vary by a twentieth: none passes before."""
+"""Least share of a timeout that passes: timeouts vary by a twentieth."""
 _MOST_SHOWN = 60
-"""Characters of what was given and cannot be."""
+"""Most characters of an invalid value that a message shows."""
 
 
 def shown(value: object) -> str:
-    """What was given, as far as a message has room for it."""
+    """Show a value within the space that a message has."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no number of more than 4,300 digits
@@ -24,31 +24,30 @@ def shown(value: object) -> str:
 
 
 class ImpossibleDrill(ValueError):
-    """What was asked for cannot be; the message says what is wrong and what would do."""
+    """The request is impossible; the message says what is wrong and what is possible."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """In simulated milliseconds."""
+    """Timeouts and intervals of the model, in simulated milliseconds."""
 
     keep_in_sync: float = 1_000
-    """KeepInSyncTime: how long a leader waits before it drops a follower."""
+    """KeepInSyncTime: how long a leader waits before it drops a follower (replica.lag.time.max.ms)."""
     leader_election_wait: float = 300
-    """LeaderElectionWaitTime: how long one that is not the preferred replica waits before it stands for
-    election.
+    """LeaderElectionWaitTime: how long a replica other than the preferred one waits before it stands for election.
     """
     session: float = 600
-    """After so long without a sign of life a broker's session with the store ends."""
+    """A broker's session with the store ends after this long without a heartbeat."""
     checkpoint: float = 250
-    """Between two flushes of log and HW."""
+    """Interval between two flushes of log and HW."""
     fetch: float = 5
-    """Between two fetches of a follower that finds nothing new."""
+    """Interval between two fetches of a follower that finds nothing new."""
     network: float = 1
-    """A message takes half of it to one and a half."""
+    """Mean latency of a message; it varies from half to one and a half of it."""
     request: float = 400
-    """After so long without an answer a producer tries again."""
+    """A producer retries after this long without an answer."""
     produce: float = 10
-    """Between an answer and a producer's next record."""
+    """Interval between an answer and a producer's next record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ class Configuration:
     """One partition of one topic on some brokers.
 
     Raises:
-        ImpossibleDrill: it contradicts itself.
+        ImpossibleDrill: the values contradict each other.
     """
 
     brokers: int = 3
@@ -66,14 +65,14 @@ class Configuration:
     acks_all: bool = True
     """Synchronous replication: a record is acknowledged when it is committed; otherwise when the leader has it."""
     records: int = 20
-    """That each producer hands in."""
+    """Records that each producer sends."""
     gives_way: bool = True
-    """Leaders give way to the preferred replica as soon as it is in sync (checkLoadBalancing)."""
+    """Tells whether leaders yield to the preferred replica as soon as it is in sync (checkLoadBalancing)."""
     most_fetched: int = 100
-    """Records in an answer to a fetch."""
+    """Most records in a fetch response."""
     unclean_election: bool = False
-    """Where nobody lives that is in sync or eligible, any replica may lead (`unclean.leader.election.enable`):
-    what it lacks is lost.
+    """Tells whether any replica may lead if no replica in the ISR or ELR is alive
+    (`unclean.leader.election.enable`); what it lacks is lost.
     """
     times: Times = Times()
 
@@ -85,18 +84,18 @@ class Configuration:
         if self.replication_factor > self.brokers:
             raise ImpossibleDrill(
                 f"replication_factor is {self.replication_factor}, but there "
-                f"{'is' if self.brokers == 1 else 'are'} {counted(self.brokers, 'broker')}: each replica is on a "
-                f"broker of its own. Take {self.brokers} or fewer, or more brokers."
+                f"{'is' if self.brokers == 1 else 'are'} {counted(self.brokers, 'broker')}: each replica needs a "
+                f"broker of its own. Use {self.brokers} or fewer, or more brokers."
             )
         if self.min_isr > self.replication_factor:
             raise ImpossibleDrill(
                 f"min_isr is {self.min_isr}, above the replication factor {self.replication_factor}: no record "
-                f"could ever be acknowledged with acks=all. Take {self.replication_factor} or less."
+                f"could ever be acknowledged with acks=all. Use {self.replication_factor} or less."
             )
 
     @property
     def assigned(self) -> tuple[int, ...]:
-        """AR: the first brokers, the preferred one first."""
+        """Return AR: the first brokers, the preferred replica first."""
         return tuple(range(1, self.replication_factor + 1))
 
 

@@ -1,4 +1,4 @@
-"""A drill: a scenario played in a mode with a seed, and told in the fewest steps that show what goes wrong."""
+"""Drills: a scenario played in a mode with a seed, reported in the fewest steps that show the violation."""
 
 from __future__ import annotations
 
@@ -14,58 +14,59 @@ from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.schedules import read_schedule, run_schedule
-from backend.replication_lab.settling import PATIENCE_MS, acknowledged_and_gone
+from backend.replication_lab.settling import PATIENCE_MS, lost_acknowledged
 from backend.replication_lab.shrinking import after, shrink
 from backend.replication_lab.story import Detail, Moment, moments
 from backend.replication_lab.world import Action, World
 
 LARGEST_SEED = 2**63 - 1
 NOTHING_PROMISED = (
-    "Records are not checked, only whether all settles: with asynchronous acknowledgement the documents promise "
-    "nothing of them"
+    "Records are not checked, only recovery is: with asynchronous acknowledgement the documents promise "
+    "nothing about them"
 )
-UNEXPLAINED_WAIT = "A wait ends in it although the story does not say what takes so long"
+UNEXPLAINED_WAIT = "The story contains a timeout whose cause it does not show"
 _ALL_CHANGES_UP_TO = 1_500
-"""Steps of a run in which nothing is violated; of a longer one only the turns are told."""
+"""Most steps of a run without a violation of which all changes are reported; of a longer run only turning
+points."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drill:
-    """What a run came to."""
+    """Result of a run."""
 
     scenario: str
     mode: str
     seed: int
     violated: Invariant | None
     what: str
-    """What was violated, in words; empty if nothing was."""
+    """Description of the violation; empty if there was none."""
     steps_taken: int
-    """By the whole run, before it was shrunk."""
+    """Number of steps of the whole run, before shrinking."""
     moments: tuple[Moment, ...]
-    """The beginning and the steps that are told."""
+    """The beginning and the reported steps."""
     begins_after: int = 0
-    """Steps that the run took before the story begins."""
+    """Number of steps that the run took before the story begins."""
     is_fewest: bool = True
-    """Of a violation: no step of the story can be left out. Very long ones are not shrunk to the end."""
+    """Tells whether no step of a violation's story can be left out. Very long stories are not shrunk fully."""
     waits_have_reasons: bool = True
-    """A wait ends in the story only where it says what takes so long."""
+    """Tells whether every timeout in the story has a cause that the story shows."""
     is_checked: bool = True
-    """Those of records were; where nothing is promised of them, only whether all settles is."""
+    """Tells whether records were checked; where nothing is promised about them, only recovery is."""
     expected_losses: tuple[str, ...] = ()
     acknowledged_losses: tuple[str, ...] = ()
-    """Records that producers were told of as written, and that the leader does not have in the end."""
+    """Records that were acknowledged to producers and that the leader does not have at the end."""
     longest_gap_ms: int | None = None
-    """Of a schedule that was run to its end: the longest time without an acknowledgement, simulated."""
+    """Longest simulated time without an acknowledgement, of a schedule that ran to its end."""
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in a sentence without its full stop."""
+        """Return the verdict as a sentence without its full stop."""
         if self.violated is not None:
             return f"{IN_WORDS[self.violated]} ({self.violated})"
         return "Every invariant holds" if self.is_checked else NOTHING_PROMISED
 
-    def told(self) -> dict[str, Any]:
-        """As plain data; `step` is the last step of the story, at which the invariant is violated if one is."""
+    def document(self) -> dict[str, Any]:
+        """Return plain data; `step` is the story's last step, at which an invariant is violated if one is."""
         found: dict[str, Any] = {
             "scenario": self.scenario,
             "mode": self.mode,
@@ -95,16 +96,16 @@ def drill(name: str, mode: str, seed: int, *, with_frames: bool = False) -> Dril
     """Play a scenario.
 
     Raises:
-        ImpossibleDrill: there is no such scenario or mode, or the seed is none.
+        ImpossibleDrill: there is no such scenario or mode, or the seed is invalid.
     """
     scenario = find_scenario(name)
     _check(mode, seed)
     played = play(scenario, mode, seed)
-    return telling(Told(name, mode, seed, with_frames), scenario.world(mode), played.steps, played.world)
+    return report_run(RunLabel(name, mode, seed, with_frames), scenario.world(mode), played.steps, played.world)
 
 
-class Told(NamedTuple):
-    """What is told of whom."""
+class RunLabel(NamedTuple):
+    """Labels of a run's report, and whether frames belong to it."""
 
     scenario: str
     mode: str
@@ -112,11 +113,10 @@ class Told(NamedTuple):
     with_frames: bool
 
 
-def telling(of: Told, start: World, steps: tuple[Action, ...], end: World) -> Drill:
-    """A run that was played, told: in the fewest steps if it violates an invariant, otherwise in those that
-    matter.
+def report_run(of: RunLabel, start: World, steps: tuple[Action, ...], end: World) -> Drill:
+    """Report a run: in the fewest steps if it violates an invariant, otherwise in the steps that matter.
 
-    That nothing settles is seen by waiting, which no fewer steps would show.
+    A violation of NEVER_SETTLES is found by waiting, which fewer steps would not show.
     """
     history = end.history
     found = Drill(
@@ -143,14 +143,14 @@ def telling(of: Told, start: World, steps: tuple[Action, ...], end: World) -> Dr
         )
     detail = Detail.CHANGES if len(steps) <= _ALL_CHANGES_UP_TO else Detail.TURNS
     shown = tuple(moments(start, steps, detail, with_frames=of.with_frames))
-    last = Moment(len(steps), _in_the_end(end), frame(end) if of.with_frames else {})
-    return replace(found, moments=(*shown, last), acknowledged_losses=acknowledged_and_gone(end))
+    last = Moment(len(steps), _describe_end(end), frame(end) if of.with_frames else {})
+    return replace(found, moments=(*shown, last), acknowledged_losses=lost_acknowledged(end))
 
 
-def _in_the_end(world: World) -> str:
-    """How a run ended that no single step decides."""
+def _describe_end(world: World) -> str:
+    """Describe the end of a run that no single step decides."""
     if world.history.violated is not None:
-        return f"After {PATIENCE_MS / 1_000:.0f} s in which nothing failed, {world.history.what}"
+        return f"After {PATIENCE_MS / 1_000:.0f} s without a fault, {world.history.what}"
     return "All replicas are in sync with the same log, and every request is answered"
 
 
@@ -158,35 +158,35 @@ def drill_schedule(document: object, mode: str, seed: int, *, with_frames: bool 
     """Run a schedule of faults from plain data (`schedules.read_schedule`).
 
     Raises:
-        ImpossibleDrill: the schedule, the mode or the seed cannot be.
+        ImpossibleDrill: the schedule, the mode or the seed is invalid.
     """
     _check(mode, seed)
     configuration, faults = read_schedule(document)
     run = run_schedule(configuration, faults, mode, seed)
-    told = telling(Told("schedule", mode, seed, with_frames), run.start, run.steps, run.world)
-    return replace(told, longest_gap_ms=None if run.longest_gap_ms is None else round(run.longest_gap_ms))
+    result = report_run(RunLabel("schedule", mode, seed, with_frames), run.start, run.steps, run.world)
+    return replace(result, longest_gap_ms=None if run.longest_gap_ms is None else round(run.longest_gap_ms))
 
 
 def _check(mode: str, seed: int) -> None:
     if mode not in MODES:
-        raise ImpossibleDrill(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.")
+        raise ImpossibleDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
     if not 0 <= seed <= LARGEST_SEED:
         raise ImpossibleDrill(f"the seed is {seed}: it must be 0 to {LARGEST_SEED}.")
 
 
 def find_scenario(name: str) -> Scenario:
-    """By name.
+    """Return a scenario by name.
 
     Raises:
-        ImpossibleDrill: there is none.
+        ImpossibleDrill: there is no such scenario.
     """
     if name not in SCENARIOS:
-        raise ImpossibleDrill(f"there is no scenario {name!r}; take one of {', '.join(SCENARIOS)}.")
+        raise ImpossibleDrill(f"there is no scenario {name!r}; use one of {', '.join(SCENARIOS)}.")
     return SCENARIOS[name]
 
 
-def listed(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as a list names it, with what each mode is expected to give."""
+def summary(scenario: Scenario) -> dict[str, Any]:
+    """Return the list entry of a scenario, with the expected result in each mode."""
     return {
         "name": scenario.name,
         "title": scenario.title,

@@ -1,4 +1,4 @@
-"""What a step changed, in words: seen by one that looks at a world again and again and remembers how it was."""
+"""Sentences for what a step changed, found by comparing a world with its remembered state."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from backend.replication_lab.world import World
 
 @dataclass(frozen=True)
 class Seen:
-    """What was found changed."""
+    """Changes found after one step."""
 
     effects: tuple[str, ...]
     is_turn: bool
-    """Leaders, roles, or replicas in sync changed, a log was cut back, or a loss is told."""
+    """Tells whether leader, roles or ISR changed, a log was truncated, or a loss is reported."""
 
 
 class Watcher:
-    """Looks at a world after each step; what a look costs depends on what changed, not on how long logs are."""
+    """Observer of a world after each step; its cost depends on what changed, not on the length of logs."""
 
     def __init__(self, world: World) -> None:
         self._brokers = {id_: _Remembered(each) for id_, each in world.brokers.items()}
@@ -35,7 +35,7 @@ class Watcher:
         self._lost = len(world.history.expected_losses)
 
     def look(self, world: World) -> Seen:
-        """What changed since the last look."""
+        """Return what changed since the last call."""
         effects: list[str] = []
         is_turn = False
         for id_, broker in world.brokers.items():
@@ -43,12 +43,12 @@ class Watcher:
         store = world.store
         if store.leader != self._leader:
             epoch = f" in epoch {store.leader_epoch}" if world.rules.has_epochs else ""
-            leads = f"leader in the store: {store.leader}{epoch}"
+            leads = f"the store names broker {store.leader} leader{epoch}"
             effects.append(leads if store.leader != NOBODY else "the store has no leader")
         if store.isr != self._isr:
             effects.append(f"ISR {ids(self._isr)} → {ids(store.isr)}")
         if store.elr != self._elr:
-            effects.append(f"eligible to lead beside it: {ids(store.elr)}")
+            effects.append(f"ELR {ids(store.elr)}")
         if store.replicas != self._replicas:
             effects.append(f"the replicas are {ids(frozenset(store.replicas))}")
         is_turn |= (store.leader, store.isr, store.elr, store.replicas) != (
@@ -57,7 +57,7 @@ class Watcher:
         effects += self._answers(world)
         if lost := world.history.expected_losses[self._lost :]:
             names = named_all([record for _, record in lost])
-            effects.append(f"lost, as has to be expected, since no in-sync replica lived: {names}")
+            effects.append(f"lost, as expected, since no in-sync replica was alive: {names}")
             is_turn = True
         self._remember(world)
         return Seen(tuple(effects), is_turn)
@@ -80,14 +80,14 @@ class Watcher:
 
 
 class _Remembered:
-    """A broker as it was."""
+    """Last observed state of a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._role, self._hw, self._follows = broker.role, broker.hw, _leader_of(broker)
         self._log = broker.log.copy()
 
     def look(self, broker: Broker, effects: list[str]) -> bool:
-        """Add what changed; True if it is a turn."""
+        """Append what changed; return True if it is a turning point."""
         who = f"broker {broker.id}"
         role, follows = broker.role, _leader_of(broker)
         changed = role is not self._role
@@ -102,14 +102,14 @@ class _Remembered:
         return changed or cut_back
 
     def _look_at_log(self, broker: Broker, who: str, effects: list[str]) -> bool:
-        """Records that agree at an offset agree at all before it, since a step only cuts back and appends."""
+        """Append changes of the log. Logs equal at an offset are equal before it: steps truncate and append."""
         log, known = broker.log, self._log
         if len(log) == len(known) and log[-1:] == known[-1:]:
             return False
         same = next(at for at in count(min(len(log), len(known)), -1) if at == 0 or log[at - 1] == known[at - 1])
         gone, come = known[same:], log[same:]
         if gone:
-            effects.append(f"{who} cuts its log back to {same}: {named_all(gone)} is gone there")
+            effects.append(f"{who} truncates its log to offset {same} and loses {named_all(gone)}")
         if come:
             effects.append(f"{who} appends {named_all(come)} at offset {same}")
         known[same:] = come

@@ -1,4 +1,4 @@
-"""What goes wrong, and what administrators ask for; each as an action that can stand in a schedule."""
+"""Faults and requests of administrators, as actions that a schedule may contain."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.startup import broker_startup, crash, end_session, falls_silent
+from backend.replication_lab.startup import broker_startup, crash, end_session, start_session_timeout
 from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import World
 
 
 def _pause(world: World, broker: Broker) -> bool:
-    """The process stands still (SIGSTOP): it neither sends nor answers, and its session ends after a while."""
+    """Pause the process (SIGSTOP): it neither sends nor answers, and its session expires after a while."""
     if not broker.alive or broker.paused:
         return False
-    falls_silent(world, broker)
+    start_session_timeout(world, broker)
     broker.paused = True
     return True
 
 
 def _resume(world: World, broker: Broker) -> bool:
-    """It goes on, with what it believed when it stopped; what came due meanwhile is the clock's to know."""
+    """Resume a paused process in its old state; the clock decides about timers that fired meanwhile."""
     if not broker.paused:
         return False
     broker.paused = False
@@ -29,18 +29,18 @@ def _resume(world: World, broker: Broker) -> bool:
 
 
 def cut(world: World, one: int, other: int) -> bool:
-    """Nothing comes through between two brokers, or a broker and the store (0), until `heal`."""
+    """Cut the connection between two brokers, or a broker and the store (0), until `heal`."""
     pair = (min(one, other), max(one, other))
     if pair in world.cuts:
         return False
     if pair[0] == NOBODY:
-        falls_silent(world, world.brokers[pair[1]])
+        start_session_timeout(world, world.brokers[pair[1]])
     world.cuts |= {pair}
     return True
 
 
 def heal(world: World, one: int, other: int) -> bool:
-    """The connection is back."""
+    """Restore a connection."""
     pair = (min(one, other), max(one, other))
     if pair not in world.cuts:
         return False
@@ -55,19 +55,19 @@ def heal(world: World, one: int, other: int) -> bool:
 
 
 def _slow(world: World, broker: Broker) -> bool:
-    """A follower that takes long to fetch."""
+    """Make a follower slow at fetching."""
     changed, broker.slow = not broker.slow, True
     return changed
 
 
 def _slow_disk(world: World, broker: Broker) -> bool:
-    """A disk that takes long to write what was fetched, and to flush."""
+    """Make a disk slow at writing fetched records and at flushing."""
     changed, broker.slow_disk = not broker.slow_disk, True
     return changed
 
 
 def _fast(world: World, broker: Broker) -> bool:
-    """Follower and disk are as fast as others."""
+    """Restore the normal speed of follower and disk."""
     changed = broker.slow or broker.slow_disk
     broker.slow = broker.slow_disk = False
     if broker.fetcher in (Fetcher.READY, Fetcher.ASKS):
@@ -76,7 +76,7 @@ def _fast(world: World, broker: Broker) -> bool:
 
 
 def reassign(world: World, *replicas: int) -> bool:
-    """An administrator writes /brokers/partitions_reassigned/[topic]/[partition_id]."""
+    """Request a reassignment, as an administrator writes /brokers/partitions_reassigned/[topic]/[partition_id]."""
     if world.store.reassigned == replicas or world.store.deleted:
         return False
     world.store.reassigned = replicas
@@ -85,7 +85,7 @@ def reassign(world: World, *replicas: int) -> bool:
 
 
 def delete_topic(world: World) -> bool:
-    """An administrator deletes the topic."""
+    """Delete the topic, as an administrator does."""
     if world.store.deleted:
         return False
     world.store.deleted = True
@@ -94,7 +94,7 @@ def delete_topic(world: World) -> bool:
 
 
 def _tell_leader(world: World, listener: str) -> None:
-    """Listeners "ONLY on the leader"; of a topic that is deleted all are told if nobody leads."""
+    """Call listeners that are "ONLY on the leader"; for a deleted topic without a leader, on every broker."""
     leader = world.leader()
     if leader is not None:
         world.notify(leader, listener)
@@ -124,4 +124,4 @@ HANDLERS: Mapping[str, Callable[..., bool]] = MappingProxyType(
         "delete_topic": delete_topic,
     }
 )
-"""By name of the fault."""
+"""Handler of each fault, by name."""

@@ -1,4 +1,4 @@
-"""What the leader does with followers' requests: replicaFetch, and the answer about epochs that KIP-101 adds."""
+"""Followers' requests at the leader: replicaFetch, and OffsetForLeaderEpoch, which KIP-101 adds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from backend.replication_lab.world import World
 
 
 def replica_fetch(world: World, leader: Broker, request: FetchRequest) -> bool:
-    """replicaFetch(f), the handler at the leader. One that is still becoming it answers, or nobody could catch up.
+    """replicaFetch(f), the handler at the leader: answer a fetch.
 
-    Mend: a request in another leader epoch is refused (KIP-320).
+    A broker that is still becoming leader answers too, or no follower could catch up. Fix: a request in another
+    leader epoch is refused (KIP-320).
     """
     replica, incarnation, thread, offset, epoch = request
     partition = leader.partition
@@ -36,10 +37,10 @@ def replica_fetch(world: World, leader: Broker, request: FetchRequest) -> bool:
 
 
 def _judge(world: World, leader: Broker, request: FetchRequest) -> None:
-    """What a follower's progress changes: it comes back in sync, and the HW rises.
+    """Apply a follower's progress: it may rejoin the ISR, and the HW may rise.
 
-    It is back when it has all that is committed, also what this leader's own HW does not know yet: what was
-    written before its epoch. With broker epochs, only as the one that is registered now (KIP-903).
+    A follower rejoins when it has everything committed, including records of earlier epochs that this leader's own
+    HW does not cover yet. With broker epochs only the currently registered broker rejoins (KIP-903).
     """
     partition, replica, offset = leader.partition, request.replica_id, request.offset
     if offset >= len(leader.log):
@@ -51,22 +52,20 @@ def _judge(world: World, leader: Broker, request: FetchRequest) -> None:
         and replica in (*partition.ar, *partition.rar)
     )
     if is_back and _is_registered(world, request) and write_isr(world, leader, partition.isr | {replica}):
-        # The leader's patience with it begins anew; who watched it before stopped when it left.
+        # KeepInSyncTime starts again for it; the timer that watched it stopped when it left the ISR.
         partition.caught_up_at[replica] = world.now
         world.wake(("shrink", leader.id, replica), world.configuration.times.keep_in_sync)
     advance_hw(world, leader)
 
 
 def _is_registered(world: World, request: FetchRequest) -> bool:
-    """The one that asks is the one that the store knows."""
+    """Tell whether the requesting follower is the broker that is registered in the store."""
     registered = world.store.registered.get(request.replica_id)
     return registered is not None and (not world.rules.broker_epochs or registered == request.incarnation)
 
 
 def epoch_end(world: World, leader: Broker, request: EpochRequest) -> bool:
-    """Answer OffsetForLeaderEpoch: the greatest epoch that is not above the one asked for, and its end
-    (KIP-101).
-    """
+    """Answer OffsetForLeaderEpoch: the greatest epoch up to the requested one, and its end offset (KIP-101)."""
     replica, incarnation, thread, epoch, asked = request
     refused = leader.role < Role.BECOMING or (world.rules.fenced and epoch != leader.partition.epoch)
     found, end = (0, UNKNOWN) if refused else leader.end_of_epoch(asked)

@@ -1,4 +1,4 @@
-"""What a follower does: becomeFollower, and ReplicaFetcherThread with the truncation that comes before it."""
+"""Followers: becomeFollower, and ReplicaFetcherThread with the truncation that precedes it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import World
 
 _SLOW = 400
-"""A slow follower, or one with a slow disk, takes so many times as long."""
+"""Factor by which a slow follower, or a follower with a slow disk, takes longer."""
 
 
 def become_follower(world: World, broker: Broker) -> bool:
-    """becomeFollower(r): of the leader that stands in the store; without one, or as that one, there is nobody to
-    follow.
+    """becomeFollower(r): follow the leader in the store; return False without one, or if it is this broker.
 
-    Mend: the log is not cut back to the HW but to where it agrees with the leader's, which is asked for (KIP-101).
+    Fix: the log is truncated not to the HW but to where it agrees with the leader's, which is requested (KIP-101).
     """
     store, rules, partition = world.store, world.rules, broker.partition
     if store.leader in (NOBODY, broker.id):
@@ -50,7 +49,7 @@ def become_follower(world: World, broker: Broker) -> bool:
 
 
 def replica_fetcher_thread(world: World, broker: Broker) -> bool:
-    """ReplicaFetcherThread, its first half: send a request to the leader."""
+    """ReplicaFetcherThread, first half: send a request to the leader."""
     leader = broker.partition.leader
     if broker.fetcher is Fetcher.READY:
         broker.fetcher = Fetcher.WAITS
@@ -68,7 +67,7 @@ def replica_fetcher_thread(world: World, broker: Broker) -> bool:
 
 
 def fetched(world: World, broker: Broker, response: FetchResponse) -> bool:
-    """ReplicaFetcherThread, its second half: append what came, take over the leader's HW, and go on."""
+    """ReplicaFetcherThread, second half: append the records, adopt the leader's HW, and continue."""
     if broker.fetcher is not Fetcher.WAITS or not _is_for(broker, response):
         return False
     times = world.configuration.times
@@ -93,10 +92,10 @@ def fetched(world: World, broker: Broker, response: FetchResponse) -> bool:
 
 
 def truncate_to_leader(world: World, broker: Broker, response: EpochResponse) -> bool:
-    """Cut the log back to where it agrees with the leader's, as far as the answer says (KIP-101, KIP-279).
+    """Truncate the log to where it agrees with the leader's, as far as the answer says (KIP-101, KIP-279).
 
-    Where the leader does not know the epoch asked for, its answer names a lesser one: KIP-101 takes that one's
-    end; KIP-279 cuts down to the greatest epoch that both may have, and asks again until both know it.
+    If the leader does not know the requested epoch, its answer names a lower one. KIP-101 takes the end of that
+    epoch; KIP-279 truncates to the greatest epoch that both may have, and requests again until both know it.
     """
     if broker.fetcher is not Fetcher.WAITS_FOR_EPOCH or not _is_for(broker, response):
         return False

@@ -1,4 +1,4 @@
-"""A moment of a run as plain data: what the player draws, and what REST and the command line hand out."""
+"""Frames: one moment of a run as plain data, as the player, REST and the command line use it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ROLES = {
 
 
 MOST_SHOWN = 30
-"""Records of a log, or of what is committed, that a frame has: the newest."""
+"""Most records of a log, or of the committed records, in a frame: the newest ones."""
 
 
 def frame(world: World) -> dict[str, Any]:
-    """Brokers with their logs, the store, messages under way, and what is committed. Offsets are end offsets.
+    """Return brokers with their logs, store, messages under way, and committed records. Offsets are end offsets.
 
-    Of long logs the newest records are told; `log_start` and `committed_start` are the offsets of the first ones.
+    Long logs are shortened to the newest records; `log_start` and `committed_start` are the first offsets shown.
     """
     store, history = world.store, world.history
     committed_start = max(0, len(history.committed) - MOST_SHOWN)
@@ -53,7 +53,7 @@ def frame(world: World) -> dict[str, Any]:
             "registered": sorted(store.registered),
         },
         "messages": [
-            {"from": sender, "to": receiver, "what": told(message)}
+            {"from": sender, "to": receiver, "what": describe_message(message)}
             for (sender, receiver), messages in sorted(world.channels.items())
             for message in messages
         ],
@@ -89,12 +89,12 @@ def _broker(world: World, broker: Broker) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _record(record: Record) -> Mapping[str, Any]:
-    """The same object for all frames: there may be hundreds, each with the logs of all brokers."""
+    """Return a record's entry; all frames share it: there may be hundreds, each with all brokers' logs."""
     return {"record": named(record), "epoch": record.epoch}
 
 
-def told(message: Message) -> str:
-    """A message in words."""
+def describe_message(message: Message) -> str:
+    """Describe a message."""
     if isinstance(message, FetchRequest):
         return f"fetch from offset {message.offset}"
     if isinstance(message, FetchResponse):
@@ -103,9 +103,9 @@ def told(message: Message) -> str:
         records = named_all(message.records) or "no records"
         return f"{records}; HW {message.hw}"
     if isinstance(message, EpochRequest):
-        return f"where does epoch {message.asked} end?"
+        return f"end offset of epoch {message.asked}?"
     if isinstance(message, EpochResponse):
-        return "question refused" if message.end == UNKNOWN else f"epoch {message.epoch} ends at {message.end}"
+        return "request refused" if message.end == UNKNOWN else f"epoch {message.epoch} ends at {message.end}"
     if isinstance(message, ProduceRequest):
         return f"produce {named(message)}" + (f" (attempt {message.attempt})" if message.attempt > 1 else "")
     return f"record {message.number}: {message.error}" if message.error else "acknowledged"

@@ -1,4 +1,4 @@
-"""What was committed, and what was promised about it: the memory that the invariants need."""
+"""Committed records and what was promised about them: the memory of the invariants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from backend.replication_lab.messages import Record, named
 
 
 class Invariant(StrEnum):
-    """What must hold after every step; with asynchronous acknowledgement, not by the documents (`checking`)."""
+    """Conditions that must hold after every step; for asynchronous acknowledgement see `checking`."""
 
     COMMITTED_LOST = "committed_record_lost"
     LOGS_DIFFER = "logs_differ_below_hw"
@@ -25,23 +25,23 @@ class Invariant(StrEnum):
 
 
 IN_WORDS = {
-    Invariant.COMMITTED_LOST: "a committed record is never lost while one in-sync replica lives",
+    Invariant.COMMITTED_LOST: "a committed record is never lost while one in-sync replica is alive",
     Invariant.LOGS_DIFFER: "the logs of all replicas agree up to their HW",
     Invariant.UNCOMMITTED_READ: "only committed records are read",
-    Invariant.BELOW_MIN_ISR: "acks=all with fewer replicas in sync than min ISR is refused",
-    Invariant.WRITTEN_TWICE: "a record that is sent again is written once",
+    Invariant.BELOW_MIN_ISR: "acks=all with fewer replicas in sync than min.insync.replicas is refused",
+    Invariant.WRITTEN_TWICE: "a retried record is written once",
     Invariant.OUT_OF_ORDER: "a producer's records are committed in the order in which it sent them, without gaps",
     Invariant.TWO_LEADERS: "two brokers never commit different records at one offset",
-    Invariant.NOT_READABLE: "what was acknowledged as committed can be read",
-    Invariant.UNANSWERED: "a leader that steps down answers every request that it took",
+    Invariant.NOT_READABLE: "a record acknowledged as committed can be read",
+    Invariant.UNANSWERED: "a leader that steps down answers every request that it accepted",
     Invariant.FORGOTTEN: "every assigned replica is in sync or catching up (AR = ISR + CUR)",
-    Invariant.HW_FELL: "a replica's HW does not fall, but by a restart",
-    Invariant.NEVER_SETTLES: "when faults are healed, replicas come in sync again and all requests are answered",
+    Invariant.HW_FELL: "a replica's HW never falls, except by a restart",
+    Invariant.NEVER_SETTLES: "once faults are healed, replicas return to the ISR and all requests are answered",
 }
 
 
 class History:
-    """Committed records in order, and the first invariant that did not hold."""
+    """Committed records in order, and the first violated invariant."""
 
     __slots__ = (
         "applied",
@@ -62,62 +62,64 @@ class History:
         self.identities: set[tuple[int, int]] = set()
         """Producer and number of each committed record."""
         self.last_of: dict[int, Record] = {}
-        """By producer: its last committed record."""
+        """Last committed record of each producer."""
         self.applied: dict[int, tuple[tuple[Record, frozenset[int]], ...]] = {}
-        """By offset, where nothing is committed: records, and the brokers that have had them in their logs."""
+        """Offset beyond the committed ones -> records there, with the brokers that have had them in their logs."""
         self.noted: dict[int, int] = {}
-        """By broker: up to which offset its log is in `applied`."""
+        """Broker -> offset up to which its log is in `applied`."""
         self.lost_promise = 0
-        """So many of the committed may be lost: for a moment no in-sync replica lived."""
+        """Number of committed records that may be lost: for a moment no in-sync replica was alive."""
         self.unclean_epoch = 0
-        """Of the last leader that was not in sync. Who still follows an earlier one commits what is lost."""
+        """Epoch of the last unclean leader. A broker that still follows an earlier leader may commit records that
+        are lost."""
         self.expected_losses: tuple[tuple[int, Record], ...] = ()
-        """Those that were: by their offsets."""
+        """Offsets and records that were lost as expected."""
         self.checked: dict[int, int] = {}
-        """By broker: up to which offset its log was seen to agree with the committed records."""
+        """Broker -> offset up to which its log is known to agree with the committed records."""
         self.violated: Invariant | None = None
         self.what = ""
-        """What happened, in words."""
+        """Description of the violation."""
 
     def add(self, record: Record) -> None:
-        """It is committed."""
+        """Add a committed record."""
         self.committed.append(record)
         self.identities.add((record.producer, record.number))
         self.last_of[record.producer] = record
 
     def elected_unclean(self, epoch: int) -> None:
-        """Who leads from this epoch on was neither in sync nor eligible: it may lack whatever is committed."""
+        """Note an unclean election: the leader of this epoch may lack any committed record."""
         self.lost_promise, self.unclean_epoch = len(self.committed), epoch
 
     def forget_from(self, offset: int) -> None:
-        """What was committed from there on is lost, as has to be expected."""
+        """Drop the records from an offset on, which are lost as expected."""
         kept, self.committed, self.identities, self.last_of = self.committed[:offset], [], set(), {}
         for record in kept:
             self.add(record)
 
     def out_of_order(self, record: Record, *, gaps: bool) -> str | None:
-        """Why it cannot come next of its producer, in words; with `gaps`, records before it may be missing.
+        """Return the reason why a record cannot be its producer's next one; None if it can.
 
-        So they may where something was lost as expected, and where its producer began anew and left some.
+        `gaps` permits missing records before it. They are also permitted after expected losses, and where a
+        producer restarted and abandoned some.
         """
         last = self.last_of.get(record.producer)
         if last is None:
             return None
         if record.producer_epoch < last.producer_epoch or record.number < last.number:
-            return f"behind {named(last)}, which its producer sent later"
+            return f"after {named(last)}, which its producer sent later"
         if gaps or record.producer_epoch > last.producer_epoch or self.expected_losses or self.unclean_epoch:
             return None
         if record.number > last.number + 1:
-            return f"although what its producer sent after {named(last)} and before it is not"
+            return f"although its producer's records between {named(last)} and it are not committed"
         return None
 
     def violate(self, invariant: Invariant, what: str) -> None:
-        """Keep the first violation."""
+        """Record the first violation."""
         if self.violated is None:
             self.violated, self.what = invariant, what
 
     def copy(self) -> History:
-        """Another one of the same."""
+        """Return a copy."""
         twin = History.__new__(History)
         twin.committed, twin.identities = self.committed.copy(), self.identities.copy()
         twin.applied, twin.lost_promise = dict(self.applied), self.lost_promise
@@ -127,7 +129,7 @@ class History:
         return twin
 
     def key(self) -> tuple[object, ...]:
-        """What tells two of them apart."""
+        """Return a key that distinguishes two histories."""
         return (
             tuple(self.committed),
             self.lost_promise,

@@ -1,4 +1,4 @@
-"""Writing the in-sync replicas to the store, and what holds about them there."""
+"""In-sync replicas in the store: conditional writes, eligible leader replicas, and AR = ISR + CUR."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from backend.replication_lab.world import World
 
 
 def write_isr(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[int] | None = None) -> bool:
-    """Write p.ISR (and CUR) to the store, in one step with the leader's own memory; False if it could not.
+    """Write p.ISR (and CUR) to the store and to the leader's memory in one step; return False if it could not.
 
-    Mend: only over the version that the leader knows (compare and set), so that one that was replaced cannot.
-    Where fewer than min ISR are left, those that go stay eligible to lead: nothing is committed until they are
-    back (KIP-966).
+    Fix: the write is conditional on the version that the leader knows (compare and set), so that a replaced leader
+    cannot write. If fewer than min.insync.replicas remain, leaving replicas stay eligible to lead: nothing is
+    committed until they are back (KIP-966).
     """
     if not world.sees_store(leader):
         return False
@@ -21,13 +21,13 @@ def write_isr(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[
     if world.rules.compare_and_set and (store.isr_version != partition.isr_version or store.leader != leader.id):
         refresh_isr(world, leader)
         return False
-    take_isr_over(world, leader, isr, frozenset(partition.ar) - isr if cur is None else cur)
+    overwrite_isr(world, leader, isr, frozenset(partition.ar) - isr if cur is None else cur)
     leader.dirty.append(leader.id)
     return True
 
 
-def take_isr_over(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[int]) -> None:
-    """Write ISR and CUR over whatever stands there, with who is eligible to lead beside them (KIP-966)."""
+def overwrite_isr(world: World, leader: Broker, isr: frozenset[int], cur: frozenset[int]) -> None:
+    """Overwrite ISR and CUR, with the eligible leader replicas (KIP-966)."""
     store, partition = world.store, leader.partition
     partition.isr, partition.cur = isr, cur
     elr: frozenset[int] = frozenset()
@@ -35,22 +35,22 @@ def take_isr_over(world: World, leader: Broker, isr: frozenset[int], cur: frozen
         elr = (store.elr | store.isr) - isr
     store.write_isr(isr, cur, elr)
     partition.isr_version = store.isr_version
-    see_promise(world)
+    note_possible_losses(world)
 
 
 def refresh_isr(world: World, leader: Broker) -> None:
-    """A leader reads the ISR of the store again, if that still calls it the leader."""
+    """Read the ISR from the store again if the store still names this broker the leader."""
     store, partition = world.store, leader.partition
     if store.leader == leader.id and leader.role is Role.LEADER and store.leader_epoch == partition.epoch:
         partition.isr, partition.isr_version = store.isr, store.isr_version
         partition.cur = frozenset(partition.ar) - store.isr
 
 
-def see_promise(world: World) -> None:
-    """The documents promise committed records "as long as there is at least one in sync replica alive, at all
-    times".
+def note_possible_losses(world: World) -> None:
+    """Note committed records that may be lost because no in-sync replica is alive.
 
-    Where there is none, what is committed so far may be lost: that is expected, and named if it happens.
+    The documents promise committed records "as long as there is at least one in sync replica alive, at all times".
+    Where there is none, losing them is expected, and reported if it happens.
     """
     store, history = world.store, world.history
     in_sync = store.isr | store.elr
@@ -58,29 +58,28 @@ def see_promise(world: World) -> None:
         history.lost_promise = len(history.committed)
 
 
-def comes_back_unclean(world: World, broker: Broker) -> None:
-    """Mend: who was registered before and crashed may have lost its tail, and is in sync no more (KIP-903,
-    KIP-966).
+def remove_restarted_replica(world: World, broker: Broker) -> None:
+    """Fix: remove a restarted broker from ISR and ELR, since it may have lost its tail (KIP-903, KIP-966).
 
-    Where nobody is left, who led last is the last resort, as in Kafka; what it lost is lost. The leader hears of
-    it, or all if there is none.
+    If no replica remains, the last leader is the last resort, as in Kafka; what it lost is lost. The leader is
+    notified, or every broker if there is none.
     """
     store = world.store
     if world.rules.broker_epochs and broker.incarnation > 1 and broker.id in store.isr | store.elr:
         isr, elr = store.isr - {broker.id}, store.elr - {broker.id}
         if not isr and not elr:
-            # The last leader may have no replica any more: then nobody has more than this one.
+            # The last leader may have no replica any more: then this broker has as much as any other.
             isr = frozenset((store.last_leader if store.last_leader in store.replicas else broker.id,))
         store.write_isr(isr, (store.cur | {broker.id}) - isr, elr)
-        see_promise(world)
+        note_possible_losses(world)
         if store.leader != NOBODY:
             world.notify(world.brokers[store.leader], "leader_change")
         else:
-            world.leader_changed()  # who may lead now may be up already
+            world.leader_changed()  # a broker that may lead now may be up already
 
 
 def all_accounted_for(world: World, leader: Broker) -> None:
-    """AR = ISR + CUR, as the documents say: who is in neither would never be looked at again."""
+    """Check AR = ISR + CUR, as the documents say: a replica in neither is never considered again."""
     partition = leader.partition
     forgotten = set(partition.ar) - partition.isr - partition.cur
     if forgotten:
@@ -94,16 +93,16 @@ def all_accounted_for(world: World, leader: Broker) -> None:
 
 
 def ids(brokers: frozenset[int]) -> str:
-    """A set of brokers in words."""
+    """Format a set of broker ids."""
     return "{" + ", ".join(str(each) for each in sorted(brokers)) + "}"
 
 
 def may_lead(world: World, broker: Broker) -> bool:
-    """leaderElection's condition: assigned, and in sync where anybody is; or eligible (KIP-966).
+    """Tell whether a broker may lead: leaderElection's condition.
 
-    With the mends, one that is being assigned may be in sync or eligible already, and once all others are gone
-    the only one.
-    With unclean election any may as soon as no session is left of one that is in sync or eligible.
+    It must be assigned, and in sync where any replica is, or eligible (KIP-966). With the fixes, a replica that is
+    being assigned may be in the ISR or ELR already, and may be the only one left. With unclean election any
+    replica may lead as soon as no replica in ISR or ELR has a session.
     """
     store = world.store
     assigned = (*store.replicas, *store.isr, *store.elr) if world.rules.compare_and_set else store.replicas

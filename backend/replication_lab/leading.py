@@ -1,9 +1,9 @@
-"""How a replica comes to lead: leaderElection and becomeLeader."""
+"""Leaders: leaderElection and becomeLeader."""
 
 from __future__ import annotations
 
 from backend.replication_lab.committing import advance_hw
-from backend.replication_lab.isr import all_accounted_for, may_lead, see_promise, take_isr_over
+from backend.replication_lab.isr import all_accounted_for, may_lead, note_possible_losses, overwrite_isr
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import NewLeaderHw, Truncation
 from backend.replication_lab.state import Broker, Role
@@ -12,11 +12,10 @@ from backend.replication_lab.world import World
 
 
 def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bool:
-    """leaderElection(r): stand if in sync (or if nobody is), wait, and lead if the leader's node can be written.
+    """leaderElection(r): stand for election if in sync (or if no replica is), wait, then write the leader's node.
 
-    The step of the wait's end comes with `waited`. ISR and AR are those that were read before the wait. Mend:
-    the node is written only over the ISR that was read, with the next leader epoch, and brokers that are gone
-    leave the ISR.
+    The step at the end of the wait has `waited` set. ISR and AR are those read before the wait. Fix: the write is
+    conditional on the ISR that was read and has the next leader epoch, and unregistered brokers leave the ISR.
     """
     store, partition = world.store, broker.partition
     if not waited:
@@ -42,20 +41,21 @@ def leader_election(world: World, broker: Broker, *, waited: bool = False) -> bo
     store.leader = store.last_leader = broker.id
     if world.rules.has_epochs:
         store.leader_epoch += 1
-    if broker.id not in store.isr | store.elr:  # unclean: whoever had all that was committed has to follow now
+    if broker.id not in store.isr | store.elr:  # unclean: replicas with all committed records have to follow now
         store.isr = store.elr = frozenset()
-        if world.configuration.unclean_election:  # the store counts who has no session as gone, and so does ADS
+        if world.configuration.unclean_election:  # the store and ADS count a broker without a session as gone
             world.history.elected_unclean(store.leader_epoch)
-    if world.rules.compare_and_set:  # who is not registered is in sync no more
+    if world.rules.compare_and_set:  # an unregistered broker is not in sync any more
         isr = frozenset(each for each in store.isr if each in store.registered) | {broker.id}
-        take_isr_over(world, broker, isr, frozenset(store.replicas) - isr)
+        overwrite_isr(world, broker, isr, frozenset(store.replicas) - isr)
     passed = partition.ar if world.rules.passes_ar else tuple(sorted(partition.cur))
     return become_leader(world, broker, partition.isr, passed)
 
 
 def _election_wait(world: World, broker: Broker) -> float:
-    """PreferredReplicaTime for all but the preferred replica; in the other reading, for those that see a higher
-    HW.
+    """Return PreferredReplicaTime for all but the preferred replica.
+
+    In the other reading, only a replica that sees a higher HW in the ISR waits.
     """
     preferred = world.store.replicas[0] == broker.id
     if world.rules.yields_to_higher_hw:
@@ -68,12 +68,12 @@ def _election_wait(world: World, broker: Broker) -> float:
 def become_leader(
     world: World, broker: Broker, isr: frozenset[int], ar: tuple[int, ...], *, waited: bool = False
 ) -> bool:
-    """becomeLeader(r, ISR, AR): wait until the live replicas in AR have caught up, write the ISR, and open for
-    clients.
+    """becomeLeader(r, ISR, AR): wait until the live replicas in AR have caught up, then serve clients.
 
-    The step of the wait's end comes with `waited`. Mend: no wait, since nobody leaves the ISR by it and the HW
-    stays what it was; what is above it is committed when all in sync have fetched it in this epoch. Followers
-    hear of their leader by the leader-change listener alone, not by a request as well.
+    The step at the end of the wait has `waited` set; it writes the ISR. Fix: there is no wait, since no replica
+    leaves the ISR by it and the HW stays as it was; records above it are committed once all in the ISR have
+    fetched them in this epoch. Followers learn of their leader by the leader-change listener alone, not by a
+    request as well.
     """
     partition, rules = broker.partition, world.rules
     if not waited:
@@ -101,7 +101,7 @@ def become_leader(
         partition.isr, partition.cur = in_sync, frozenset(partition.ar) - in_sync
         world.store.write_isr(partition.isr, partition.cur)
         partition.isr_version = world.store.isr_version
-        see_promise(world)
+        note_possible_losses(world)
     partition.ar = world.store.replicas
     partition.rar = world.store.reassigned
     broker.role = Role.LEADER
@@ -113,7 +113,7 @@ def become_leader(
             if replica != broker.id:
                 world.request(replica, Request.BECOME_FOLLOWER)
     else:
-        for replica in partition.rar:  # the listener called a leader that is gone, or none
+        for replica in partition.rar:  # the listener notified a leader that is gone, or none
             if replica not in partition.ar:
                 world.request(replica, Request.REPLICA_ASSIGNED)
     _start_threads(world, broker)
@@ -121,7 +121,7 @@ def become_leader(
 
 
 def _start_threads(world: World, broker: Broker) -> None:
-    """The commit thread or, mended, the watch over followers that fall behind."""
+    """Start the commit thread or, with the fix, the timers that watch followers."""
     partition = broker.partition
     if world.rules.judges_by_progress:
         for replica in partition.isr - {broker.id}:
@@ -131,19 +131,19 @@ def _start_threads(world: World, broker: Broker) -> None:
 
 
 def lead_if_caught_up(world: World, broker: Broker) -> None:
-    """The end of becomeLeader's wait, as soon as everyone that lives has what the new leader has."""
-    if has_everyone(world, broker):
+    """End becomeLeader's wait as soon as every live replica has what the new leader has."""
+    if all_caught_up(world, broker):
         world.wake(("lead", broker.id), 0)
 
 
-def has_everyone(world: World, broker: Broker) -> bool:
-    """Every live replica in AR has caught up with the one that is becoming the leader: its leo == r.hw."""
+def all_caught_up(world: World, broker: Broker) -> bool:
+    """Tell whether every live replica in AR has caught up with the new leader: its leo == r.hw."""
     leo, hw, registered = broker.partition.leo, broker.hw, world.store.registered
     return all(leo.get(each, -1) >= hw for each in broker.partition.ar if each != broker.id and each in registered)
 
 
 def _in_sync_now(broker: Broker) -> frozenset[int]:
-    """The current set of replicas in sync with r, of those that becomeLeader was given."""
+    """Return the replicas in sync with r, of those that were passed to becomeLeader."""
     leo = broker.partition.leo
     caught_up = [each for each in broker.partition.ar if leo.get(each, -1) >= broker.hw]
     return frozenset((broker.id, *caught_up))

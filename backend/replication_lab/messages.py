@@ -1,4 +1,4 @@
-"""What goes over the network: requests and answers between brokers, and between producers and brokers."""
+"""Messages: requests and answers between brokers, and between producers and brokers."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 NOBODY = 0
-"""No broker; as an end of a connection: the coordination store."""
+"""Id of no broker; as an end of a connection: the coordination store."""
 UNKNOWN = -1
 _MOST_NAMED = 12
-"""Records that a sentence names."""
+"""Most records that a sentence names."""
 
 
 def producer_name(producer: int) -> str:
-    """A producer in words: a letter."""
+    """Return a producer's name, a letter."""
     return chr(ord("a") + producer)
 
 
 def sent_by(producer: int) -> int:
-    """The end of a producer's connection: below 0, since brokers are above; of an end, the producer."""
+    """Convert a producer's id to the end of its connection and back: it is below 0, since brokers are above."""
     return -1 - producer
 
 
 def named(record: Record | ProduceRequest) -> str:
-    """A record in words, as `History` and stories name it: its producer's letter and its number."""
+    """Return the name of a record in histories and stories: its producer's letter and its number."""
     return f"{producer_name(record.producer)}{record.number}"
 
 
 def named_all(records: Sequence[Record]) -> str:
-    """Records in words; of many the first and the last ones."""
+    """Return the names of records; of many only the first and the last ones."""
     names = [named(each) for each in records]
     if len(names) > _MOST_NAMED:
         half = _MOST_NAMED // 2
@@ -40,28 +40,28 @@ class Record(NamedTuple):
     """A record in a log."""
 
     epoch: int
-    """The leader epoch in which it was written (KIP-101); 0 where there are none."""
+    """Leader epoch in which the record was written (KIP-101); 0 where there are none."""
     producer: int
     producer_epoch: int
     number: int
-    """The producer's own, from 0."""
+    """Number that the producer gave the record, from 0."""
 
 
 class FetchRequest(NamedTuple):
-    """ReplicaFetchRequest: a follower's, from the offset at which its log ends."""
+    """ReplicaFetchRequest of a follower, from its log end offset."""
 
     replica_id: int
     incarnation: int
-    """Of the follower: how often its broker has started."""
+    """Incarnation of the follower: how often its broker has started."""
     thread: int
-    """Of the follower's fetchers: an answer to one that was stopped is thrown away."""
+    """Number of the follower's fetcher: an answer to a stopped fetcher is discarded."""
     offset: int
     epoch: int
-    """The leader epoch that the follower knows."""
+    """Leader epoch that the follower knows."""
 
 
 class FetchResponse(NamedTuple):
-    """ReplicaFetchResponse; `records` is None where the leader refused."""
+    """ReplicaFetchResponse; `records` is None if the leader refused."""
 
     incarnation: int
     thread: int
@@ -70,19 +70,20 @@ class FetchResponse(NamedTuple):
 
 
 class EpochRequest(NamedTuple):
-    """OffsetForLeaderEpoch: where does this epoch end on the leader? (KIP-101)"""
+    """OffsetForLeaderEpoch request: the end offset of an epoch on the leader (KIP-101)."""
 
     replica_id: int
     incarnation: int
     thread: int
     epoch: int
-    """The leader epoch that the follower knows."""
+    """Leader epoch that the follower knows."""
     asked: int
 
 
 class EpochResponse(NamedTuple):
-    """The greatest epoch that is not above the one asked for, and its end; `end` is UNKNOWN where it was
-    refused.
+    """OffsetForLeaderEpoch response: the greatest epoch up to the requested one, and its end offset.
+
+    `end` is UNKNOWN if the leader refused.
     """
 
     incarnation: int
@@ -92,7 +93,7 @@ class EpochResponse(NamedTuple):
 
 
 class ProduceRequest(NamedTuple):
-    """One record of a producer; a retry is the same record in another attempt."""
+    """One record of a producer; a retry is the same record with another attempt."""
 
     producer: int
     producer_epoch: int
@@ -102,7 +103,7 @@ class ProduceRequest(NamedTuple):
 
 
 class ProduceResponse(NamedTuple):
-    """`error` is empty for an acknowledgement, and the offset that of the record."""
+    """Answer to a producer. `error` is empty for an acknowledgement, whose `offset` is the record's."""
 
     attempt: int
     number: int
@@ -118,6 +119,6 @@ class Pending(NamedTuple):
 
     request: ProduceRequest
     first: int
-    """The record's offset."""
+    """Offset of the record."""
     offset: int
-    """pr.offset: the log's end after it was written."""
+    """pr.offset: log end offset after the record was appended."""

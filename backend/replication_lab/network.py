@@ -1,4 +1,4 @@
-"""Sending, and what a sender sees when its connection breaks."""
+"""Delivery of messages, and what a sender observes when its connection breaks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from backend.replication_lab.world import World
 
 
 def post(world: World, sender: int, receiver: int, message: Message) -> None:
-    """Send; messages from one to another arrive in order, as over one socket."""
+    """Send a message; messages on one connection arrive in order, as over a socket."""
     connection = (sender, receiver)
     world.channels[connection] = (*world.channels.get(connection, ()), message)
     world.wake(("deliver", sender, receiver), world.configuration.times.network)
 
 
 def take(world: World, sender: int, receiver: int) -> Message | None:
-    """The oldest message under way between them, which is under way no more."""
+    """Remove and return the oldest message under way on a connection."""
     waiting = world.channels.get((sender, receiver))
     if not waiting:
         return None
@@ -26,22 +26,22 @@ def take(world: World, sender: int, receiver: int) -> Message | None:
     return waiting[0]
 
 
-def lost(world: World, message: Message) -> None:
-    """A request found nobody: a follower's fetcher tries again after a while, a producer when its time is over."""
+def drop_request(world: World, message: Message) -> None:
+    """Drop a request without a receiver: a fetcher retries after a while, a producer after its timeout."""
     if isinstance(message, FetchRequest | EpochRequest):
         broker = world.brokers[message.replica_id]
         if broker.incarnation == message.incarnation and broker.thread == message.thread:
-            try_again(world, broker)
+            retry_fetch(world, broker)
 
 
-def answer_lost(world: World, receiver: int) -> None:
-    """The answer to a follower was lost with its connection."""
+def drop_answer(world: World, receiver: int) -> None:
+    """Drop the answer to a follower, whose connection broke."""
     if receiver > 0 and world.brokers[receiver].alive:
-        try_again(world, world.brokers[receiver])
+        retry_fetch(world, world.brokers[receiver])
 
 
-def try_again(world: World, broker: Broker) -> None:
-    """A fetcher that waits will not be answered."""
+def retry_fetch(world: World, broker: Broker) -> None:
+    """Let a fetcher that waits for an answer retry."""
     if broker.fetcher is Fetcher.WAITS:
         broker.fetcher = Fetcher.READY
     elif broker.fetcher is Fetcher.WAITS_FOR_EPOCH:
@@ -52,9 +52,7 @@ def try_again(world: World, broker: Broker) -> None:
 
 
 def hang_up(world: World, broker: Broker) -> None:
-    """The broker's process ends: what was under way to it has nobody to read it, and senders of requests see
-    that.
-    """
+    """Close a broker's connections: messages to it are lost, and senders of requests notice."""
     for connection in [each for each in world.channels if each[1] == broker.id]:
         for message in world.channels.pop(connection):
-            lost(world, message)
+            drop_request(world, message)

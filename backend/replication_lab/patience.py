@@ -1,5 +1,6 @@
-"""What explains a time-out. Without a clock any time may pass, and a story could end a wait that nothing held up;
-in a patient world it only ends where the story says what takes so long.
+"""Causes of timeouts: in a patient world a timeout needs a cause that the story shows.
+
+Without a clock any time may pass, so a story could end a wait that nothing delayed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from backend.replication_lab.state import Broker, Producer, Role
 from backend.replication_lab.world import World
 
 
-def follower_is_held_up(world: World, leader: Broker, replica: int) -> bool:
-    """It is gone, stands still, is out of reach, is slow, or does not follow this leader (any more, or yet)."""
+def follower_is_delayed(world: World, leader: Broker, replica: int) -> bool:
+    """Tell whether a follower is down, paused, unreachable, slow, or not following this leader in this epoch."""
     follower = world.brokers[replica]
     if not follower.alive or follower.paused or follower.slow or follower.slow_disk:
         return True
@@ -20,15 +21,15 @@ def follower_is_held_up(world: World, leader: Broker, replica: int) -> bool:
     return not follows or follower.partition.epoch != leader.partition.epoch or world.is_cut(leader.id, replica)
 
 
-def somebody_is_held_up(world: World, leader: Broker, replicas: Iterable[int], end: int) -> bool:
-    """One of these has not reached this end offset: there is a reason, or it has several fetches to go."""
+def any_is_delayed(world: World, leader: Broker, replicas: Iterable[int], end: int) -> bool:
+    """Tell whether a replica that lacks this end offset is delayed, or has several fetches to go."""
     leo, most = leader.partition.leo, world.configuration.most_fetched
     behind = [each for each in replicas if each != leader.id and leo.get(each, 0) < end]
-    return any(leo.get(each, 0) + most < end or follower_is_held_up(world, leader, each) for each in behind)
+    return any(leo.get(each, 0) + most < end or follower_is_delayed(world, leader, each) for each in behind)
 
 
-def answer_is_held_up(world: World, producer: Producer) -> bool:
-    """Neither request nor answer is about to arrive, and no leader that works is about to commit the record."""
+def answer_is_delayed(world: World, producer: Producer) -> bool:
+    """Tell whether no message is about to arrive, and no working leader is about to commit the record."""
     end = sent_by(producer.id)
     for (sender, receiver), messages in world.channels.items():
         if receiver == end:
@@ -39,7 +40,7 @@ def answer_is_held_up(world: World, producer: Producer) -> bool:
         partition = broker.partition
         waiting = [each.offset for each in partition.commit_q if _is_of(producer, each.request)]
         if waiting and _serves(world, broker.id):
-            return somebody_is_held_up(world, broker, partition.isr, max(waiting))
+            return any_is_delayed(world, broker, partition.isr, max(waiting))
     return True
 
 

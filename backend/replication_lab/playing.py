@@ -1,4 +1,4 @@
-"""Playing a scenario: its cues on a seeded clock, to a violation or until all has settled."""
+"""Play a scenario: its cues on a seeded clock, to a violation or until the partition has recovered."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Played:
     """A run of a scenario."""
 
     world: World
-    """As it is at the end."""
+    """State at the end."""
     steps: tuple[Action, ...]
-    """All that did something, from the scenario's beginning."""
+    """All actions that had an effect, from the scenario's beginning."""
 
     @property
     def violated(self) -> Invariant | None:
-        """The invariant that did not hold."""
+        """Return the violated invariant, if any."""
         return self.world.history.violated
 
 
 def play(scenario: Scenario, mode: str, seed: int) -> Played:
-    """Play it; the same arguments give the same run."""
+    """Play a scenario; the same arguments give the same run."""
     clock = Clock(scenario.world(mode), seed)
     wake_all(clock.world)
     for cue in scenario.cues:

@@ -13,8 +13,8 @@ from backend.replication_lab.world import World
 def produce_request_handler(world: World, broker: Broker, request: ProduceRequest) -> bool:
     """produceRequestHandler(pr): append to the log, and leave the answer to the committer.
 
-    With acks=all and fewer in sync than min ISR it is refused (ADS, "Replication"). Mend: a record that the log
-    has already is not written again (KIP-98).
+    With acks=all and fewer in sync than min.insync.replicas the request is refused (ADS, "Replication"). Fix: a
+    record that the log already has is not written again (KIP-98).
     """
     partition, rules = broker.partition, world.rules
     if broker.role is not Role.LEADER:
@@ -49,7 +49,7 @@ def produce_request_handler(world: World, broker: Broker, request: ProduceReques
 
 
 def _answer_again(world: World, broker: Broker, request: ProduceRequest, end: int) -> None:
-    """The record is in the log: it is acknowledged when that is committed, at once if it is."""
+    """Acknowledge a record that is in the log already: once it is committed, at once if it is."""
     if not request.acks_all or end <= broker.hw:
         acknowledge(world, broker, request, end - 1, end)
     else:
@@ -59,7 +59,7 @@ def _answer_again(world: World, broker: Broker, request: ProduceRequest, end: in
 
 
 def produce(world: World, producer: Producer) -> bool:
-    """A producer hands in its next record."""
+    """Send a producer's next record."""
     if producer.waits or not producer.left:
         return False
     producer.waits = True
@@ -70,10 +70,10 @@ def produce(world: World, producer: Producer) -> bool:
     return True
 
 
-def time_is_over(world: World, producer: Producer, number: int, attempt: int) -> bool:
-    """No answer came in time: the producer looks for the leader, and sends the same record again.
+def retry_timed_out(world: World, producer: Producer, number: int, attempt: int) -> bool:
+    """Retry a record that was not answered in time, after looking up the leader.
 
-    Without a clock nothing was measured: the time may be over of whatever attempt is under way.
+    Without a clock nothing was measured: the timeout may apply to whatever attempt is under way.
     """
     if not producer.waits or (world.timed and (producer.number, producer.attempt) != (number, attempt)):
         return False
@@ -92,9 +92,10 @@ def _send(world: World, producer: Producer) -> None:
     world.wake(("timeout", producer.id, producer.number, producer.attempt), times.request)
 
 
-def answered(world: World, producer: Producer, response: ProduceResponse) -> bool:
-    """An acknowledgement ends the record; after an error the producer looks for the leader, and tries again
-    later.
+def receive_answer(world: World, producer: Producer, response: ProduceResponse) -> bool:
+    """Process an answer: an acknowledgement ends the record; after an error the producer looks up the leader.
+
+    It retries later.
     """
     if not producer.waits or response.number != producer.number:
         return False
@@ -112,9 +113,7 @@ def answered(world: World, producer: Producer, response: ProduceResponse) -> boo
 
 
 def begin_anew(world: World, producer: Producer) -> bool:
-    """The producer is started again: it has a new epoch, and its next record; nobody waits for the one under
-    way.
-    """
+    """Restart a producer: it gets a new epoch, abandons the record under way, and sends its next one."""
     producer.epoch += 1
     if producer.waits:
         producer.abandoned |= {producer.number}

@@ -1,8 +1,7 @@
-"""By which rules a world runs: the documents' pseudo-code in one of its readings, or what Kafka does since.
+"""Rules of a world: the documents' pseudo-code in one of its readings, or what Kafka has done since.
 
-The documents leave things open (docs/decisions/0043 lists each with the reading taken), so that a reading is a
-value here and no branch of the code. Each mend is one value as well: a mode between the two shows what the mend
-is for.
+The documents leave things open (docs/decisions/0043 lists each with the reading taken), so a reading is a value
+here and not a branch of the code. Each fix is one value as well: a mode in between shows what a fix is for.
 """
 
 from __future__ import annotations
@@ -14,80 +13,81 @@ from types import MappingProxyType
 
 
 class NewLeaderHw(StrEnum):
-    """What a new leader takes for its HW: the documents say "r.hw = r.leo", with a TODO beside it."""
+    """HW of a new leader: the documents say "r.hw = r.leo", with a TODO beside it."""
 
     LEO = "leo"
     CHECKPOINT = "checkpoint"
-    """What the TODO asks about."""
+    """The HW on disk, as the TODO suggests."""
     OWN = "own"
-    """It stays what it was, and rises as followers fetch (KIP-101)."""
+    """The HW stays as it was and rises as followers fetch (KIP-101)."""
 
 
 class OffByOne(StrEnum):
-    """HW is "the offset of the last committed message" in the text and an end offset in the code."""
+    """Readings of the HW: "offset of the last committed message" in the text, an end offset in the code."""
 
     NONE = "none"
     """End offsets everywhere."""
     REACHED = "reached"
-    """A follower that asks for offset n counts as one that has it."""
+    """A follower that fetches from offset n counts as having it."""
     TRUNCATED = "truncated"
-    """Truncating to the HW takes the message at it away."""
+    """Truncating to the HW removes the message at it."""
 
 
 class Truncation(StrEnum):
-    """How far a follower cuts its log back for a new leader."""
+    """Offset to which a follower truncates its log for a new leader."""
 
     HW = "high watermark"
     EPOCH = "epoch"
-    """To the end of its last epoch on the leader, asked for once (KIP-101)."""
+    """End of its last epoch on the leader, requested once (KIP-101)."""
     EXACT = "exact"
-    """Asked for until both know the epoch (KIP-279)."""
+    """Requested until both know the epoch (KIP-279)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The protocol. Fields of the first part choose readings of the documents, those of the second are mends."""
+    """Rules of the protocol: the first fields are readings of the documents, the others are fixes."""
 
     mode: str
     new_leader_hw: NewLeaderHw = NewLeaderHw.LEO
     off_by_one: OffByOne = OffByOne.NONE
     committer_sets_leader_hw: bool = True
-    """The `r` of "r.hw = pr.offset" is the leader's replica; otherwise that which the loop before it looked at
+    """The `r` of "r.hw = pr.offset" is the leader's replica; otherwise the replica that the loop before it visited
     last.
     """
     passes_ar: bool = True
     """becomeLeader gets AR, as it is declared; otherwise CUR, as leaderElection calls it."""
     yields_to_higher_hw: bool = False
-    """Who sees a higher HW among the ISR waits for the preferred replica's time; otherwise everybody else waits.
+    """A replica that sees a higher HW in the ISR waits for the preferred replica's time; otherwise every replica
+    but the preferred one waits.
     """
 
     truncation: Truncation = Truncation.HW
     fenced: bool = False
-    """Fetches name the leader epoch and are refused in another (KIP-320)."""
+    """Fetches name the leader epoch and are refused in another one (KIP-320)."""
     compare_and_set: bool = False
-    """ISR and leader are written only over the version that was read."""
+    """Writes of ISR and leader are conditional on the version that was read."""
     idempotent: bool = False
-    """Producers number their records, and leaders know what they have (KIP-98)."""
+    """Producers number their records, and leaders know which they have (KIP-98)."""
     keeps_hw: bool = False
-    """A follower's HW neither falls nor passes its log's end."""
+    """A follower's HW neither falls nor exceeds its log end offset."""
     broker_epochs: bool = False
-    """Who comes back from a crash is in sync no more (KIP-903); eligible leader replicas (KIP-966)."""
+    """A broker that restarts after a crash leaves the ISR (KIP-903); eligible leader replicas exist (KIP-966)."""
     judges_by_progress: bool = False
-    """The leader judges followers by what they fetch, not by the request that waits: ISR and HW need no traffic.
+    """The leader judges followers by their fetches, not by the waiting request: ISR and HW need no traffic.
     """
     min_isr_at_commit: bool = False
-    """min.insync.replicas holds when a request is committed, not only when it comes."""
+    """min.insync.replicas is checked when a request is committed, not only when it arrives."""
     answers_first: bool = False
-    """Who steps down answers all that wait."""
+    """A leader that steps down answers all waiting requests."""
 
     @property
     def has_epochs(self) -> bool:
-        """Leaders are numbered."""
+        """Tell whether leaders have epochs."""
         return self.fenced or self.compare_and_set or self.truncation is not Truncation.HW
 
 
 FAITHFUL = Rules(mode="faithful")
-"""The documents, in the readings that the decision names."""
+"""The documents, in the readings that decision 43 names."""
 
 FIXED = Rules(
     mode="fixed",
@@ -102,13 +102,13 @@ FIXED = Rules(
     min_isr_at_commit=True,
     answers_first=True,
 )
-"""All mends at once."""
+"""All fixes at once."""
 
 KIP_101 = replace(FIXED, mode="kip-101", truncation=Truncation.EPOCH, fenced=False)
-"""Truncation by epochs alone: fetches are not fenced, and the epoch is asked for once."""
+"""Truncation by epochs alone: fetches are not fenced, and the epoch is requested once."""
 
 KIP_279 = replace(FIXED, mode="kip-279", fenced=False)
-"""Exact truncation, but fetches that are not fenced."""
+"""Exact truncation, with fetches that are not fenced."""
 
 MODES: Mapping[str, Rules] = MappingProxyType({each.mode: each for each in (FAITHFUL, FIXED, KIP_101, KIP_279)})
-"""By name, as CLI and REST take them."""
+"""Modes by name, as CLI and REST take them."""

@@ -1,4 +1,4 @@
-"""Faults of one's own choice: schedules that are read, checked, and run on a world that produces all the while."""
+"""Schedules of faults: read, checked, and run on a world in which producers send all the time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from backend.replication_lab.world import Action, World
 MOST_FAULTS = 100
 LONGEST_MS = 60_000
 MOST_REPLICA_MS = 240_000
-"""Replicas times the time of the last heal: replicas fetch all the while, and some seconds have to do."""
+"""Limit of replicas times the time of the last heal: replicas fetch all the time, and a run may take only
+seconds."""
 _QUIET_MS = 2_000
-"""Producers go on for so long after the last fault was healed."""
+"""Producers continue for this long after the last fault was healed."""
 _MUCH = 1 << 30
 
 HEALED_BY: Mapping[str, str | None] = {
@@ -33,24 +34,24 @@ HEALED_BY: Mapping[str, str | None] = {
     "slow_disk": "fast",
     "session_expiry": None,
 }
-"""Faults, and what heals each; a session comes back by itself."""
+"""Fault -> the action that heals it; None: an expired session is re-established by itself."""
 _HEALS = frozenset(filter(None, HEALED_BY.values()))
-"""They come first where another fault begins at the same time."""
+"""Healing actions, which come first where another fault begins at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Something that goes wrong at a time, and until when."""
+    """A fault, with its start and duration."""
 
     at_ms: float
     fault: str
     broker: int
     other: int | None = None
-    """Of `cut`: the other end, 0 for the store."""
+    """Other end of a `cut`, 0 for the store."""
     for_ms: float | None = None
 
     def actions(self) -> list[tuple[float, Action]]:
-        """When it begins and is healed, as steps."""
+        """Return the begin and the heal of the fault, as timed actions."""
         whom = (self.broker,) if self.other is None else (self.broker, self.other)
         found: list[tuple[float, Action]] = [(self.at_ms, (self.fault, *whom))]
         healed_by = HEALED_BY[self.fault]
@@ -61,40 +62,40 @@ class Fault:
 
 @dataclass(frozen=True)
 class Run:
-    """A schedule that was run."""
+    """Result of a schedule."""
 
     world: World
     steps: tuple[Action, ...]
     start: World
     acknowledged: tuple[float, ...]
-    """When, in simulated milliseconds."""
+    """Times of the acknowledgements, in simulated milliseconds."""
     states: tuple[tuple[float, int, frozenset[int]], ...]
     """Each change of the store's leader (0: none) and ISR, with its time."""
     longest_gap_ms: float | None
-    """Between two acknowledgements, from the first fault to the end; None if a violation came before it, or
-    nobody produces.
+    """Longest time between two acknowledgements, from the first fault to the end; None after an earlier violation,
+    or without producers.
     """
 
 
 def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
-    """A configuration and its faults from plain data, as YAML or JSON give it.
+    """Read a configuration and its faults from plain data, as YAML or JSON give it.
 
     Raises:
-        ImpossibleDrill: something is missing, unknown or contradicts the rest; the message says where.
+        ImpossibleDrill: something is missing, unknown or contradictory; the message says where.
     """
     if not isinstance(document, Mapping):
-        raise ImpossibleDrill("a schedule is a mapping: brokers, replication_factor, min_isr, ... and faults.")
+        raise ImpossibleDrill("a schedule must be a mapping: brokers, replication_factor, min_isr, ..., faults.")
     known = {each.name for each in fields(Configuration)} - {"times", "records", "most_fetched"}
     unknown = sorted(shown(each) for each in set(document) - known - {"faults"})
     if unknown:
-        raise ImpossibleDrill(f"{unknown[0]} is unknown; take {', '.join(sorted(known))} or faults.")
+        raise ImpossibleDrill(f"{unknown[0]} is unknown; use {', '.join(sorted(known))} or faults.")
     given = {key: _plain(key, value) for key, value in document.items() if key != "faults"}
     configuration = Configuration(records=_MUCH, **given)
     listed = document.get("faults")
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise ImpossibleDrill("`faults` must be a list with at least one fault: at_ms, fault, broker, for_ms.")
     if len(listed) > MOST_FAULTS:
-        raise ImpossibleDrill(f"there are {len(listed)} faults; {MOST_FAULTS} are the most.")
+        raise ImpossibleDrill(f"there are {len(listed)} faults; at most {MOST_FAULTS} are allowed.")
     faults = tuple(_read_fault(number, each) for number, each in enumerate(listed, 1))
     check_schedule(configuration, faults)
     return configuration, faults
@@ -116,13 +117,13 @@ def _read_fault(number: int, given: object) -> Fault:
     names = {each.name for each in fields(Fault)}
     for key in given:
         if key not in names:
-            raise ImpossibleDrill(f"{where} has {shown(key)}, which is unknown; take {', '.join(sorted(names))}.")
+            raise ImpossibleDrill(f"{where} has {shown(key)}, which is unknown; use {', '.join(sorted(names))}.")
     for key in ("at_ms", "fault", "broker"):
         if key not in given:
             raise ImpossibleDrill(f"{where} has no {key}.")
     kind = given["fault"]
     if not isinstance(kind, str) or kind not in HEALED_BY:
-        raise ImpossibleDrill(f"{where} is a {shown(kind)}, which is unknown; take one of {', '.join(HEALED_BY)}.")
+        raise ImpossibleDrill(f"{where} is a {shown(kind)}, which is unknown; use one of {', '.join(HEALED_BY)}.")
     for key in set(given) - {"fault"}:
         value = given[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_MS:
@@ -136,11 +137,11 @@ def _read_fault(number: int, given: object) -> Fault:
 
 
 def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> None:
-    """Refuse what cannot be run.
+    """Refuse a schedule that cannot be run.
 
     Raises:
-        ImpossibleDrill: a broker is unknown, a fault is never healed, or comes while the same one lasts; or a
-            broker is paused that is down.
+        ImpossibleDrill: a broker is unknown, a fault is never healed or overlaps itself, or a broker is
+            paused that is down.
     """
     until: dict[tuple[str | None, tuple[int, ...]], float] = {}
     for number, each in sorted(enumerate(faults, 1), key=lambda numbered: numbered[1].at_ms):
@@ -149,22 +150,22 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
         healed_by = HEALED_BY[each.fault]
         if healed_by is None:
             if each.for_ms is not None:
-                raise ImpossibleDrill(f"{where} has for_ms; a session comes back by itself, leave it out.")
+                raise ImpossibleDrill(f"{where} has for_ms; leave it out: the session comes back by itself.")
             _check_length(configuration, each.at_ms, where)
             continue
         if each.for_ms and each.for_ms < 1:
-            raise ImpossibleDrill(f"{where} lasts less than a millisecond: take at least 1 for for_ms.")
+            raise ImpossibleDrill(f"{where} lasts less than a millisecond: set for_ms to at least 1.")
         if not each.for_ms:
             raise ImpossibleDrill(
-                f"{where} heals nothing: without an end nothing could settle, and whether anything is lost "
-                f"for good would stay open. Say with for_ms after how long the {healed_by} comes."
+                f"{where} is never healed: the partition could not recover, and whether anything is lost for good "
+                f"would stay open. Set for_ms to the time after which the {healed_by} comes."
             )
         whom = (healed_by, tuple(sorted((each.broker, each.other or NOBODY))))
         if each.at_ms < until.get(whom, -1):
-            raise ImpossibleDrill(f"{where} comes while the one before lasts, until {until[whom]:g} ms.")
+            raise ImpossibleDrill(f"{where} overlaps the one before, which lasts until {until[whom]:g} ms.")
         down = until.get((HEALED_BY["crash"], whom[1]), -1)
         if each.fault == "pause" and each.at_ms < down:
-            raise ImpossibleDrill(f"{where} comes while the broker is down, until {down:g} ms: nothing is paused.")
+            raise ImpossibleDrill(f"{where} begins while the broker is down, until {down:g} ms: nothing to pause.")
         until[whom] = each.at_ms + each.for_ms
         _check_length(configuration, until[whom], where)
 
@@ -173,8 +174,8 @@ def _check_length(configuration: Configuration, until: float, where: str) -> Non
     replicas = configuration.replication_factor
     latest = min(LONGEST_MS, MOST_REPLICA_MS // replicas)
     if until > latest:
-        fewer = f" with {replicas} replicas, which fetch all the while" if latest < LONGEST_MS else ""
-        raise ImpossibleDrill(f"{where} lasts until {until:g} ms; {latest:,} is the latest{fewer}.")
+        fewer = f" with {replicas} replicas, which fetch all the time" if latest < LONGEST_MS else ""
+        raise ImpossibleDrill(f"{where} lasts until {until:g} ms; the limit is {latest:,} ms{fewer}.")
 
 
 def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
@@ -185,7 +186,7 @@ def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
         )
     if each.fault != "cut":
         if each.other is not None:
-            raise ImpossibleDrill(f"{where} has `other`, which only a cut has.")
+            raise ImpossibleDrill(f"{where} has `other`, which only a cut may have.")
         return
     if each.other is None:
         raise ImpossibleDrill(f"{where} needs `other`: the broker at its other end, or 0 for the store.")
@@ -198,13 +199,13 @@ def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
 
 
 def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: str, seed: int) -> Run:
-    """Run it: producers send until two seconds after the last fault was healed, and then all has to settle.
+    """Run a schedule: producers send until two seconds after the last heal, then the partition must recover.
 
     Raises:
-        ImpossibleDrill: there is no such mode, or `check_schedule` refuses it.
+        ImpossibleDrill: there is no such mode, or `check_schedule` refuses the schedule.
     """
     if mode not in MODES:
-        raise ImpossibleDrill(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.")
+        raise ImpossibleDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
     check_schedule(configuration, faults)
     start = established(configuration, MODES[mode])
     world = start.copy()
@@ -237,7 +238,7 @@ def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: st
 
 
 class _Watched:
-    """Acknowledgements, leaders and ISR of a run, as they come."""
+    """Recorder of acknowledgements, leaders and ISR during a run."""
 
     def __init__(self, world: World) -> None:
         self.acknowledged: list[float] = []
@@ -245,7 +246,7 @@ class _Watched:
         self._counted = 0
 
     def look(self, world: World) -> None:
-        """After a step."""
+        """Record the state after a step."""
         counted = sum(each.acknowledged for each in world.producers)
         if counted != self._counted:
             self._counted = counted

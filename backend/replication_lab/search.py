@@ -1,9 +1,8 @@
-"""Every order in which things can happen, of small configurations: breadth first, so that a story found is a
-shortest one.
+"""Exhaustive search through the orders of events in small configurations: breadth first, so stories are shortest.
 
-Messages are answered in the step that sends them, and time is not told: whatever could be due next may come
-next. States are told apart by 64 bits of their hash (hash compaction): of a million states, two share one with a
-chance of 3 in 10^8.
+Messages are answered in the step that sends them, and time is not modelled: any timer that could fire may fire
+next. States are identified by 64 bits of their hash (hash compaction): among a million states, two collide with a
+probability of 3 in 10^8.
 """
 
 from __future__ import annotations
@@ -14,55 +13,56 @@ from dataclasses import dataclass, field
 from backend.replication_lab.actions import perform
 from backend.replication_lab.committing import offset_reached
 from backend.replication_lab.history import Invariant
-from backend.replication_lab.leading import has_everyone
-from backend.replication_lab.patience import follower_is_held_up
+from backend.replication_lab.leading import all_caught_up
+from backend.replication_lab.patience import follower_is_delayed
 from backend.replication_lab.state import Broker, Fetcher, Role
 from backend.replication_lab.world import Action, World
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How often faults may happen in one story; what is not bounded here is as often as it can be."""
+    """Limits on faults in one story; anything without a limit happens as often as possible."""
 
     crashes: int = 2
     power_losses: int = 0
     """Crashes that lose what was not flushed."""
     expiries: int = 0
-    """Sessions that end although their brokers live."""
+    """Sessions that expire although their brokers are alive."""
     attempts: int = 1
-    """At sending a record."""
+    """Attempts at sending a record."""
     checkpoints: bool = False
-    """Flushes of log and HW are steps of their own; otherwise nothing is flushed after the beginning."""
+    """Tells whether flushes of log and HW are steps of their own; otherwise nothing is flushed after the
+    beginning."""
     leader_epochs: int = 1 << 30
-    """No story goes on beyond this one. A leader may give way to the preferred replica and lead again for ever."""
+    """Last leader epoch of a story. A leader may yield to the preferred replica and lead again for ever."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search saw."""
+    """Result of a search."""
 
     depth: int
-    """Steps up to which every story was looked at, or at which the first violation was found."""
+    """Depth to which every story was examined, or at which the first violation was found."""
     states: int
-    """Different ones."""
+    """Number of distinct states."""
     steps: int
-    """Taken from a state to another."""
+    """Number of transitions."""
     by_depth: tuple[int, ...]
     """New states at each depth, from 0."""
     violated: Invariant | None = None
     what: str = ""
     story: tuple[Action, ...] = field(default=())
-    """The actions that lead to the violation."""
+    """Actions that lead to the violation."""
     is_whole: bool = False
-    """No state was left to go on from: within the bounds there are no longer stories."""
+    """Tells whether every state was expanded: within the bounds there are no longer stories."""
 
 
 Spent = tuple[int, int, int]
-"""Crashes, power losses, expiries so far."""
+"""Crashes, power losses and session expiries so far."""
 
 
 def possible(world: World, bounds: Bounds, spent: Spent) -> Iterator[tuple[Action, Spent]]:
-    """What may happen next, with what will have been spent then."""
+    """Yield the possible next actions, each with what will have been spent after it."""
     if world.store.leader_epoch > bounds.leader_epochs:
         return
     crashes, losses, expiries = spent
@@ -102,7 +102,7 @@ def _of_broker(world: World, broker: Broker, bounds: Bounds) -> Iterator[Action]
     if role is Role.STANDING:
         yield ("elect", id_)
     elif role is Role.BECOMING:
-        yield ("lead", id_) if has_everyone(world, broker) else ("lead_anyway", id_)
+        yield ("lead", id_) if all_caught_up(world, broker) else ("lead_anyway", id_)
     elif role is Role.LEADER:
         yield from _of_leader(world, broker)
     if (
@@ -119,7 +119,7 @@ def _of_leader(world: World, leader: Broker) -> Iterator[Action]:
         for replica in sorted(partition.isr):
             if replica != leader.id:
                 behind = partition.leo.get(replica, 0) < len(leader.log)
-                if behind or follower_is_held_up(world, leader, replica):
+                if behind or follower_is_delayed(world, leader, replica):
                     yield ("shrink", leader.id, replica)
     elif partition.commit_q:
         offset = partition.commit_q[0].offset
@@ -130,12 +130,12 @@ def _of_leader(world: World, leader: Broker) -> Iterator[Action]:
 
 
 def search(
-    start: World, bounds: Bounds, depth: int, *, told: Callable[[int, int, int], None] | None = None
+    start: World, bounds: Bounds, depth: int, *, report: Callable[[int, int, int], None] | None = None
 ) -> Found:
     """Take every step from every state up to `depth` steps from `start`, to the first violation.
 
     Args:
-        told: Is called after each depth with depth, states and steps so far.
+        report: called after each depth with depth, states and steps so far.
     """
     parents: list[tuple[int, Action]] = [(-1, ())]
     known = {hash((start.key(), (0, 0, 0)))}
@@ -165,8 +165,8 @@ def search(
                         following.append((start, then, 0))  # counted only
         by_depth.append(len(following))
         frontier = following
-        if told is not None:
-            told(level, len(known), steps)
+        if report is not None:
+            report(level, len(known), steps)
         if not frontier:
             return Found(level, len(known), steps, tuple(by_depth), is_whole=True)
     return Found(depth, len(known), steps, tuple(by_depth))

@@ -1,4 +1,4 @@
-"""From a run that violates an invariant to the fewest of its steps that still do."""
+"""Shrink a run that violates an invariant to the fewest of its steps that still do."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from itertools import combinations
 
 from backend.replication_lab.actions import perform
 from backend.replication_lab.history import Invariant
-from backend.replication_lab.patience import follower_is_held_up
+from backend.replication_lab.patience import follower_is_delayed
 from backend.replication_lab.world import Action, World
 
 _PAIRS_UP_TO = 40
-"""Steps in a story of which any two are tried to be left out together."""
+"""Longest story of which every pair of steps is tried for removal."""
 _MOST_TRIED = 300_000
-"""Steps taken to shrink one story: some seconds. After that it is told as far as it is shrunk."""
+"""Most steps taken to shrink one story: some seconds. After that the story is reported as far as it is shrunk."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """The end of a run, from a moment at which nothing was wrong, in the fewest steps."""
+    """End of a run in the fewest steps, from a moment at which nothing was wrong."""
 
     start: World
     skipped: int
     """Steps that the run took before that moment."""
     steps: tuple[Action, ...]
-    """None, and no two of which can be left out, if `is_fewest`; the last one violates the invariant."""
+    """Steps, of which no single one and no two can be left out if `is_fewest`; the last one violates the
+    invariant."""
     is_fewest: bool
 
 
 class _Budget:
-    """Steps that may still be tried."""
+    """Budget of steps that may still be tried."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def spend(self, steps: int) -> bool:
-        """False if there are none left."""
+        """Spend steps; return False if the budget is exhausted."""
         self.left -= steps
         return self.left >= 0
 
 
 def shrink(start: World, steps: Sequence[Action], invariant: Invariant, most_tried: int = _MOST_TRIED) -> Story:
-    """The last part of a run, with all left out that is not needed: half of it, a quarter, ... one step, any two.
+    """Shrink the last part of a run by leaving out half of it, a quarter, ..., single steps, and pairs.
 
-    A wait ends in the story only where it says what takes so long (`patience`), if the run can be told so.
+    A timeout remains only where the story shows its cause (`patience`), if such a story exists.
 
     Args:
-        start: Where the run began; it stays as it is.
-        steps: Actions that lead to a violation of the invariant when they are taken one after another.
-        most_tried: Steps that may be taken to find out.
+        start: state at the beginning of the run; it is not changed.
+        steps: actions that violate the invariant when taken in order.
+        most_tried: budget of steps.
 
     Raises:
-        ValueError: the steps do not violate it.
+        ValueError: the steps do not violate the invariant.
     """
     begun, skipped = _last_calm(start, steps)
     for patient in (True, False):
@@ -103,9 +104,9 @@ def _without_two(start: World, steps: tuple[Action, ...], invariant: Invariant) 
 
 
 def violating(start: World, steps: Sequence[Action], invariant: Invariant) -> tuple[Action, ...] | None:
-    """Those of the steps that do something, up to the one that violates the invariant; None if none does.
+    """Return the steps that have an effect, up to the violation of the invariant; None if it is not violated.
 
-    Reordered steps may have nothing to do; they are left out. Whether time-outs have passed is not asked for.
+    Reordered steps may have no effect and are left out. Timeouts are not checked.
     """
     world = start.copy()
     taken = []
@@ -118,9 +119,9 @@ def violating(start: World, steps: Sequence[Action], invariant: Invariant) -> tu
 
 
 def _last_calm(start: World, steps: Sequence[Action]) -> tuple[World, int]:
-    """The world at the last moment at which nothing was wrong, and how many steps had been taken by then.
+    """Return the world at the last moment at which nothing was wrong, and the number of steps before it.
 
-    Best a moment at which all logs were the same; the beginning if nothing ever was right.
+    A moment at which all logs were equal is preferred; it is the beginning if nothing ever was right.
     """
     world = start.copy()
     calm, same = 0, -1
@@ -138,18 +139,18 @@ def _last_calm(start: World, steps: Sequence[Action]) -> tuple[World, int]:
 
 
 def _is_calm(world: World) -> bool:
-    """Somebody leads, all replicas are in sync and follow, and none of them is held up."""
+    """Tell whether there is a leader, and all replicas are in sync, follow it, and are not delayed."""
     leader, store = world.leader(), world.store
     if leader is None or world.cuts or store.reassigned or store.deleted or len(store.isr) < len(store.replicas):
         return False
     followers = (each for each in store.replicas if each != leader.id)
     return leader.partition.isr == store.isr and not any(
-        follower_is_held_up(world, leader, each) for each in followers
+        follower_is_delayed(world, leader, each) for each in followers
     )
 
 
 def _is_same(world: World) -> bool:
-    """All replicas have the same log and know it to be committed, and no record is under way."""
+    """Tell whether all replicas have the same committed log, and no record is under way."""
     first, *others = [world.brokers[each] for each in world.store.replicas]
     return (
         all(each.hw == len(each.log) == len(first.log) for each in (first, *others))
@@ -159,7 +160,7 @@ def _is_same(world: World) -> bool:
 
 
 def after(start: World, steps: Sequence[Action]) -> World:
-    """The world after these steps."""
+    """Return the world after these steps."""
     world = start.copy()
     for action in steps:
         perform(world, action)

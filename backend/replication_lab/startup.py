@@ -1,4 +1,4 @@
-"""Broker startup, the listeners, and what state-change requests ask for; crashes and sessions that end."""
+"""Broker startup, listeners and state-change requests; crashes and expired sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from backend.replication_lab.answering import step_down
 from backend.replication_lab.committing import advance_hw
 from backend.replication_lab.configuration import LEAST_OF_A_WAIT
 from backend.replication_lab.following import become_follower
-from backend.replication_lab.isr import comes_back_unclean, refresh_isr, see_promise
+from backend.replication_lab.isr import note_possible_losses, refresh_isr, remove_restarted_replica
 from backend.replication_lab.leading import leader_election
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.network import hang_up
@@ -16,10 +16,10 @@ from backend.replication_lab.world import World
 
 
 def broker_startup(world: World, broker: Broker) -> bool:
-    """brokerStartup(): register, find the replicas, listen for requests; and open what is assigned to this broker.
+    """brokerStartup(): register, find the replicas, listen for requests, and open the assigned replica.
 
-    One that does not reach the store waits for it. A leader that is there already is followed at once (High-level
-    Design, "Follower failure"): its change would call no listener any more.
+    A broker that does not reach the store waits for it. An existing leader is followed at once (High-level Design,
+    "Follower failure"), since its election calls no listener any more.
     """
     if broker.alive:
         return False
@@ -34,10 +34,10 @@ def broker_startup(world: World, broker: Broker) -> bool:
 
 
 def _register(world: World, broker: Broker) -> None:
-    """brokerStartup with the store. The last session ends first: its ephemeral nodes are in the way."""
+    """Register in the store. The last session ends first: its ephemeral nodes are in the way."""
     end_session(world, broker)
     world.store.registered[broker.id] = broker.incarnation
-    comes_back_unclean(world, broker)
+    remove_restarted_replica(world, broker)
     if world.store.deleted:
         close_replica(world, broker)
     elif broker.id in (*world.store.replicas, *world.store.reassigned):
@@ -49,7 +49,7 @@ def _register(world: World, broker: Broker) -> None:
 
 
 def state_change_listener(world: World, broker: Broker) -> bool:
-    """stateChangeListener(r): read the next request, and do it."""
+    """stateChangeListener(r): read the next request and execute it."""
     if not world.sees_store(broker):
         return False
     request = world.store.take_request(broker.id)
@@ -61,7 +61,7 @@ def state_change_listener(world: World, broker: Broker) -> bool:
         if broker.started:
             become_follower(world, broker)
     elif request is Request.REPLICA_UNASSIGNED:
-        if broker.id not in (*world.store.replicas, *world.store.reassigned):  # it may be wanted again by now
+        if broker.id not in (*world.store.replicas, *world.store.reassigned):  # it may be assigned again by now
             close_replica(world, broker)
     elif request is Request.DELETE_REPLICA:
         close_replica(world, broker)
@@ -72,7 +72,7 @@ def state_change_listener(world: World, broker: Broker) -> bool:
 
 
 def replica_state_change(world: World, broker: Broker) -> bool:
-    """replicaStateChange(r): open the log, with the checkpointed HW or its end; elect if nobody leads."""
+    """replicaStateChange(r): open the log with the checkpointed HW or its end; elect a leader if needed."""
     if not broker.started:
         broker.hw = min(broker.checkpoint, len(broker.log))
         broker.started = True
@@ -85,8 +85,8 @@ def replica_state_change(world: World, broker: Broker) -> bool:
 def close_replica(world: World, broker: Broker) -> bool:
     """closeReplica(r): stop the fetcher, close the log and delete it.
 
-    It is deleteReplica(r) as well, which the document calls and does not give: by its heading, closeReplica "is
-    requested by the leader when a topic is deleted".
+    This is deleteReplica(r) as well, which the document calls and does not define: by its heading, closeReplica
+    "is requested by the leader when a topic is deleted".
     """
     step_down(world, broker)
     broker.stop_threads()
@@ -98,11 +98,10 @@ def close_replica(world: World, broker: Broker) -> bool:
 
 
 def leader_change_event(world: World, broker: Broker) -> bool:
-    """The leader-change listener, whose section in the document is empty: High-level Design, "Leader failure", 1
-    to 3.
+    """Leader-change listener, whose section in the document is empty: High-level Design, "Leader failure", 1 to 3.
 
-    Without a leader, stand for election; with another one, follow it. A leader hears of its own node, too, and may
-    find that somebody else changed the ISR.
+    Without a leader, stand for election; with another leader, follow it. A leader is notified of its own node,
+    too, and may find that another broker changed the ISR.
     """
     store = world.store
     if store.deleted:
@@ -126,7 +125,7 @@ def leader_change_event(world: World, broker: Broker) -> bool:
 
 
 def notice(world: World, broker: Broker) -> bool:
-    """Call the next listener that is due. One whose session was lost registers again first."""
+    """Call the next due listener. A broker whose session was lost registers again first."""
     if not broker.notices or not world.sees_store(broker):
         return False
     listener, broker.notices = broker.notices[0], broker.notices[1:]
@@ -149,9 +148,9 @@ def notice(world: World, broker: Broker) -> bool:
 
 
 def replica_change_listener(world: World, broker: Broker) -> None:
-    """Replica-change listener, on the leader: a topic that is gone has its replicas deleted, this one last.
+    """Replica-change listener, on the leader: delete the replicas of a deleted topic, this one last.
 
-    Where the leader is gone as well, each broker that hears of that deletes its own.
+    If the leader is gone as well, each broker that is notified deletes its own replica.
     """
     if not world.store.deleted:
         return
@@ -165,18 +164,18 @@ def replica_change_listener(world: World, broker: Broker) -> None:
 
 
 def partition_reassigned_listener(world: World, leader: Broker) -> None:
-    """Partition-reassigned listener, on the leader: take the new replicas over, and have them opened."""
+    """Partition-reassigned listener, on the leader: adopt the new replicas, and have them opened."""
     if leader.role is Role.LEADER:
         leader.partition.rar = world.store.reassigned
         for replica in leader.partition.rar:
             if replica not in leader.partition.ar:
                 world.request(replica, Request.REPLICA_ASSIGNED)
         if world.rules.judges_by_progress:
-            advance_hw(world, leader)  # all may be in sync already, and nobody may fetch
+            advance_hw(world, leader)  # all may be in sync already, without a fetch to come
 
 
 def end_session(world: World, broker: Broker) -> bool:
-    """The store forgets a broker: its ephemeral nodes go, and leader-change listeners are called if it led."""
+    """End a broker's session: its ephemeral nodes go, and leader-change listeners are called if it led."""
     store = world.store
     if broker.id not in store.registered:
         return False
@@ -190,19 +189,19 @@ def end_session(world: World, broker: Broker) -> bool:
 
 
 def is_silent(world: World, broker: Broker) -> bool:
-    """The store hears nothing of it."""
+    """Tell whether the store receives no heartbeats of a broker."""
     return not broker.alive or broker.paused or not world.sees_store(broker)
 
 
-def falls_silent(world: World, broker: Broker) -> None:
-    """From now on the store hears nothing of it, if it still did: its session will end."""
+def start_session_timeout(world: World, broker: Broker) -> None:
+    """Start the session timeout of a broker whose heartbeats stop now."""
     if not is_silent(world, broker):
         broker.silent_since = world.now
     world.wake(("expire", broker.id), world.configuration.times.session)
 
 
-def session_is_over(world: World, broker: Broker) -> bool:
-    """A session ends by itself if the store has heard nothing for so long; without a clock, for any time."""
+def expire_session(world: World, broker: Broker) -> bool:
+    """End a session that has timed out; without a clock after any time."""
     if not is_silent(world, broker):
         return False
     heard = world.timed and world.now - broker.silent_since < world.configuration.times.session * LEAST_OF_A_WAIT
@@ -210,13 +209,13 @@ def session_is_over(world: World, broker: Broker) -> bool:
 
 
 def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
-    """The broker is gone with all that it had in memory; with `loses_tail`, also what its disk had not yet.
+    """Crash a broker: its memory is lost, and with `loses_tail` also what was not flushed.
 
-    Requests that wait in its commitQ are not answered, which no leader that crashed can help.
+    Requests in its commitQ stay unanswered, which a crashed leader cannot help.
     """
     if not broker.alive:
         return False
-    falls_silent(world, broker)
+    start_session_timeout(world, broker)
     broker.alive = False
     broker.paused = False
     broker.notices = ()
@@ -227,7 +226,7 @@ def crash(world: World, broker: Broker, *, loses_tail: bool = False) -> bool:
     hang_up(world, broker)
     if loses_tail:
         broker.truncate(broker.flushed)
-    see_promise(world)
+    note_possible_losses(world)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Brokers and producers as they are in memory and on disk: the documents' `Replica` and `Partition`."""
+"""Brokers and producers in memory and on disk: the documents' `Replica` and `Partition`."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from enum import IntEnum
 from backend.replication_lab.messages import NOBODY, UNKNOWN, Pending, Record
 
 UNCUT = 1 << 60
-"""A log's least end where it was not cut."""
+"""Value of `cut_to` for a log that was not truncated."""
 
 
 class Role(IntEnum):
-    """What a broker does for the partition."""
+    """Role of a broker for the partition."""
 
     NONE = 0
-    """Nothing yet: it has heard of no leader."""
+    """No role yet: the broker knows no leader."""
     FOLLOWER = 1
     STANDING = 2
-    """In leaderElection, waiting before it writes itself as the leader."""
+    """In leaderElection, waiting before it writes itself as leader."""
     BECOMING = 3
-    """In becomeLeader, waiting for others to catch up; it answers fetches, but neither reads nor writes."""
+    """In becomeLeader, waiting for others to catch up; it answers fetches, but no reads or writes of clients."""
     LEADER = 4
 
 
 class Fetcher(IntEnum):
-    """Where a ReplicaFetcherThread is."""
+    """State of a ReplicaFetcherThread."""
 
     STOPPED = 0
     READY = 1
     WAITS = 2
-    """For the answer to a fetch."""
+    """Waiting for a fetch response."""
     ASKS = 3
-    """It is about to ask where its last epoch ends."""
+    """About to request the end offset of its last epoch."""
     WAITS_FOR_EPOCH = 4
 
 
 class Partition:
-    """Partition: what a broker knows of it. ISR, CUR, RAR and commitQ are kept by the leader alone."""
+    """Partition: what a broker knows of it. Only the leader keeps ISR, CUR, RAR and commitQ."""
 
     __slots__ = (
         "ar", "caught_up_at", "commit_q", "cur", "epoch", "epoch_start", "isr", "isr_version", "leader", "leo",
@@ -46,25 +46,25 @@ class Partition:
     def __init__(self) -> None:
         self.leader = NOBODY
         self.epoch = 0
-        """Of that leader."""
+        """Epoch of that leader."""
         self.ar: tuple[int, ...] = ()
         self.isr: frozenset[int] = frozenset()
         self.cur: frozenset[int] = frozenset()
         self.rar: tuple[int, ...] = ()
         self.commit_q: tuple[Pending, ...] = ()
         self.leo: dict[int, int] = {}
-        """Of the others, as their fetches told: the leader's copies of `Replica`."""
+        """Log end offsets of the other replicas as of their fetches: the leader's copies of `Replica`."""
         self.isr_version = 0
-        """Of the ISR in the store when it was last read or written."""
+        """Version of the ISR in the store when it was last read or written."""
         self.epoch_start = 0
-        """Where the leader's own epoch begins."""
+        """Offset at which the leader's own epoch begins."""
         self.caught_up_at: dict[int, float] = {}
-        """When a follower last had all that the leader had; a time, no part of the state that a search tells
-        apart.
+        """Time at which a follower last had everything that the leader had; not part of the state that a search
+        compares.
         """
 
     def copy(self) -> Partition:
-        """Another one of the same."""
+        """Return a copy."""
         twin = Partition.__new__(Partition)
         twin.leader, twin.epoch, twin.ar = self.leader, self.epoch, self.ar
         twin.isr, twin.cur, twin.rar = self.isr, self.cur, self.rar
@@ -73,7 +73,7 @@ class Partition:
         return twin
 
     def key(self, isr_version: int) -> tuple[object, ...]:
-        """What tells two of them apart: of the version only whether it is the store's, which never comes again."""
+        """Return a key that distinguishes two states; the version counts only as the store's or another."""
         return (
             self.leader, self.epoch, self.ar, self.isr, self.cur, self.rar, self.commit_q,
             self.isr_version == isr_version, self.epoch_start, tuple(sorted(self.leo.items())),
@@ -81,7 +81,7 @@ class Partition:
 
 
 class Broker:
-    """A broker and its replica of the partition. What is on disk outlives a crash; the rest does not."""
+    """A broker and its replica of the partition. What is on disk survives a crash; the rest does not."""
 
     __slots__ = (
         "alive", "checkpoint", "checkpoints", "cut_to", "dirty", "fell_from", "fetcher", "flushed", "hw", "id",
@@ -92,48 +92,48 @@ class Broker:
     def __init__(self, id_: int, dirty: list[int]) -> None:
         self.id = id_
         self.dirty = dirty
-        """Where replicas that changed put their brokers' ids: the checker looks at those after the step."""
+        """List shared with the checker, which examines the brokers in it after the step."""
         self.alive = False
         self.paused = False
         self.slow = False
-        """It takes long to fetch."""
+        """Tells whether the follower is slow at fetching."""
         self.slow_disk = False
-        """It takes long to write what it fetched, and to flush."""
+        """Tells whether the disk is slow at writing fetched records and at flushing."""
         self.incarnation = 0
         self.silent_since = 0.0
-        """When the store last began to hear nothing of it; a time, which a search does not tell apart."""
+        """Time of the last heartbeat that the store received; not part of the state that a search compares."""
         self.notices: tuple[str, ...] = ()
-        """Listeners that are to be called: leader_change, session_lost."""
+        """Due listeners: leader_change, session_lost."""
 
         self.log: list[Record] = []
         self.flushed = 0
-        """Records that are safe on disk."""
+        """Number of records flushed to disk."""
         self.checkpoint = 0
-        """The HW on disk."""
+        """HW on disk."""
         self.cut_to = UNCUT
-        """The least end that the log had since the checker looked."""
+        """Lowest log end offset since the checker's last look."""
 
         self.fell_from = 0
-        """The HW before it fell, if it did since the checker looked."""
+        """HW before it fell, if it fell since the checker's last look."""
 
         self.started = False
-        """The replica's log is open."""
+        """Tells whether the replica's log is open."""
         self.checkpoints = False
-        """The HW checkpoint thread runs."""
+        """Tells whether the HW checkpoint thread runs."""
         self.hw = 0
-        """As an end offset: so many records are committed."""
+        """High watermark as an end offset: the number of committed records."""
         self.role = Role.NONE
         self.fetcher = Fetcher.STOPPED
         self.thread = 0
         self.partition = Partition()
 
     def append(self, records: tuple[Record, ...]) -> None:
-        """Write to the log, in memory."""
+        """Append records to the log, in memory."""
         self.log.extend(records)
         self.dirty.append(self.id)
 
     def truncate(self, end: int) -> None:
-        """Cut the log back to so many records."""
+        """Truncate the log to an end offset."""
         if end < len(self.log):
             del self.log[end:]
             self.flushed = min(self.flushed, end)
@@ -141,7 +141,7 @@ class Broker:
             self.dirty.append(self.id)
 
     def set_hw(self, hw: int) -> None:
-        """Move the HW. That it falls is for the checker to judge."""
+        """Set the HW. The checker judges whether it may fall."""
         if hw != self.hw:
             if hw < self.hw:
                 self.fell_from = max(self.fell_from, self.hw)
@@ -149,25 +149,23 @@ class Broker:
             self.dirty.append(self.id)
 
     def last_epoch(self) -> int:
-        """Of the log's last record; 0 of an empty log."""
+        """Return the epoch of the log's last record; 0 for an empty log."""
         return self.log[-1].epoch if self.log else 0
 
     def end_of_epoch(self, asked: int) -> tuple[int, int]:
-        """The greatest epoch in the log that is not above the one asked for, and where it ends (KIP-101,
-        KIP-279).
-        """
+        """Return the log's greatest epoch up to the requested one, and its end offset (KIP-101, KIP-279)."""
         for at in range(len(self.log), 0, -1):
             if self.log[at - 1].epoch <= asked:
                 return self.log[at - 1].epoch, at
         return 0, 0
 
     def stop_threads(self) -> None:
-        """Of fetching; an answer that is still to come finds nobody."""
+        """Stop the fetcher; an answer still under way is ignored."""
         self.fetcher = Fetcher.STOPPED
         self.thread += 1
 
     def copy(self, dirty: list[int]) -> Broker:
-        """Another one of the same, which tells another list."""
+        """Return a copy that reports changes to another list."""
         twin = Broker.__new__(Broker)
         twin.id, twin.dirty, twin.alive, twin.paused, twin.slow = (
             self.id,
@@ -185,7 +183,7 @@ class Broker:
         return twin
 
     def key(self, isr_version: int) -> tuple[object, ...]:
-        """What tells two of them apart; how often threads began does not, where answers come at once."""
+        """Return a key that distinguishes two states; the thread count is left out where answers come at once."""
         return (
             self.alive, self.paused, self.incarnation, self.notices, tuple(self.log), self.flushed,
             self.checkpoint, self.checkpoints, self.started, self.hw, self.role, self.fetcher,
@@ -194,7 +192,7 @@ class Broker:
 
 
 class Producer:
-    """A client that hands in records one after another, each until it is acknowledged."""
+    """A client that sends records one after another, each until it is acknowledged."""
 
     __slots__ = ("abandoned", "acknowledged", "attempt", "epoch", "id", "leader", "left", "number", "waits")
 
@@ -202,20 +200,20 @@ class Producer:
         self.id = id_
         self.epoch = 0
         self.number = 0
-        """Of the record that is next or under way."""
+        """Number of the record that is next or under way."""
         self.left = left
-        """Records that it still has to hand in."""
+        """Records that are still to be sent."""
         self.attempt = 0
         self.waits = False
-        """For an answer."""
+        """Tells whether the producer waits for an answer."""
         self.leader = UNKNOWN
-        """Where it sends to; it asks the store when that does not answer."""
+        """Broker to which it sends; it queries the store when that broker does not answer."""
         self.acknowledged = 0
         self.abandoned: frozenset[int] = frozenset()
-        """Numbers that it left unanswered when it began anew."""
+        """Numbers of records that it abandoned when it restarted."""
 
     def copy(self) -> Producer:
-        """Another one of the same."""
+        """Return a copy."""
         twin = Producer.__new__(Producer)
         twin.id, twin.epoch, twin.number, twin.left = self.id, self.epoch, self.number, self.left
         twin.attempt, twin.waits, twin.leader = self.attempt, self.waits, self.leader
@@ -223,12 +221,12 @@ class Producer:
         return twin
 
     def key(self) -> tuple[object, ...]:
-        """What tells two of them apart."""
+        """Return a key that distinguishes two states."""
         return (self.epoch, self.number, self.left, self.attempt, self.waits, self.leader, self.acknowledged)
 
 
 def producer_state(log: list[Record], producer: int) -> tuple[int, int, int]:
-    """A producer's last epoch and number in a log, and that record's end; UNKNOWN where it wrote nothing."""
+    """Return a producer's last epoch and number in a log, and that record's end offset; UNKNOWN if it has none."""
     for at in range(len(log), 0, -1):
         record = log[at - 1]
         if record.producer == producer:

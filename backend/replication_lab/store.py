@@ -1,5 +1,4 @@
-"""The coordination store ("Paths stored in Zookeeper"): linearizable, with ephemeral nodes, listeners and
-requests.
+"""The coordination store ("Paths stored in Zookeeper"): linearizable, with ephemeral nodes and listeners.
 
     /brokers/ids/[broker_id]                              registered   ephemeral
     /brokers/topics/[topic]/[partition_id]/replicas       replicas
@@ -8,7 +7,7 @@ requests.
     /brokers/topics/[topic]/[partition_id]/state/[id]     requests
     /brokers/partitions_reassigned/[topic]/[partition_id] reassigned
 
-With the mends, the leader's epoch, a version of the ISR and the eligible leader replicas stand beside them.
+With the fixes, the leader's epoch, a version of the ISR and the eligible leader replicas are stored as well.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from backend.replication_lab.messages import NOBODY
 
 
 class Request(StrEnum):
-    """State-change requests, by the names in stateChangeListener."""
+    """State-change requests, by their names in stateChangeListener."""
 
     BECOME_FOLLOWER = "becomeFollowerRequest"
     REPLICA_ASSIGNED = "replicaAssignedRequest"
@@ -28,7 +27,7 @@ class Request(StrEnum):
 
 
 class Store:
-    """The nodes. Who has to be told of a change is for `notices` to say: it is asked after each write."""
+    """Nodes of the store. Writers notify listeners themselves, after each write."""
 
     __slots__ = (
         "cur", "deleted", "elr", "isr", "isr_version", "last_leader", "leader", "leader_epoch", "reassigned",
@@ -43,29 +42,29 @@ class Store:
         self.leader = NOBODY
         self.leader_epoch = 0
         self.last_leader = NOBODY
-        """Who led last: the last resort where nobody is left that has all that is committed (KIP-966)."""
+        """The last leader: the last resort if no replica with all committed records is left (KIP-966)."""
         self.isr: frozenset[int] = frozenset()
         self.isr_version = 0
         self.cur: frozenset[int] = frozenset()
         self.elr: frozenset[int] = frozenset()
-        """Eligible leader replicas: not in sync, but they have all that is committed (KIP-966)."""
+        """Eligible leader replicas (ELR): not in sync, but with all committed records (KIP-966)."""
         self.reassigned: tuple[int, ...] = ()
         self.requests: dict[int, tuple[Request, ...]] = {}
         self.deleted = False
 
     def write_isr(self, isr: frozenset[int], cur: frozenset[int], elr: frozenset[int] = frozenset()) -> None:
-        """As a leader writes it, whoever that is."""
+        """Write the ISR unconditionally."""
         self.isr, self.cur, self.elr = isr, cur, elr
         self.isr_version += 1
 
     def request(self, broker: int, request: Request) -> None:
-        """Put a state-change request into a broker's path; the same twice in a row is one."""
+        """Append a state-change request to a broker's path; a repeated request is stored once."""
         waiting = self.requests.get(broker, ())
         if not waiting or waiting[-1] is not request:
             self.requests[broker] = (*waiting, request)
 
     def take_request(self, broker: int) -> Request | None:
-        """The next one for it, which is gone then."""
+        """Remove and return the broker's next request."""
         waiting = self.requests.get(broker, ())
         if not waiting:
             return None
@@ -76,7 +75,7 @@ class Store:
         return waiting[0]
 
     def copy(self) -> Store:
-        """Another one of the same."""
+        """Return a copy."""
         twin = Store.__new__(Store)
         twin.registered, twin.requests = dict(self.registered), dict(self.requests)
         twin.replicas, twin.leader, twin.leader_epoch = self.replicas, self.leader, self.leader_epoch
@@ -85,7 +84,7 @@ class Store:
         return twin
 
     def key(self) -> tuple[object, ...]:
-        """What tells two of them apart; `isr_version` does, as brokers know it or do not."""
+        """Return a key that distinguishes two states; `isr_version` counts as far as brokers know it."""
         return (
             tuple(sorted(self.registered.items())), self.replicas, self.leader, self.leader_epoch, self.isr,
             self.cur, self.elr, self.reassigned, tuple(sorted(self.requests.items())), self.deleted,

@@ -1,4 +1,4 @@
-"""A run in words: a sentence for each step, from what it was and what it changed."""
+"""Stories: a sentence for each step of a run, from its action and its effects."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from typing import Any
 
 from backend.replication_lab.actions import perform
 from backend.replication_lab.effects import Watcher
-from backend.replication_lab.frames import frame, told
+from backend.replication_lab.frames import describe_message, frame
 from backend.replication_lab.isr import ids
 from backend.replication_lab.messages import NOBODY, named_all, producer_name, sent_by
 from backend.replication_lab.world import Action, World
 
-_LATELY = 8
-"""What was told within so many sentences is not told again."""
+_RECENT = 8
+"""Number of recent sentences that are not repeated."""
 _NO_FRAME: Mapping[str, Any] = MappingProxyType({})
 _ATTEMPT = re.compile(r" \(attempt \d+\)")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A step that was taken."""
+    """A reported step."""
 
     step: int
-    """From 1; 0 is the beginning."""
+    """Number of the step, from 1; 0 is the beginning."""
     text: str
     frame: Mapping[str, Any]
-    """How things are after it; see `frames`. Empty where frames were not asked for."""
+    """State after the step; see `frames`. Empty if no frames were requested."""
 
 
 class Detail(Enum):
-    """Which steps are told."""
+    """Selection of the steps to report."""
 
     ALL = "all"
     CHANGES = "changes"
-    """Faults, and what changed more than where fetches stand."""
+    """Faults, and steps that changed more than fetch positions."""
     TURNS = "turns"
-    """Faults, and what changed leaders, roles or replicas in sync, or cut a log back."""
+    """Faults, and steps that changed leader, roles or ISR, or truncated a log."""
 
 
 def moments(
     start: World, steps: Iterable[Action], detail: Detail = Detail.ALL, *, with_frames: bool = False
 ) -> Iterator[Moment]:
-    """The beginning, and then the steps that are to be told; without repetitions, if not all are."""
+    """Yield the beginning and then the selected steps; repetitions are left out unless all steps are reported."""
     world = start.copy()
     watcher = Watcher(world)
     yield Moment(0, beginning(world), frame(world) if with_frames else _NO_FRAME)
-    lately: deque[str] = deque(maxlen=_LATELY)
+    recent: deque[str] = deque(maxlen=_RECENT)
     for number, action in enumerate(steps, 1):
-        what = _words(world, action)
+        what = _describe(world, action)
         perform(world, action)
         seen = watcher.look(world)
         is_fault = action[0] in _FAULTS
@@ -61,43 +61,43 @@ def moments(
             continue
         text = f"{what}: {'; '.join(seen.effects)}" if seen.effects else what
         if detail is not Detail.ALL:
-            told_lately = _ATTEMPT.sub("", text)
-            if told_lately in lately or not (seen.effects or is_fault):
+            without_attempt = _ATTEMPT.sub("", text)
+            if without_attempt in recent or not (seen.effects or is_fault):
                 continue
-            lately.append(told_lately)
+            recent.append(without_attempt)
         yield Moment(number, text, frame(world) if with_frames else _NO_FRAME)
 
 
 def beginning(world: World) -> str:
-    """How the run begins, in words."""
+    """Describe the beginning of the run."""
     leader = world.leader()
     if leader is None:
         assigned = ids(frozenset(world.store.replicas))
-        return f"{len(world.brokers)} brokers, none of which runs; an empty partition, assigned to {assigned}"
+        return f"{len(world.brokers)} brokers, all stopped; an empty partition, assigned to {assigned}"
     replicas = [world.brokers[each] for each in world.store.isr]
     least = min(len(each.log) for each in replicas)
-    said = f"Broker {leader.id} leads; in sync are {ids(world.store.isr)}"
+    text = f"Broker {leader.id} leads; ISR {ids(world.store.isr)}"
     if least:
         committed = all(each.hw >= least for each in replicas)
-        said += f", and all of them have {named_all(leader.log[:least])}"
-        said += ", committed" if committed else f"; its HW is {leader.hw}"
-    return said + (f"; it alone has {named_all(leader.log[least:])}" if len(leader.log) > least else "")
+        text += f"; all of them have {named_all(leader.log[:least])}"
+        text += ", committed" if committed else f"; its HW is {leader.hw}"
+    return text + (f"; only the leader has {named_all(leader.log[least:])}" if len(leader.log) > least else "")
 
 
-def _words(world: World, action: Action) -> str:
-    """What is about to happen."""
+def _describe(world: World, action: Action) -> str:
+    """Describe the action that is about to happen."""
     name, *whom = action
-    return _WORDS[str(name)](world, *whom)
+    return _SENTENCES[str(name)](world, *whom)
 
 
 def _delivered(before: World, sender: int, receiver: int) -> str:
     waiting = before.channels.get((sender, receiver))
-    what = told(waiting[0]) if waiting else "nothing"
+    what = describe_message(waiting[0]) if waiting else "nothing"
     if sender < 0:
-        return f"Broker {receiver} gets a request of producer {_producer(sender)}: {what}"
+        return f"Broker {receiver} receives from producer {_producer(sender)}: {what}"
     if receiver < 0:
-        return f"Producer {_producer(receiver)} gets broker {sender}'s answer: {what}"
-    return f"Broker {receiver} gets from broker {sender}: {what}"
+        return f"Producer {_producer(receiver)} receives from broker {sender}: {what}"
+    return f"Broker {receiver} receives from broker {sender}: {what}"
 
 
 def _producer(end: int) -> str:
@@ -109,39 +109,37 @@ def _link(one: int, other: int) -> str:
     return " and ".join(names)
 
 
-_WORDS: Mapping[str, Callable[..., str]] = MappingProxyType(
+_SENTENCES: Mapping[str, Callable[..., str]] = MappingProxyType(
     {
         "deliver": _delivered,
-        "fetch": lambda _, broker: f"Broker {broker} sends its leader a request",
-        "commit": lambda _, broker: f"Committer thread of broker {broker}",
-        "late": lambda _, broker, *__: f"KeepInSyncTime is over at broker {broker}",
-        "shrink": lambda _, broker, replica: f"KeepInSyncTime is over for replica {replica} at broker {broker}",
+        "fetch": lambda _, broker: f"Broker {broker} sends a request to its leader",
+        "commit": lambda _, broker: f"The committer thread of broker {broker} runs",
+        "late": lambda _, broker, *__: f"KeepInSyncTime passes at broker {broker}",
+        "shrink": lambda _, broker, replica: f"KeepInSyncTime passes for replica {replica} at broker {broker}",
         "checkpoint": lambda _, broker: f"Broker {broker} flushes its log and its HW",
-        "notice": lambda before, broker: f"Broker {broker} is told: {_notice(before, broker)}",
-        "request": lambda before, broker: f"Broker {broker} gets a {_request(before, broker)}",
+        "notice": lambda before, broker: f"Broker {broker} is notified: {_notice(before, broker)}",
+        "request": lambda before, broker: f"Broker {broker} receives a {_request(before, broker)}",
         "elect": lambda _, broker, *__: f"Broker {broker} stands for election",
-        "lead": lambda _, broker: f"All that live have caught up with broker {broker}",
-        "lead_anyway": lambda _, broker, *__: f"Broker {broker} waits for others no longer",
-        "expire": lambda _, broker: f"The store has not heard of broker {broker}, whose session ends",
+        "lead": lambda _, broker: f"All live replicas have caught up with broker {broker}",
+        "lead_anyway": lambda _, broker, *__: f"Broker {broker} stops waiting for other replicas",
+        "expire": lambda _, broker: f"The session of broker {broker} expires",
         "produce": lambda before, producer: f"Producer {producer_name(producer)} sends {_next(before, producer)}",
         "timeout": lambda before, producer, *_: (
-            f"Producer {producer_name(producer)} got no answer in time and sends {_next(before, producer)} again"
+            f"Producer {producer_name(producer)} times out and resends {_next(before, producer)}"
         ),
-        "begin_anew": lambda _, producer: (
-            f"Producer {producer_name(producer)} is started anew, and leaves its record"
-        ),
+        "begin_anew": lambda _, producer: f"Producer {producer_name(producer)} restarts and abandons its record",
         "crash": lambda _, broker: f"Broker {broker} crashes",
-        "power_loss": lambda _, broker: f"Broker {broker} loses power, and what was not flushed",
+        "power_loss": lambda _, broker: f"Broker {broker} loses power and its unflushed records",
         "restart": lambda _, broker: f"Broker {broker} starts",
-        "pause": lambda _, broker: f"Broker {broker} stands still",
-        "resume": lambda _, broker: f"Broker {broker} goes on",
-        "session_expiry": lambda _, broker: f"The store ends the session of broker {broker}, which lives",
-        "cut": lambda _, one, other: f"Nothing comes through between {_link(one, other)}",
-        "heal": lambda _, one, other: f"The connection between {_link(one, other)} is back",
-        "slow": lambda _, broker: f"Broker {broker} gets slow at fetching",
-        "slow_disk": lambda _, broker: f"The disk of broker {broker} gets slow",
-        "fast": lambda _, broker: f"Broker {broker} is as fast as others again",
-        "reassign": lambda _, *replicas: f"An administrator moves the partition to {ids(frozenset(replicas))}",
+        "pause": lambda _, broker: f"Broker {broker} is paused",
+        "resume": lambda _, broker: f"Broker {broker} resumes",
+        "session_expiry": lambda _, broker: f"The session of broker {broker} expires although it is alive",
+        "cut": lambda _, one, other: f"The connection between {_link(one, other)} is cut",
+        "heal": lambda _, one, other: f"The connection between {_link(one, other)} is restored",
+        "slow": lambda _, broker: f"Broker {broker} becomes slow at fetching",
+        "slow_disk": lambda _, broker: f"The disk of broker {broker} becomes slow",
+        "fast": lambda _, broker: f"Broker {broker} is back to normal speed",
+        "reassign": lambda _, *replicas: f"An administrator reassigns the partition to {ids(frozenset(replicas))}",
         "delete_topic": lambda _: "An administrator deletes the topic",
     }
 )
@@ -155,11 +153,11 @@ _FAULTS = frozenset(
 def _notice(before: World, broker: int) -> str:
     notices = before.brokers[broker].notices
     return {
-        "startup": "the store is there",
+        "startup": "the store is reachable",
         "leader_change": "the leader's node changed",
         "session_lost": "its session is lost",
         "replica_change": "the topic changed",
-        "partition_reassigned": "replicas are to move",
+        "partition_reassigned": "replicas are reassigned",
     }.get(notices[0] if notices else "", "nothing")
 
 

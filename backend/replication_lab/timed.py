@@ -1,4 +1,4 @@
-"""Runs by a clock: one seeded scheduler takes what is due next, in simulated milliseconds."""
+"""Runs by a clock: a seeded scheduler takes the action that is due next, in simulated milliseconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.world import Action, World
 
 _SHORT_MS = 50
-"""Delays below it vary by half; longer ones, which are time-outs, by a twentieth (`LEAST_OF_A_WAIT`)."""
+"""Delays below this vary by half; longer ones, which are timeouts, by a twentieth (`LEAST_OF_A_WAIT`)."""
 _OF_A_BROKER = frozenset(
     ("fetch", "commit", "late", "shrink", "checkpoint", "notice", "request", "elect", "lead", "lead_anyway")
 )
 
 
 class Clock:
-    """The scheduler of a world: what the world wakes comes after its delay, which varies by the seed.
+    """Scheduler of a world: an action that the world requests comes after its delay, which varies by the seed.
 
-    The same seed, world and schedule give the same run. `steps` are the actions that did something, in order.
+    The same seed, world and schedule give the same run. `steps` are the actions that had an effect, in order.
     """
 
     def __init__(self, world: World, seed: int) -> None:
@@ -29,29 +29,29 @@ class Clock:
         self._random = Random(seed).random
         self._due: list[tuple[float, int, Action]] = []
         self._held: dict[Action, list[Action]] = {}
-        """What came due and could not be, by the step that it waits for."""
+        """Actions that came due and could not be taken, by the action that they wait for."""
         self._drawn = 0
         world.timed = True
         world.wake = self.wake
 
     def wake(self, action: Action, delay: float) -> None:
-        """Have something happen after so many milliseconds, more or less."""
+        """Schedule an action after about `delay` milliseconds."""
         least, spread = (0.5, 1) if delay < _SHORT_MS else (LEAST_OF_A_WAIT, 0.1)
         varied = delay * (least + spread * self._random())
         self._drawn += 1
         heappush(self._due, (self.world.now + varied, self._drawn, action))
 
     def at(self, time: float, action: Action) -> None:
-        """Have something happen at just this time."""
+        """Schedule an action at exactly this time."""
         self._drawn += 1
         heappush(self._due, (time, self._drawn, action))
 
     def next_at(self) -> float | None:
-        """When something is due next."""
+        """Return the time of the next action; None if there is none."""
         return self._due[0][0] if self._due else None
 
     def take(self, action: Action) -> bool:
-        """Take this step now."""
+        """Take an action now."""
         if not perform(self.world, action):
             return False
         self.steps.append(action)
@@ -63,8 +63,10 @@ class Clock:
         return True
 
     def _hold(self, action: Action) -> None:
-        """What comes due for a process that stands still is done when it goes on, neither lost nor any sooner; so
-        is a new leader's opening, which has to be written to the store.
+        """Keep an action of a paused process until it resumes.
+
+        It is neither lost nor taken any sooner. A new leader's opening, which has to be written to the store,
+        waits likewise for a connection to the store.
         """
         name = action[0]
         whom = action[2] if name == "deliver" else action[1] if name in _OF_A_BROKER else NOBODY
@@ -77,7 +79,7 @@ class Clock:
             self._held.setdefault(("heal", NOBODY, broker.id), []).append(action)
 
     def step(self) -> bool:
-        """Take what is due next; False if nothing is, or if it came to nothing."""
+        """Take the next due action; return False if there is none or it had no effect."""
         if not self._due:
             return False
         self.world.now, _, action = heappop(self._due)
@@ -87,7 +89,7 @@ class Clock:
         return False
 
     def run(self, until: float) -> None:
-        """Go on to this time, or to the first violation."""
+        """Run to this time, or to the first violation."""
         world, due, history = self.world, self._due, self.world.history
         while due and due[0][0] <= until and history.violated is None:
             self.step()
@@ -96,5 +98,5 @@ class Clock:
 
 
 def _ends(action: Action) -> Action:
-    """The end of a cut, whichever end of the connection is named first."""
+    """Return the healing action of a cut, whichever end is named first."""
     return action if action[0] == "resume" else ("heal", min(action[1:]), max(action[1:]))

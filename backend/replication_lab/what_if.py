@@ -1,10 +1,9 @@
-"""What would be lost if a broker died now: each partition of a live cluster as the beginning of a run in fixed
-mode.
+"""Losses if a broker died now: each partition of a live cluster is the start state of a run in fixed mode.
 
-Partitions that are alike (the same places of leader, in-sync, eligible and dead replicas in the order of the
-assignment, the same min ISR and kind of election) are one run. The leader has just taken a record with acks=1 that
-nobody has fetched; then the broker is gone and stays so. A replica that lives and is out of sync is so for a
-reason: it stays out of reach of the others, and does not come back in sync by itself.
+Partitions that are alike (the same positions of leader, ISR, ELR and dead replicas in the order of the assignment,
+the same min.insync.replicas and kind of election) share one run. The leader has just appended a record with acks=1
+that no follower has fetched; then the broker dies and stays dead. A live replica out of sync is so for a reason:
+it stays unreachable for the others, and does not return to the ISR by itself.
 """
 
 from __future__ import annotations
@@ -23,76 +22,78 @@ from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
 
 KAFKA_SESSION_MS = 9_000
-"""Kafka's own default of broker.session.timeout.ms."""
+"""Kafka's default of broker.session.timeout.ms."""
 _SETTLING_MS = 3_000
-"""Simulated: elections, and followers that go on with the new leader, take a fraction of it."""
+"""Simulated time for elections, and for followers that fetch from the new leader; they take a fraction of it."""
 _SEED = 1
 _ACKS_ALL, _ACKS_ONE = 0, 1
-"""The producers: one that goes on, and one that has sent its only record."""
+"""Ids of the producers: one that continues, and one that has sent its only record."""
 _ENOUGH = 2
-"""Replicas of a kind that a run needs: more of them change nothing but the number in sync."""
+"""Replicas of a kind that a run needs: more of them change only the number in sync."""
 
 P = TypeVar("P", bound=Hashable)
 
 
 class Led(NamedTuple):
-    """A partition as its cluster tells it."""
+    """State of a partition as its cluster reports it."""
 
     replicas: tuple[int, ...]
-    """Broker ids, the preferred one first."""
+    """Broker ids, the preferred replica first."""
     isr: frozenset[int]
     leader: int
-    """0 or less: none."""
+    """Broker id of the leader; 0 or less: no leader."""
     min_isr: int
     unclean_election: bool = False
-    """A replica that is not in sync may lead where no other one lives."""
+    """Tells whether a replica that is not in sync may lead if no other replica is alive."""
     eligible: frozenset[int] = frozenset()
-    """Eligible leader replicas: not in sync, but they have all that is committed (KIP-966)."""
+    """Eligible leader replicas (ELR): not in sync, but with all committed records (KIP-966)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What becomes of one partition."""
+    """Outcome for one partition."""
 
     moved: bool
-    """Another broker leads than before."""
+    """Tells whether another broker leads than before."""
     nobody_leads: bool
-    """No other replica that lives is known to have all that is committed: it is lost if the broker's disk is."""
+    """Tells whether no other live replica is known to have all committed records: they are lost if the broker's
+    disk is."""
     takes_records: bool
-    """Producers with acks=all are served in the end."""
+    """Tells whether producers with acks=all are served in the end."""
     loses_committed: bool
-    """Who leads lacks what was committed: it is lost for good."""
+    """Tells whether the leader lacks committed records, which are lost for good."""
     loses_uncopied: bool
-    """What the leader had taken and nobody had fetched is gone; only acks=0 and acks=1 had been answered for it.
+    """Tells whether the record that only the leader had is gone; only acks=0 and acks=1 had been acknowledged.
     """
     away_ms: float
-    """Simulated, from the death until another broker led; 0 where the leader stayed or nobody can lead."""
+    """Simulated time from the death until another broker led; 0 if the leader stayed or none can be elected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf(Generic[P]):
-    """What the death of a broker does to a cluster's partitions, each named in all lists that it belongs to."""
+    """Effect of a broker's death on a cluster's partitions; a partition is in every list that applies to it."""
 
     broker: int
     replicas: int
-    """Partitions that have a replica there."""
+    """Number of partitions with a replica on the broker."""
     unclean: tuple[P, ...]
-    """A replica leads them that was not in sync: what it lacks is lost for good, acknowledged or not."""
+    """Partitions led by a replica that was not in sync: what it lacks is lost for good, acknowledged or not."""
     offline: tuple[P, ...]
-    """Nobody can lead them until it is back; what is committed in them is lost if its disk is."""
+    """Partitions without a leader until the broker is back; their committed records are lost if its disk is."""
     last_copy: tuple[P, ...]
-    """Of `offline_already`, those of which no other replica is known to have all that is committed."""
+    """Partitions of `offline_already` without another replica that is known to have all committed records."""
     refusing: tuple[P, ...]
-    """They are led, but fewer are in sync than min ISR: acks=all is refused."""
+    """Partitions that are led with fewer in sync than min.insync.replicas: acks=all is refused."""
     moved: tuple[P, ...]
     uncopied: tuple[P, ...]
-    """Records that only the leader has are gone; producers with acks=all were not told that those were written."""
+    """Partitions in which records are lost that only the leader had; producers with acks=all got no
+    acknowledgement."""
     offline_already: tuple[P, ...]
-    """Nobody leads them now."""
+    """Partitions without a leader now."""
     session_ms: float
-    """After so long the cluster takes a silent broker for dead."""
+    """Time after which the cluster considers a silent broker dead."""
     longest_away_ms: float
-    """Simulated."""
+    """Longest simulated time without a leader."""
 
 
 def if_broker_dies(
@@ -101,13 +102,13 @@ def if_broker_dies(
     here: frozenset[int],
     session_ms: float = KAFKA_SESSION_MS,
 ) -> WhatIf[P]:
-    """What would be lost if the broker died now.
+    """Compute what would be lost if the broker died now.
 
     Args:
-        broker: Its id.
-        partitions: All of the cluster, or some.
-        here: Ids of the brokers that are up.
-        session_ms: After so long without a sign of life the cluster takes a broker for dead.
+        broker: broker id.
+        partitions: all partitions of the cluster, or some.
+        here: ids of the live brokers.
+        session_ms: time after which the cluster considers a silent broker dead.
     """
     known: dict[Hashable, Outcome] = {}
     found: dict[str, list[P]] = {name: [] for name in LISTS}
@@ -129,16 +130,16 @@ def if_broker_dies(
         longest = max(longest, outcome.away_ms)
         for name in _lists(outcome):
             found[name].append(place)
-    told = {name: tuple(places) for name, places in found.items()}
-    return WhatIf(broker=broker, replicas=replicas, session_ms=session_ms, longest_away_ms=longest, **told)
+    lists = {name: tuple(places) for name, places in found.items()}
+    return WhatIf(broker=broker, replicas=replicas, session_ms=session_ms, longest_away_ms=longest, **lists)
 
 
 LISTS = ("unclean", "offline", "last_copy", "refusing", "moved", "uncopied", "offline_already")
-"""Fields of WhatIf that name partitions, the gravest first."""
+"""Fields of WhatIf that list partitions, the gravest first."""
 
 
 def _lists(outcome: Outcome) -> Iterable[str]:
-    """Where a partition with this outcome is named."""
+    """Yield the lists to which a partition with this outcome belongs."""
     if outcome.nobody_leads:
         yield "offline"
         return
@@ -153,12 +154,12 @@ def _lists(outcome: Outcome) -> Iterable[str]:
 
 
 def _fewer(led: Led, broker: int, here: frozenset[int]) -> Led:
-    """The same partition without surplus replicas: a run has room for a limited number, and partitions of many
-    replicas are more often alike.
+    """Return the partition without surplus replicas.
 
-    Of each kind the first ones are kept, and all that have a part of their own. One that lives and is in sync
-    leaves with its share of min ISR. Who is eligible counts only where nobody in sync is left: Kafka elects those
-    first.
+    A run has room for a limited number, and partitions of many replicas are then more often alike. Of each kind
+    the first ones are kept, and all with a role of their own. A live in-sync replica that is left out takes its
+    share of min.insync.replicas with it. Eligible replicas count only if no live replica is in sync: Kafka elects
+    those first.
     """
     if (led.isr & here) - {broker}:
         led = led._replace(eligible=frozenset())
@@ -178,7 +179,7 @@ def _fewer(led: Led, broker: int, here: frozenset[int]) -> Led:
 
 
 def _shape(led: Led, broker: int, here: frozenset[int]) -> Hashable:
-    """What makes two partitions alike for this question."""
+    """Return what makes two partitions alike for this question."""
     roles = tuple((each in led.isr, each in led.eligible, each in here) for each in led.replicas)
     return roles, led.replicas.index(led.leader), led.replicas.index(broker), led.min_isr, led.unclean_election
 
@@ -189,7 +190,7 @@ def _play(led: Led, broker: int, here: frozenset[int], session_ms: float) -> Out
     clock = Clock(world, _SEED)
     wake_all(world)
     committed = tuple(world.history.committed)
-    uncopied = _take_uncopied(clock, number[led.leader])
+    uncopied = _append_uncopied(clock, number[led.leader])
     clock.take(("crash", number[broker]))
     led_after: float | None = None
     until = 1.2 * session_ms + _SETTLING_MS
@@ -211,7 +212,7 @@ def _play(led: Led, broker: int, here: frozenset[int], session_ms: float) -> Out
 
 
 def _world(led: Led, here: frozenset[int], number: dict[int, int], session_ms: float) -> World:
-    """The partition as it is now, with one committed record. `number`: of the brokers in the model."""
+    """Return the current partition with one committed record. `number` maps broker ids to the model's."""
     configuration = Configuration(
         brokers=len(number),
         replication_factor=len(number),
@@ -239,8 +240,8 @@ def _world(led: Led, here: frozenset[int], number: dict[int, int], session_ms: f
     return world
 
 
-def _take_uncopied(clock: Clock, leader: int) -> Record:
-    """The leader takes a record with acks=1, for which it needs nobody; no follower has fetched it yet."""
+def _append_uncopied(clock: Clock, leader: int) -> Record:
+    """Let the leader append a record with acks=1, which no follower has fetched yet."""
     world, sender = clock.world, sent_by(_ACKS_ONE)
     world.producers[_ACKS_ONE].left = 0
     post(world, sender, leader, ProduceRequest(_ACKS_ONE, 0, 0, 1, acks_all=False))

@@ -1,4 +1,4 @@
-"""The whole of a run at one moment: brokers, store, network, producers, and what was committed."""
+"""Complete state of a run at one moment: brokers, store, network, producers, and committed records."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from backend.replication_lab.state import Broker, Producer, Role
 from backend.replication_lab.store import Request, Store
 
 Action: TypeAlias = tuple[str | int | tuple[int, ...], ...]
-"""One step: its name, then whom it concerns."""
+"""One step: the action's name, then its arguments."""
 
 
 def _nobody_waits(_action: Action, _delay: float) -> None:
-    """Without a clock, whoever chooses actions looks at the state for those that may happen."""
+    """Ignore timers: without a clock, actions are chosen from the state."""
 
 
 class World:
-    """A state of the model, in which each message and each end of a wait is a step.
+    """State of the model, in which each message and each end of a wait is a step.
 
-    With `direct`, an answer comes in the step that asks; with `prompt`, elections and the questions of
-    truncation are over in the step that begins them. Both leave out orders of steps, so that a search gets
-    farther.
+    With `direct`, an answer comes in the step that sends the request; with `prompt`, elections and truncation
+    requests end in the step that begins them. Both leave out orders of steps, so that a search gets further.
     """
 
     __slots__ = (
@@ -42,25 +41,25 @@ class World:
         self.prompt = prompt
         self.timed = False
         self.patient = False
-        """Waits end only where something holds up what is waited for; see `patience`."""
+        """Tells whether a wait ends only if something delays what it waits for; see `patience`."""
         self.now = 0.0
         """Simulated milliseconds."""
         self.wake: Callable[[Action, float], None] = _nobody_waits
-        """Something is to happen after so many milliseconds."""
+        """Schedules an action after about this many milliseconds."""
         self.dirty: list[int] = []
         self.brokers = {each: Broker(each, self.dirty) for each in range(1, configuration.brokers + 1)}
         self.store = Store(configuration.assigned)
         self.producers = [Producer(each, configuration.records) for each in range(configuration.producers)]
         self.channels: dict[tuple[int, int], tuple[Message, ...]] = {}
-        """Messages under way from one to another, in the order in which they were sent. Producers have ids below
+        """Messages under way by (sender, receiver), in the order in which they were sent. Producers have ids below
         0.
         """
         self.cuts: frozenset[tuple[int, int]] = frozenset()
-        """Pairs between which nothing comes through, the smaller id first; NOBODY is the store."""
+        """Pairs with a cut connection, the smaller id first; NOBODY is the store."""
         self.history = History()
 
     def copy(self) -> World:
-        """Another world in the same state; it has no clock."""
+        """Return another world in the same state; it has no clock."""
         twin = World.__new__(World)
         twin.configuration, twin.rules, twin.direct, twin.timed = (
             self.configuration,
@@ -76,7 +75,7 @@ class World:
         return twin
 
     def key(self) -> tuple[object, ...]:
-        """What tells two states apart; times do not."""
+        """Return a key that distinguishes two states; times do not count."""
         return (
             tuple([each.key(self.store.isr_version) for each in self.brokers.values()]),
             self.store.key(),
@@ -87,43 +86,37 @@ class World:
         )
 
     def is_cut(self, one: int, other: int) -> bool:
-        """Nothing comes through between them."""
+        """Tell whether the connection between two ends is cut."""
         return bool(self.cuts) and ((one, other) if one < other else (other, one)) in self.cuts
 
     def sees_store(self, broker: Broker) -> bool:
-        """The broker can read and write the store."""
+        """Tell whether the broker can read and write the store."""
         return not (self.cuts and self.is_cut(NOBODY, broker.id))
 
     def leader(self) -> Broker | None:
-        """The broker that the store calls the leader, if it serves."""
+        """Return the broker that the store names leader, if it serves."""
         if self.store.leader == NOBODY:
             return None
         broker = self.brokers[self.store.leader]
         return broker if broker.alive and broker.role is Role.LEADER else None
 
-    def believers(self) -> list[Broker]:
-        """All that take themselves for the leader and serve."""
-        return [each for each in self.brokers.values() if each.alive and each.role is Role.LEADER]
-
     def leader_changed(self, by: int = NOBODY) -> None:
-        """Call the leader-change listener of all that have registered one; several changes are one call (a
-        watch).
-        """
+        """Call the leader-change listeners of all brokers; several changes are one call (a watch)."""
         for broker in self.brokers.values():
             if broker.alive and broker.started and broker.id != by:
                 self.notify(broker, "leader_change")
 
     def notify(self, broker: Broker, listener: str) -> None:
-        """A listener of this broker is to be called, if it lives."""
+        """Schedule a call of one of a broker's listeners, if it is alive."""
         if broker.alive and listener not in broker.notices:
             broker.notices = (*broker.notices, listener)
             self.wake(("notice", broker.id), self.configuration.times.network)
 
     def request(self, broker: int, request: Request) -> None:
-        """Put a state-change request into a broker's path; its listener will be called."""
+        """Append a state-change request to a broker's path; its listener will be called."""
         self.store.request(broker, request)
         self.wake(("request", broker), self.configuration.times.network)
 
     def find_leader(self, producer: Producer) -> None:
-        """The client asks the store where the leader is."""
+        """Let a producer look up the leader in the store."""
         producer.leader = self.store.leader if self.store.leader != NOBODY else UNKNOWN

@@ -91,15 +91,15 @@ BY_LINE: dict[str, Line] = {
     ),
     "a new leader forgets who was eligible": Line(
         leading.leader_election,
-        "take_isr_over(world, broker,",
-        "store.isr, store.elr = isr, frozenset(); take_isr_over(world, broker,",
+        "overwrite_isr(world, broker,",
+        "store.isr, store.elr = isr, frozenset(); overwrite_isr(world, broker,",
     ),
     "anybody assigned may lead": Line(isr.may_lead, "if not clean or broker.id in clean:", "if True:"),
     "who leaves the ISR below min ISR is not eligible": Line(
-        isr.take_isr_over, "elr = (store.elr | store.isr) - isr", "elr = store.elr - isr"
+        isr.overwrite_isr, "elr = (store.elr | store.isr) - isr", "elr = store.elr - isr"
     ),
     "an eligible replica that came back unclean keeps its place": Line(
-        isr.comes_back_unclean, "store.elr - {broker.id}", "store.elr"
+        isr.remove_restarted_replica, "store.elr - {broker.id}", "store.elr"
     ),
     "the HW is what any in sync has": Line(committing.advance_hw, "if reached < hw:", "if reached > leader.hw:"),
     "the HW is what the first in sync has": Line(

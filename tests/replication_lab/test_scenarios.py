@@ -11,12 +11,12 @@ from dataclasses import replace
 import pytest
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.drills import drill, listed
+from backend.replication_lab.drills import drill, summary
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.playing import play
 from backend.replication_lab.rules import FAITHFUL, FIXED
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.replication_lab.settling import is_well
+from backend.replication_lab.settling import has_recovered
 from backend.replication_lab.shrinking import shrink, violating
 
 SEEDS, NIGHTLY_SEEDS = 20, 1_000
@@ -60,7 +60,7 @@ def test_fixed_mode_holds_settles_and_loses_nothing(name, seeds):
     for seed in seeds:
         world = play(SCENARIOS[name], FIXED.mode, seed).world
         assert (seed, world.history.violated, world.history.what) == (seed, None, "")
-        assert (seed, is_well(world)) == (seed, True)
+        assert (seed, has_recovered(world)) == (seed, True)
         assert (seed, world.history.expected_losses) == (seed, ())
 
 
@@ -116,17 +116,17 @@ def test_a_story_violates_its_invariant_at_the_last_step_and_no_step_can_be_left
 
 @SHRUNK
 def test_a_drill_tells_each_step_of_its_story_with_the_violation_in_words(name):
-    told = drill(name, FAITHFUL.mode, 0, with_frames=True).told()
+    told = drill(name, FAITHFUL.mode, 0, with_frames=True).document()
     assert told["violated"] == SCENARIOS[name].violated
     assert told["what"] and told["invariant"]
     assert len(told["story"]) == told["step"] == len(told["frames"]) - 1
     assert json.loads(json.dumps(told)) == told
-    assert "frames" not in drill(name, FAITHFUL.mode, 0).told()
+    assert "frames" not in drill(name, FAITHFUL.mode, 0).document()
 
 
 @EACH
 def test_the_list_says_what_each_mode_gives(name):
-    said = listed(SCENARIOS[name])
+    said = summary(SCENARIOS[name])
     assert said["name"] == name
     assert said["expected"] == {
         mode: violated or "holds"

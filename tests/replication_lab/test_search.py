@@ -127,6 +127,6 @@ def test_a_story_that_is_found_is_a_shortest_one():
 
 def test_a_search_tells_how_far_it_is():
     seen: list[tuple[int, int, int]] = []
-    found = search(begin(TWO, FIXED, 1), Bounds(crashes=1), 8, told=lambda *each: seen.append(each))
+    found = search(begin(TWO, FIXED, 1), Bounds(crashes=1), 8, report=lambda *each: seen.append(each))
     assert [depth for depth, _, _ in seen] == list(range(1, 9))
     assert seen[-1] == (8, found.states, found.steps)

@@ -52,7 +52,7 @@ def test_a_story_of_a_long_run_begins_shortly_before_the_violation_and_is_the_sh
     assert found.is_fewest
     assert len(found.moments) < 60
     assert found.moments[0].text.startswith("Broker ")
-    assert found.told()["begins_after"] == found.begins_after
+    assert found.document()["begins_after"] == found.begins_after
 
 
 def test_a_story_ends_where_the_run_did_with_the_same_violation():

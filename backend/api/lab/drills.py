@@ -16,7 +16,7 @@ from backend.api.frame.requests import Body
 from backend.domain.access.access import Action
 from backend.domain.base.errors import NotFound
 from backend.replication_lab.configuration import ImpossibleDrill
-from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, listed
+from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, summary
 from backend.replication_lab.history import IN_WORDS
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS
@@ -47,7 +47,7 @@ Frames = Annotated[bool, Query(description="With the state of brokers, store and
 def list_drills() -> dict[str, Any]:
     """The scenarios with what each mode is expected to give, the modes, and the invariants in words."""
     return {
-        "scenarios": [listed(each) for each in SCENARIOS.values()],
+        "scenarios": [summary(each) for each in SCENARIOS.values()],
         "modes": list(MODES),
         "invariants": {invariant.value: words for invariant, words in IN_WORDS.items()},
     }
@@ -79,7 +79,7 @@ def play_schedule(
         played = drill_schedule(body.model_dump(), mode, seed, with_frames=frames)
     except ImpossibleDrill as why:
         return problem(422, "invalid", "There is no such drill", str(why))
-    return JSONResponse(played.told())
+    return JSONResponse(played.document())
 
 
 @router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))
@@ -93,4 +93,4 @@ def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames
         wrong = "seed" if mode in MODES else "mode"
         errors = [{"pointer": "", "parameter": wrong, "detail": str(why)}]
         return problem(422, "invalid", "There is no such drill", f"{wrong}: {why}", errors)
-    return JSONResponse(played.told())
+    return JSONResponse(played.document())

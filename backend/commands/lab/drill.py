@@ -81,14 +81,14 @@ def replication(
     if wanted is Form.TABLE:
         _tell(played)
     else:
-        show(played.told(), wanted, (), ())
+        show(played.document(), wanted, (), ())
 
 
 def _list(form: Form) -> None:
-    from backend.replication_lab.drills import listed
+    from backend.replication_lab.drills import summary
     from backend.replication_lab.scenarios import SCENARIOS
 
-    found = [listed(each) for each in SCENARIOS.values()]
+    found = [summary(each) for each in SCENARIOS.values()]
     show(found, form, _SCENARIOS, [{**each, **each["expected"]} for each in found])
 
 

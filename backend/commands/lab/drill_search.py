@@ -62,7 +62,7 @@ def search(
     bounds = Bounds(
         crashes=crashes, power_losses=power_losses, expiries=expiries, attempts=attempts, checkpoints=checkpoints
     )
-    found = look_everywhere(start, bounds, depth, told=_progress)
+    found = look_everywhere(start, bounds, depth, report=_progress)
     story = [each.text for each in moments(start, found.story)] if found.story else []
     told: dict[str, Any] = {
         "mode": mode,

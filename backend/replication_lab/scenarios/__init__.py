@@ -1,4 +1,4 @@
-"""The defects of the documents, each by name; docs/replication-lab.md has the table."""
+"""Scenarios, one for each defect of the documents; docs/replication-lab.md has the table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from backend.replication_lab.scenarios.losses import LOSSES
 from backend.replication_lab.scenarios.scenario import Cue, Scenario
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType({each.name: each for each in (*LOSSES, *ACKNOWLEDGEMENTS)})
-"""By name, in the order in which they are listed."""
+"""Scenarios by name, in the order of the list."""
 
 __all__ = ["SCENARIOS", "Cue", "Scenario"]

@@ -1,4 +1,4 @@
-"""Scenarios about what producers and readers are told, and about who leads and who is in sync."""
+"""Scenarios about answers to producers and readers, about leadership and the ISR."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from backend.replication_lab.rules import FAITHFUL, OffByOne
 from backend.replication_lab.scenarios.scenario import (
     Cue,
     Scenario,
+    all_of,
     at_once,
-    everybody,
     has,
     has_just,
     is_chosen,
@@ -27,7 +27,7 @@ STORE = NOBODY
 ACKNOWLEDGEMENTS = (
     Scenario(
         name="duplicate-after-retry",
-        title="A slow follower holds the answer up; the producer sends the record again, and it is written twice",
+        title="A slow follower delays the answer; the producer retries, and the record is written twice",
         document="High-level Design, Leader failure, 2: ideally ensure that the messages are not written twice",
         violated=Invariant.WRITTEN_TWICE,
         configuration=_THREE,
@@ -38,7 +38,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="second-leader-failure",
-        title="The leader crashes after it wrote a record and before it answered: the open issue on atomicity",
+        title="The leader crashes after it appended a record and before it answered: the open issue on atomicity",
         document="High-level Design, Open Issues: how can atomicity be guaranteed in the 2nd type of failure",
         violated=Invariant.WRITTEN_TWICE,
         configuration=_THREE,
@@ -53,7 +53,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="step-down-before-acknowledgement",
-        title="The committer gives way to the preferred replica before it acknowledges, and its thread is gone",
+        title="The committer yields to the preferred replica before it acknowledges, and its thread stops",
         document="Detailed Design, committer thread: checkLoadBalancing() comes before r.hw = pr.offset and ACK",
         violated=Invariant.UNANSWERED,
         configuration=_THREE,
@@ -62,7 +62,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="reassignment-before-acknowledgement",
-        title="The committer hands over to reassigned replicas before it acknowledges, and its thread is gone",
+        title="The committer hands over to reassigned replicas before it acknowledges, and its thread stops",
         document="Detailed Design, checkReassignedReplicas: delete .../leader in ZK; stop this commit thread",
         violated=Invariant.UNANSWERED,
         configuration=replace(_THREE, brokers=4, records=40),
@@ -70,7 +70,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="two-leaders",
-        title="A leader that stood still goes on, drops everybody from its ISR, and commits beside the new leader",
+        title="A paused leader resumes, drops all followers from its ISR, and commits beside the new leader",
         document="Detailed Design, paths: leader is ephemeral; produceRequestHandler asks this broker's memory",
         violated=Invariant.TWO_LEADERS,
         configuration=replace(_THREE, records=2, min_isr=1),
@@ -79,7 +79,7 @@ ACKNOWLEDGEMENTS = (
             Cue(is_without_session(1), (("cut", STORE, 3),)),
             Cue(is_chosen(2), (("heal", STORE, 3),)),
             Cue(
-                everybody(leads(2), knows_committed(2, 3)),
+                all_of(leads(2), knows_committed(2, 3)),
                 (
                     ("resume", 1),
                     ("late", 1, 3, 3),
@@ -94,7 +94,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="isr-shrunk-to-one",
-        title="min ISR is asked for when a record comes, and all others leave the ISR while it waits",
+        title="min.insync.replicas is checked when a record arrives; all followers leave the ISR while it waits",
         document="ADS, Replication: the minimum is checked when the producer requests acknowledgment",
         violated=Invariant.BELOW_MIN_ISR,
         configuration=_THREE,
@@ -105,7 +105,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="cur-passed-as-ar",
-        title="leaderElection passes CUR where becomeLeader takes AR: who is not in it is forgotten",
+        title="leaderElection passes CUR where becomeLeader takes AR: other replicas are forgotten",
         document="Detailed Design, leaderElection: becomeLeader(r, ISR, CUR); its declaration: (r, ISR, AR)",
         violated=Invariant.FORGOTTEN,
         configuration=_THREE,
@@ -117,7 +117,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="hw-off-by-one-read",
-        title="A follower that asks for a record counts as one that has it, and readers see it too early",
+        title="A follower that fetches from an offset counts as having it, and readers see the record too early",
         document="Detailed Design: pr.offset = log.LEO, leo = f.offset; HW: offset of the last committed message",
         violated=Invariant.UNCOMMITTED_READ,
         configuration=_THREE,
@@ -126,7 +126,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="committer-variable-is-a-follower",
-        title="The r of r.hw = pr.offset is the replica that the loop looked at last: the leader's HW never rises",
+        title="The r of r.hw = pr.offset is the replica that the loop visited last: the leader's HW never rises",
         document="Detailed Design, committer thread: r.hw = pr.offset after for each r in ISR",
         violated=Invariant.NOT_READABLE,
         configuration=_THREE,
@@ -135,13 +135,13 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="committer-variable-is-the-leader",
-        title="The r of r.hw = pr.offset is the leader: the HW rises there alone; followers cut what it covers",
+        title="The r of r.hw = pr.offset is the leader: only its HW rises, and followers truncate below it",
         document="Detailed Design, committer thread: r.hw = pr.offset; followers learn it with their next fetch",
         violated=Invariant.COMMITTED_LOST,
         configuration=Configuration(brokers=2, replication_factor=2, min_isr=1, records=1),
         cues=(
             Cue(
-                everybody(lambda world: world.brokers[1].hw >= 3, has(2, 3)),
+                all_of(lambda world: world.brokers[1].hw >= 3, has(2, 3)),
                 (("cut", 1, 2), ("session_expiry", 2), ("crash", 2), ("restart", 2), ("crash", 1)),
             ),
             Cue(is_chosen(2), (("heal", 1, 2), ("restart", 1))),
@@ -149,7 +149,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="min-isr-never-reached",
-        title="The first leader opens alone: min ISR refuses all, and only a commit lets others into the ISR",
+        title="The first leader starts alone: min.insync.replicas refuses all, yet only a commit extends the ISR",
         document="Detailed Design, committer thread: p.ISR.add(c) when a request is committed; ADS: min ISR",
         violated=Invariant.NEVER_SETTLES,
         configuration=_THREE,
@@ -161,7 +161,7 @@ ACKNOWLEDGEMENTS = (
     ),
     Scenario(
         name="nobody-returns-without-traffic",
-        title="A follower that came back catches up, and is not in sync again while nobody produces",
+        title="A restarted follower catches up, but does not rejoin the ISR without traffic",
         document="High-level Design, Follower failure: when it fully catches up, the leader will add it back",
         violated=Invariant.NEVER_SETTLES,
         configuration=replace(_THREE, producers=0),

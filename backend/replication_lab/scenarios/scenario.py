@@ -1,4 +1,4 @@
-"""A named scenario: what the documents say, what goes wrong, and when."""
+"""A named scenario: the document's statement, the defect, and the timing of its faults."""
 
 from __future__ import annotations
 
@@ -17,86 +17,87 @@ When = Callable[[World], bool]
 
 @dataclass(frozen=True)
 class Cue:
-    """Steps that are taken as soon as something is so: faults, or a thread's step that can come at any time."""
+    """Actions taken as soon as a condition holds: faults, or steps of threads that can happen at any time."""
 
     when: When
     steps: tuple[Action, ...]
     at_latest: float = 2_000
-    """Milliseconds after the cue before; then they are taken anyway, since with the mends it may never be so."""
+    """Milliseconds after the previous cue; then the actions are taken anyway, since with the fixes `when` may
+    never hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A defect of the documents. Cues come one after another; everything else the seed decides."""
+    """A defect of the documents. Cues come one after another; the seed decides everything else."""
 
     name: str
     title: str
     document: str
-    """Which document and section it is about, and what that says."""
+    """Document and section, with a summary of what it says."""
     violated: Invariant
-    """In faithful mode."""
+    """Invariant that is violated in faithful mode."""
     configuration: Configuration
     cues: tuple[Cue, ...]
     readings: Rules = FAITHFUL
-    """The reading of the documents that has the defect."""
+    """Reading of the documents that has the defect."""
     leader: int = 1
     isr: frozenset[int] | None = None
     starts_empty: bool = False
-    """All brokers are started anew; otherwise the partition is led and replicated, with two records committed."""
+    """Tells whether all brokers start from nothing; otherwise there is a leader, and two records are committed."""
 
     def rules(self, mode: str) -> Rules:
-        """By which it runs in a mode: mends come on top of the reading."""
+        """Return the rules in a mode: fixes are applied on top of the reading."""
         return replace(self.readings, mode=mode) if mode == FAITHFUL.mode else MODES[mode]
 
     def world(self, mode: str) -> World:
-        """How it begins."""
+        """Return the start state."""
         if self.starts_empty:
             return World(self.configuration, self.rules(mode))
         return established(self.configuration, self.rules(mode), records=2, leader=self.leader, isr=self.isr)
 
 
 def at_once(_world: World) -> bool:
-    """Now."""
+    """Return True: the condition always holds."""
     return True
 
 
-def everybody(*conditions: When) -> When:
-    """All of these at once."""
+def all_of(*conditions: When) -> When:
+    """Return a condition that holds if all of these do."""
     return lambda world: all(each(world) for each in conditions)
 
 
 def has(broker: int, records: int) -> When:
-    """The broker's log has so many records, or more."""
+    """Return a condition: the broker's log has at least `records` records."""
     return lambda world: len(world.brokers[broker].log) >= records
 
 
 def has_just(broker: int, records: int) -> When:
-    """The broker's log has just so many."""
+    """Return a condition: the broker's log has exactly `records` records."""
     return lambda world: len(world.brokers[broker].log) == records
 
 
 def knows_committed(broker: int, records: int) -> When:
-    """The broker's HW is there, or farther."""
+    """Return a condition: the broker's HW is at least `records`."""
     return lambda world: world.brokers[broker].hw >= records
 
 
 def leads(broker: int) -> When:
-    """It serves reads and writes."""
+    """Return a condition: the broker is leader and serves reads and writes."""
     return lambda world: world.brokers[broker].role is Role.LEADER
 
 
 def is_chosen(broker: int) -> When:
-    """It is the leader in the store, whether it serves already or not."""
+    """Return a condition: the broker is the leader in the store, whether it serves already or not."""
     return lambda world: world.store.leader == broker
 
 
 def follows(broker: int, leader: int) -> When:
-    """It has heard of this leader, and cut its log back."""
+    """Return a condition: the broker follows this leader and has truncated its log for it."""
     return lambda world: _follows(world.brokers[broker], leader)
 
 
 def is_without_session(broker: int) -> When:
-    """The store has forgotten it."""
+    """Return a condition: the store has no session of the broker."""
     return lambda world: broker not in world.store.registered
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from backend.domain.base.words import counted
-from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, UNEXPLAINED_WAIT, Drill, listed
+from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, UNEXPLAINED_WAIT, Drill, summary
 from backend.replication_lab.history import IN_WORDS, Invariant
 from backend.replication_lab.messages import producer_name
 from backend.replication_lab.rules import MODES
@@ -78,7 +78,7 @@ def modes_listed(shown: Sequence[Listed]) -> list[str]:
 
 
 def _listed(scenario: Scenario) -> Listed:
-    found = listed(scenario)
+    found = summary(scenario)
     expected = {
         mode: Expected(given == HOLDS, SHORTLY.get(given, HOLDS), scenario_address(scenario.name, mode, 1))
         for mode, given in found["expected"].items()
