@@ -1,4 +1,4 @@
-"""Drills of the replication lab.
+"""REST routes of the replication lab's drills.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,5 +1,6 @@
-"""`/drills/replication`: the replication lab's scenarios, played. A run is simulated: no cluster is asked, and
-nothing is recorded.
+"""`/drills/replication`: drills of the replication lab. A run is simulated: no cluster is involved.
+
+Nothing is recorded.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from backend.replication_lab.schedules import MOST_FAULTS
 
 router = APIRouter(prefix="/drills/replication", tags=["drills"])
 
-# What would not do is refused by the lab, whose sentence names the value and what would; the schema says it too.
+# The lab refuses invalid values with a sentence that says what is valid; the schema has the limits, too.
 Mode = Annotated[
     str,
     Query(
         max_length=100,
-        description="By which rules: the documents' own, or those that Kafka has since.",
+        description="Rules of the protocol: the documents' own, or those that Kafka has added since.",
         json_schema_extra={"enum": list(MODES)},
     ),
 ]
 Seed = Annotated[
     int,
     Query(
-        description="What the simulated clock decides by; the same seed gives the same run.",
+        description="Seed of the simulated clock; the same seed gives the same run.",
         json_schema_extra={"minimum": 0, "maximum": LARGEST_SEED},
     ),
 ]
-Frames = Annotated[bool, Query(description="With the state of brokers, store and network after each step.")]
+Frames = Annotated[bool, Query(description="Include the state of brokers, store and network after each step.")]
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_drills() -> dict[str, Any]:
-    """The scenarios with what each mode is expected to give, the modes, and the invariants in words."""
+    """List the scenarios with the expected result in each mode, the modes, and the invariants."""
     return {
         "scenarios": [summary(each) for each in SCENARIOS.values()],
         "modes": list(MODES),
@@ -54,7 +55,7 @@ def list_drills() -> dict[str, Any]:
 
 
 class AskedSchedule(Body):
-    """A configuration and the faults that come to it; the lab says what of it cannot be."""
+    """A configuration and its faults; the lab checks them."""
 
     brokers: int = 3
     replication_factor: int = 3
@@ -66,7 +67,7 @@ class AskedSchedule(Body):
     faults: list[dict[str, Any]] = Field(
         min_length=1,
         max_length=MOST_FAULTS,
-        description="Each with `at_ms`, `fault`, `broker`, `for_ms`, and `other` if it cuts a connection.",
+        description="Faults, each with `at_ms`, `fault`, `broker`, `for_ms`, and `other` for a cut connection.",
     )
 
 
@@ -74,17 +75,17 @@ class AskedSchedule(Body):
 def play_schedule(
     body: AskedSchedule, mode: Mode = FIXED.mode, seed: Seed = 1, frames: Frames = False
 ) -> Response:
-    """Play faults of one's own, while producers send; at most a simulated minute."""
+    """Play a schedule of faults while producers send; at most a simulated minute."""
     try:
         played = drill_schedule(body.model_dump(), mode, seed, with_frames=frames)
     except ImpossibleDrill as why:
-        return problem(422, "invalid", "There is no such drill", str(why))
+        return problem(422, "invalid", "Invalid drill", str(why))
     return JSONResponse(played.document())
 
 
 @router.get("/{scenario}", openapi_extra=needs(Action.READ_ESTATE))
 def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames: Frames = False) -> Response:
-    """Play a scenario: the invariant that is violated, if one is, and the run as a story in the fewest steps."""
+    """Play a scenario: return the violated invariant, if any, and the run as a story in the fewest steps."""
     if scenario not in SCENARIOS:
         raise NotFound(f"there is no scenario {scenario[:60]!r}; GET /api/v1/drills/replication lists them")
     try:
@@ -92,5 +93,5 @@ def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames
     except ImpossibleDrill as why:
         wrong = "seed" if mode in MODES else "mode"
         errors = [{"pointer": "", "parameter": wrong, "detail": str(why)}]
-        return problem(422, "invalid", "There is no such drill", f"{wrong}: {why}", errors)
+        return problem(422, "invalid", "Invalid drill", f"{wrong}: {why}", errors)
     return JSONResponse(played.document())

@@ -1,4 +1,4 @@
-"""Replication of clusters.
+"""REST routes of clusters' replication.
 
 Of this layer's rooms it imports frame.
 """

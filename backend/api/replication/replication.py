@@ -1,4 +1,4 @@
-"""`/clusters/{cluster}/replication`: leaders and replicas in sync of a cluster, and electing preferred leaders."""
+"""`/clusters/{cluster}/replication`: leaders and ISRs of a cluster, and election of preferred leaders."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from backend.queries.replication.replication import find_replication
 from backend.tracing.broker_loss import names, told, what_if_broker_dies
 from backend.tracing.electing import Election, by_reason, elect_preferred
 
-_BROKER = Query(ge=0, lt=2**31, description="The id of one of the cluster's brokers.")
+_BROKER = Query(ge=0, lt=2**31, description="Id of the broker.")
 
 router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(plausible_names)])
 
 
 class WhichTopics(Body):
-    """Where preferred brokers are to lead."""
+    """Topics whose preferred replicas are to lead."""
 
     topics: list[str] | None = Field(
         None,
         min_length=1,
         max_length=MOST_TOPICS,
-        description="Of the cluster, by their names there; all, if left out.",
+        description="Names of topics on the cluster; all topics if omitted.",
     )
 
 
 @router.get("/{cluster}/replication", openapi_extra=needs(Action.READ_ESTATE))
 def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
-    """How well the cluster's partitions are replicated, as a worker saw it some seconds ago, and alerts."""
+    """Return the state of the cluster's replication, as a worker observed it some seconds ago, with alerts."""
     row = find_cluster(connection, cluster)
     found = find_replication(connection, row.kafka_cluster_id)
     health = dict(found.health or {})
@@ -55,7 +55,7 @@ def get_replication(cluster: str, connection: Reading) -> dict[str, Any]:
 
 @router.get("/{cluster}/replication/what-if", openapi_extra=needs(Action.READ_ESTATE))
 def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> dict[str, Any]:
-    """What would be lost if a broker died now: leaders and replicas in sync of this moment, played in the lab."""
+    """Return what would be lost if a broker died now: the current leaders and ISRs, played in the lab."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
     return {"cluster": row.name, **told(what_if_broker_dies(row, broker, services.config.probe_timeout_seconds))}
@@ -63,7 +63,7 @@ def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> di
 
 @router.post("/{cluster}/elect-preferred-leaders", openapi_extra=needs(Action.CHANGE_ESTATE))
 def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | None = None) -> Response:
-    """Have the preferred broker lead each partition where it is in sync; the others are told with the reason."""
+    """Elect the preferred leader of each partition where it is in sync; others are reported with the reason."""
     with write.services.reading() as connection:
         row = find_cluster(connection, cluster)
     write.match(row.version)

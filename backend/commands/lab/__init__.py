@@ -1,4 +1,4 @@
-"""`treeline drill`.
+"""Command `treeline drill`.
 
 Of this layer's rooms it imports shell.
 """

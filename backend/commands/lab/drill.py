@@ -1,7 +1,6 @@
-"""`treeline drill replication`: the replication lab on this machine, or a live cluster's replicas as its
-beginning.
+"""`treeline drill`: play the replication lab on this machine, or ask what a live cluster would lose.
 
-Exit codes: 0 played, whatever it came to; 2 bad input.
+Exit codes: 0 played, whatever the result; 2 invalid input.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _SCENARIOS = ("name", "faithful", "fixed", "document")
 _WHAT_IF = ("what", "count", "examples", "meaning")
 
-drill = typer.Typer(no_args_is_help=True, help="See failures before they happen.")
+drill = typer.Typer(no_args_is_help=True, help="Simulate failures before they happen.")
 
 
 def register(app: typer.Typer) -> None:
@@ -36,28 +35,28 @@ def register(app: typer.Typer) -> None:
 
 
 def replication(
-    list_: Annotated[bool, typer.Option("--list", help="Name the scenarios, and what each mode gives.")] = False,
-    scenario: Annotated[str | None, typer.Option(help="Play this one.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List scenarios with expected results.")] = False,
+    scenario: Annotated[str | None, typer.Option(help="Scenario to play.")] = None,
     schedule: Annotated[
         Path | None,
-        typer.Option(help="Play faults of your own: YAML or JSON; - is stdin (docs/replication-lab.md)."),
+        typer.Option(help="File with a schedule of faults, YAML or JSON; - is stdin (docs/replication-lab.md)."),
     ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
-            help="faithful (the documents), fixed (all mends), kip-101 or kip-279 (some of them). If it is not "
-            "given: faithful for a scenario, fixed for a schedule.",
+            help="faithful (the documents), fixed (all fixes), kip-101 or kip-279 (some of them). Default: "
+            "faithful for a scenario, fixed for a schedule.",
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the run; the same seed gives the same run.")] = 1,
     frames: Annotated[
-        bool, typer.Option("--frames", help="With all brokers after each step, in JSON or YAML.")
+        bool, typer.Option("--frames", help="Include all brokers after each step, in JSON or YAML.")
     ] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Play a failure of the replication protocol step by step, and say which invariant it violates."""
+    """Play a failure of the replication protocol step by step, and name the invariant that it violates."""
     from backend.replication_lab.configuration import ImpossibleDrill
     from backend.replication_lab.drills import drill as play
     from backend.replication_lab.drills import drill_schedule
@@ -65,7 +64,7 @@ def replication(
 
     wanted = Form.JSON if as_json else form
     if sum((list_, scenario is not None, schedule is not None)) != 1:
-        fail("Give one of --list, --scenario NAME and --schedule FILE.", 2)
+        fail("Use exactly one of --list, --scenario NAME and --schedule FILE.", 2)
     if list_:
         _list(wanted)
         return
@@ -105,7 +104,7 @@ def _read(path: Path | None) -> Any:
 
 
 def _tell(played: Drill) -> None:
-    """A run as sentences."""
+    """Print a run as sentences."""
     from backend.replication_lab.drills import UNEXPLAINED_WAIT
 
     typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
@@ -119,30 +118,26 @@ def _tell(played: Drill) -> None:
         typer.echo(f"Violated at step {played.moments[-1].step}: {played.verdict}.")
         typer.echo(f"{played.what[:1].upper()}{played.what[1:]}.")
         if not played.is_fewest:
-            typer.echo("The story is not shrunk to its fewest steps: that would take too long.")
+            typer.echo("The story is not shrunk to its fewest steps, which would take too long.")
         if not played.waits_have_reasons:
             typer.echo(f"{UNEXPLAINED_WAIT}.")
     if played.expected_losses:
         lost = ", ".join(played.expected_losses)
-        typer.echo(f"Lost, as has to be expected where no in-sync replica lives for a moment: {lost}.")
+        typer.echo(f"Lost, as expected when no in-sync replica is alive for a moment: {lost}.")
     if played.acknowledged_losses:
         gone = ", ".join(played.acknowledged_losses)
-        typer.echo(f"Acknowledged, and gone in the end: {gone}.")
+        typer.echo(f"Acknowledged, but lost at the end: {gone}.")
     if played.longest_gap_ms is not None:
         typer.echo(f"Longest time without an acknowledgement: {played.longest_gap_ms:,} ms (simulated)")
 
 
 def broker_dies(
-    cluster: Annotated[
-        str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
-    ],
-    broker: Annotated[int, typer.Argument(help="The id of one of its brokers.")],
+    cluster: Annotated[str, typer.Argument(help="Name of the cluster.", autocompletion=clusters_beginning)],
+    broker: Annotated[int, typer.Argument(help="Id of the broker.")],
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would be lost if a broker of a cluster died now, from its leaders and replicas in sync at this
-    moment.
-    """
+    """Show what would be lost if a broker of a cluster died now, given its current leaders and ISRs."""
     path = f"/clusters/{quote(cluster, safe='')}/replication/what-if"
     with rest_client() as client:
         found = answer(client.get(path, params={"broker": broker}))

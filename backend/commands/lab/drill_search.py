@@ -1,7 +1,6 @@
-"""`treeline drill search`: every order of steps of a small configuration, to the shortest story that violates
-anything.
+"""`treeline drill search`: search all orders of steps in a small configuration for the shortest violation.
 
-Exit codes: 0 searched, whatever was found; 2 bad input.
+Exit codes: 0 searched, whatever was found; 2 invalid input.
 """
 
 from __future__ import annotations
@@ -19,24 +18,22 @@ MOST_REPLICAS = 4
 
 
 def search(
-    mode: Annotated[str, typer.Option(help="fixed, faithful, kip-101 or kip-279.")] = "fixed",
-    replicas: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="Brokers, each with a replica.")] = 2,
-    min_isr: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="acks=all is refused below it.")] = 1,
-    depth: Annotated[int, typer.Option(min=1, max=DEEPEST, help="Steps of the longest stories.")] = 8,
-    records: Annotated[int, typer.Option(min=0, max=3, help="That a producer sends; two are there already.")] = 1,
-    attempts: Annotated[int, typer.Option(min=1, max=3, help="At sending each of them.")] = 2,
-    crashes: Annotated[int, typer.Option(min=0, max=3, help="In one story.")] = 1,
+    mode: Annotated[str, typer.Option(help="Rules: fixed, faithful, kip-101 or kip-279.")] = "fixed",
+    replicas: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="Number of replicas and brokers.")] = 2,
+    min_isr: Annotated[int, typer.Option(min=1, max=MOST_REPLICAS, help="Value of min.insync.replicas.")] = 1,
+    depth: Annotated[int, typer.Option(min=1, max=DEEPEST, help="Number of steps in the longest stories.")] = 8,
+    records: Annotated[int, typer.Option(min=0, max=3, help="Records sent after two initial ones.")] = 1,
+    attempts: Annotated[int, typer.Option(min=1, max=3, help="Attempts at sending each record.")] = 2,
+    crashes: Annotated[int, typer.Option(min=0, max=3, help="Crashes in one story.")] = 1,
     power_losses: Annotated[int, typer.Option(min=0, max=3, help="Crashes that lose what was not flushed.")] = 0,
     expiries: Annotated[
-        int, typer.Option(min=0, max=3, help="Sessions that end although their brokers live.")
+        int, typer.Option(min=0, max=3, help="Sessions that expire although their brokers are alive.")
     ] = 1,
-    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Flushes are steps of their own.")] = False,
+    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Make flushes separate steps.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Try every order in which steps and faults can come, breadth first; the states of each depth are told on
-    the way.
-
+    """Try every order of steps and faults, breadth first; report the number of states at each depth.
     Three replicas to depth 10 take some minutes and gigabytes.
     """
     from backend.replication_lab.beginnings import established
@@ -47,7 +44,7 @@ def search(
     from backend.replication_lab.story import moments
 
     if mode not in MODES:
-        fail(f"there is no mode {mode!r}; take one of {', '.join(MODES)}.", 2)
+        fail(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.", 2)
     try:
         configuration = Configuration(
             brokers=replicas,

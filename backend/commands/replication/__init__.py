@@ -1,4 +1,4 @@
-"""`treeline replication`.
+"""Command `treeline replication`.
 
 Of this layer's rooms it imports shell.
 """

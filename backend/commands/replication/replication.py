@@ -1,4 +1,4 @@
-"""`treeline replication`: leaders and replicas in sync of a cluster, and electing preferred leaders."""
+"""`treeline replication`: leaders and ISRs of a cluster, and election of preferred leaders."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ BROKERS = ("id", "rack", "is_here", "replicas", "leaders", "preferred", "lag_tim
 _CONDITIONS = {
     "without_leader": "without a leader",
     "under_replicated": "under-replicated",
-    "under_min_isr": "below the minimum in sync",
-    "down_to_min_isr": "down to the minimum in sync",
-    "unreplicated": "un-replicated",
-    "not_preferred": "not led by the preferred broker",
-    "moving": "being moved",
+    "under_min_isr": "below min.insync.replicas",
+    "down_to_min_isr": "reduced to min.insync.replicas",
+    "unreplicated": "with replication factor 1",
+    "not_preferred": "not led by the preferred replica",
+    "moving": "reassigning",
 }
 
-Cluster = Annotated[
-    str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
-]
+Cluster = Annotated[str, typer.Argument(help="Name of the cluster.", autocompletion=clusters_beginning)]
 
-program = typer.Typer(no_args_is_help=True, help="Look after the replication of a cluster.")
+program = typer.Typer(no_args_is_help=True, help="Inspect a cluster's replication and elect preferred leaders.")
 
 
 def register(app: typer.Typer) -> None:
@@ -45,13 +43,13 @@ def register(app: typer.Typer) -> None:
 def show_(
     cluster: Cluster,
     brokers: Annotated[
-        bool, typer.Option("--brokers", help="What each broker has to do, not the alerts.")
+        bool, typer.Option("--brokers", help="Show each broker's load instead of the alerts.")
     ] = False,
     every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how well a cluster's partitions are replicated, as it was seen some seconds ago, and what to do."""
+    """Show the state of a cluster's replication, as observed some seconds ago, with advice."""
 
     def look(client: httpx2.Client) -> Shown:
         found = answer(client.get(f"{_path(cluster)}/replication"))
@@ -68,15 +66,15 @@ def show_(
 def elect_leaders(
     cluster: Cluster,
     topic: Annotated[
-        list[str] | None, typer.Option(help="Only this topic, by its name on the cluster; may be repeated.")
+        list[str] | None, typer.Option(help="Topic, by its name on the cluster; may be repeated. Default: all.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the preferred broker of each partition lead it, where that is in sync.
+    """Elect the preferred leader of each partition where it is in sync.
 
-    The table has the partitions that are left as they are, by the reason.
+    The table lists the partitions that were not elected, by reason.
     """
     body = {"topics": topic} if topic else {}
     params = {"dry_run": "true"} if dry_run else {}
@@ -87,8 +85,8 @@ def elect_leaders(
     one = done["elected"] == 1
     would = "would be led" if dry_run else "is led" if one else "are led"
     typer.echo(
-        f"{counted(done['elected'], 'partition')} {would} by their preferred broker now, "
-        f"{done['already']:,} were already",
+        f"{counted(done['elected'], 'partition')} {would} by the preferred replica now, "
+        f"{done['already']:,} already were",
         err=True,
     )
     rows = [{**row, "examples": ", ".join(row["examples"])} for row in done["refused"]]
@@ -100,14 +98,14 @@ def _path(cluster: str) -> str:
 
 
 def _told(found: dict[str, Any]) -> Iterator[str]:
-    """The whole in some sentences."""
+    """Describe the whole cluster in some sentences."""
     if found["reason"]:
-        yield f"{found['cluster']} does not tell at the moment: {found['reason']}"
+        yield f"{found['cluster']} cannot be observed now: {found['reason']}"
     health = found["health"]
     if health is None:
-        yield f"{found['cluster']} was not looked at yet"
+        yield f"{found['cluster']} has not been observed yet"
         return
-    away = f" ({health['away']['count']} away)" if health["away"]["count"] else ""
+    away = f" ({health['away']['count']} offline)" if health["away"]["count"] else ""
     yield (
         f"{found['cluster']}, {found['age_seconds']:.0f} s ago: "
         f"{counted(len(health['brokers']), 'broker')}{away}, "
@@ -115,4 +113,4 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     )
     counts = {words: health["conditions"][name]["count"] for name, words in _CONDITIONS.items()}
     told = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
-    yield f"of these {told}" if told else "all of them replicated as they should be"
+    yield f"of these {told}" if told else "all of them fully replicated"

@@ -1,4 +1,4 @@
-"""What one look at a cluster's replicas says, and what to do about it.
+"""Replication of a cluster's partitions: judging one observation, and advice.
 
 It imports no other room of this layer.
 """

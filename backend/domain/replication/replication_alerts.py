@@ -1,4 +1,4 @@
-"""What of a cluster's replication somebody should look at, and what is to be done about it."""
+"""Alerts about a cluster's replication, each with advice."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from backend.domain.replication.replication_health import Condition, Health, Nam
 from backend.domain.replication.topic_replication import Unlike
 
 UNEVEN_PERCENT = 10
-"""Of the mean of leaders per broker that the spread may be: Kafka's `leader.imbalance.per.broker.percentage`."""
+"""Tolerated spread of leaders per broker, in percent of the mean: `leader.imbalance.per.broker.percentage` of
+Kafka."""
 
 
 class Severity(StrEnum):
-    """How soon."""
+    """Severity of an alert."""
 
     CRITICAL = "critical"
-    """Clients are being refused."""
+    """Clients are refused."""
     WARNING = "warning"
-    """Less is left than was meant to be, or records may be lost."""
+    """Redundancy is reduced, or records may be lost."""
     ADVICE = "advice"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """Something to look at. `examples` are partitions (topic-number), topics or brokers."""
+    """An alert. `examples` are partitions (topic-number), topics or brokers."""
 
     alert: str
     severity: Severity
@@ -39,30 +40,30 @@ _OF_PARTITIONS = (
         "partition-without-leader",
         Severity.CRITICAL,
         Condition.WITHOUT_LEADER,
-        "Nobody can read or write them. Start the brokers that are away: one that was in sync last leads again. "
-        "If these are lost for good, a replica that was behind can be elected (kafka-leader-election.sh "
-        "--election-type unclean), and what it does not have is lost.",
+        "Clients can neither read nor write these partitions. Start the offline brokers: the last in-sync replica "
+        "becomes leader again. If they are lost for good, elect a lagging replica (kafka-leader-election.sh "
+        "--election-type unclean); records that it lacks are lost.",
     ),
     (
         "under-min-isr",
         Severity.CRITICAL,
         Condition.UNDER_MIN_ISR,
-        "Producers with acks=all are refused. Start the brokers that are away; if none is, find out why followers "
-        "are behind for longer than replica.lag.time.max.ms (disk, network, a throttle that was left).",
+        "Producers with acks=all are refused. Start the offline brokers; if all are online, find out why "
+        "followers lag by more than replica.lag.time.max.ms (disk, network, a leftover throttle).",
     ),
     (
         "under-replicated",
         Severity.WARNING,
         Condition.UNDER_REPLICATED,
-        "Fewer replicas are in sync than there should be. Start the brokers that are away, or have what they held "
-        "placed elsewhere (treeline placement plan --cluster, with --target-brokers).",
+        "The ISR is smaller than the replica set. Start the offline brokers, or move their replicas to other "
+        "brokers (treeline placement plan --cluster, with --target-brokers).",
     ),
     (
         "down-to-min-isr",
         Severity.WARNING,
         Condition.DOWN_TO_MIN_ISR,
-        "Once one more replica falls out of sync, producers with acks=all are refused. Restart no other broker "
-        "until all are in sync again.",
+        "If one more replica leaves the ISR, producers with acks=all are refused. Do not restart another broker "
+        "until all replicas are in sync.",
     ),
 )
 _OF_TOPICS = (
@@ -70,14 +71,14 @@ _OF_TOPICS = (
         "min-isr-not-below-factor",
         Severity.WARNING,
         "min_isr_not_below_factor",
-        "acks=all fails once a single broker is away, also when one is only restarted. Set min.insync.replicas to "
-        "one less than the replicas, or add a replica.",
+        "acks=all fails as soon as one broker is offline, even during a restart. Set min.insync.replicas to one "
+        "less than the replication factor, or add a replica.",
     ),
     (
         "unclean-election",
         Severity.WARNING,
         "unclean_election",
-        "Records that were acknowledged are lost when a replica leads that was behind. Set "
+        "Acknowledged records are lost when a lagging replica becomes leader. Set "
         "unclean.leader.election.enable to false.",
     ),
     (
@@ -85,14 +86,17 @@ _OF_TOPICS = (
         Severity.ADVICE,
         "one_copy_acknowledged",
         "With acks=all a record is acknowledged even if only the leader has it. Set min.insync.replicas to 2: "
-        "with three replicas one broker may still be away.",
+        "with three replicas one broker may still be offline.",
     ),
 )
 
 
 def alerts(health: Health, unlike: Unlike, cluster: str) -> list[Alert]:
-    """The gravest first; none of a kind that nothing is of. That a topic is un-replicated is no alert, if it was
-    asked for. `cluster`: its name, for the commands that are advised."""
+    """Return the alerts, the gravest first.
+
+    Kinds without an occurrence are left out. A replication factor of 1 is no alert if it was declared. `cluster`
+    is the cluster's name, for the commands in the advice.
+    """
     order = list(Severity)
     found = [*_found(health), *_of_declarations(unlike, cluster)]
     return sorted(found, key=lambda each: order.index(each.severity))
@@ -104,8 +108,8 @@ def _found(health: Health) -> Iterator[Alert]:
             "broker-away",
             Severity.WARNING,
             health.away,
-            "Start them. One that is not to come back is taken out by placing its replicas elsewhere (treeline "
-            "placement plan --cluster, with --target-brokers).",
+            "Start them. To remove a broker for good, move its replicas to other brokers (treeline placement plan "
+            "--cluster, with --target-brokers).",
         )
     for name, severity, condition, what_to_do in _OF_PARTITIONS:
         if health.conditions[condition].count:
@@ -120,21 +124,21 @@ def _found(health: Health) -> Iterator[Alert]:
 def _of_declarations(unlike: Unlike, cluster: str) -> Iterator[Alert]:
     name = "factor-not-as-declared"
     plan = f"treeline placement plan --cluster {cluster} --replication-factor declared"
-    way = f"{plan}, then treeline placement apply with the id that it tells"
+    way = f"{plan}, then treeline placement apply with the id of the plan"
     if unlike.fewer.count:
         yield _alert(
             name,
             Severity.WARNING,
             unlike.fewer,
-            "They have fewer replicas than declared, and no more need be in sync than there are. Have them "
-            f"placed: {way}.",
+            "They have fewer replicas than declared, which also limits min.insync.replicas. Add the missing "
+            f"replicas: {way}.",
         )
     if unlike.more.count:
         yield _alert(
             name,
             Severity.ADVICE,
             unlike.more,
-            f"They have more replicas than declared. Declare as many, or have the others removed: {way}.",
+            f"They have more replicas than declared. Declare as many, or remove the others: {way}.",
         )
 
 
@@ -146,8 +150,8 @@ def _of_leaders(health: Health) -> Iterator[Alert]:
             "not-preferred-leader",
             Severity.ADVICE,
             others,
-            f"{ready:,} of them could be led by their preferred broker at once (treeline replication "
-            "elect-leaders); that of the others is not in sync yet.",
+            f"For {ready:,} of them the preferred replica is in sync and can be elected (treeline replication "
+            "elect-leaders); for the others it is not in sync yet.",
         )
     here = [each for each in health.brokers if each.is_here]
     if not _is_uneven(health.leaders_spread, [each.leaders for each in here]):
@@ -158,17 +162,17 @@ def _of_leaders(health: Health) -> Iterator[Alert]:
         "leaders-uneven",
         Severity.ADVICE,
         Named(health.leaders_spread, tuple(f"{each.id}: {each.leaders}" for each in (busiest[0], busiest[-1]))),
-        "The first of these brokers leads so many partitions more than the last one. "
+        "The first broker leads this many more partitions than the last one. "
         + (
-            "Preferred brokers are even: elect them (treeline replication elect-leaders)."
+            "Preferred leaders are balanced: elect them (treeline replication elect-leaders)."
             if by_election
-            else "So do preferred brokers: have them placed evenly (treeline placement plan --cluster)."
+            else "Preferred leaders are unbalanced as well: plan a placement (treeline placement plan --cluster)."
         ),
     )
 
 
 def _is_uneven(spread: int, counts: list[int]) -> bool:
-    # By one they always differ that share what cannot be divided.
+    # Counts that cannot be divided evenly always differ by one.
     return spread > 1 and 100 * spread * len(counts) > UNEVEN_PERCENT * sum(counts)
 
 

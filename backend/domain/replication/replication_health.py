@@ -1,9 +1,9 @@
-"""How well the partitions of one cluster are replicated, judged from one look at it.
+"""Health of the replication of one cluster's partitions, judged from one observation.
 
-A partition has assigned replicas (AR), of which the first is on its preferred broker. Those that keep up with the
-leader are in sync (ISR): Kafka takes one out that is behind for `replica.lag.time.max.ms`. Producers with acks=all
-are refused while fewer are in sync than `min.insync.replicas`. Un-replicated is replicated once, and judged by the
-same rules. (Kafka's design, "Replication"; KIP-351 on partitions at their minimum, KIP-455 on reassignments.)
+A partition has assigned replicas (AR), of which the first is the preferred replica. Replicas that keep up with the
+leader are in sync (ISR): Kafka removes a replica that lags for `replica.lag.time.max.ms`. Producers with acks=all
+are refused while the ISR is smaller than `min.insync.replicas`. A replication factor of 1 is judged by the same
+rules. (Kafka's design, "Replication"; KIP-351 on partitions at their minimum, KIP-455 on reassignments.)
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from enum import StrEnum
 from typing import NamedTuple
 
 Place = tuple[str, int]
-"""A partition: topic and number."""
+"""A partition as (topic, number)."""
 
 MOST_NAMED = 20
-"""Names of a kind that an answer gives; it counts the rest."""
+"""Most examples of a kind in an answer, which counts the rest."""
 NOBODY = -1
-"""The leader of a partition that has none."""
+"""Leader of a partition without a leader."""
 
 
 class BrokerSeen(NamedTuple):
-    """A broker that the cluster knows; one that is not here may come back."""
+    """A broker that the cluster knows; an offline broker may come back."""
 
     rack: str | None
     is_here: bool
 
 
 class PartitionSeen(NamedTuple):
-    """A partition as the cluster tells it."""
+    """A partition as the cluster reports it."""
 
     replicas: tuple[int, ...]
-    """Broker ids, the preferred one first; those that it is being moved to, and from, with them."""
+    """Broker ids, the preferred replica first; includes replicas that are being added or removed."""
     isr: tuple[int, ...]
     leader: int
     adding: tuple[int, ...] = ()
-    """Brokers that a reassignment copies it to."""
+    """Brokers to which a reassignment adds replicas."""
     removing: tuple[int, ...] = ()
 
 
 class PartitionDescribed(NamedTuple):
-    """What a cluster tells of a partition's leadership, all of one moment."""
+    """Leadership of a partition as the cluster reports it at one moment."""
 
     leader: int
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
-    """Eligible leader replicas: not in sync, but they have all that is committed (KIP-966)."""
+    """Eligible leader replicas (ELR): not in sync, but with all committed records (KIP-966)."""
 
 
 class TopicSettings(NamedTuple):
-    """What holds for a topic, whoever set it."""
+    """Effective settings of a topic, wherever they were set."""
 
     min_insync_replicas: int
     unclean_election: bool
@@ -61,37 +61,37 @@ class TopicSettings(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSeen:
-    """What one look at a cluster found."""
+    """One observation of a cluster."""
 
     cluster_id: str
-    """Kafka's own."""
+    """Kafka's cluster id."""
     brokers: Mapping[int, BrokerSeen]
     partitions: Mapping[Place, PartitionSeen]
 
 
 class Condition(StrEnum):
-    """What can be said of a partition; several may hold."""
+    """Conditions of a partition; several may hold."""
 
     WITHOUT_LEADER = "without_leader"
     UNDER_REPLICATED = "under_replicated"
-    """Fewer replicas are in sync than it has, not counting those that are only being added."""
+    """The ISR is smaller than the replica set, not counting replicas that are being added."""
     UNDER_MIN_ISR = "under_min_isr"
-    """It has a leader, and producers with acks=all are refused."""
+    """The partition has a leader, and producers with acks=all are refused."""
     AT_MIN_ISR = "at_min_isr"
-    """With one less in sync they would be."""
+    """With one replica less in the ISR, producers with acks=all would be refused."""
     DOWN_TO_MIN_ISR = "down_to_min_isr"
-    """It is at its minimum because a replica is missing, not by its settings alone."""
+    """The partition is at its minimum because a replica is missing, not by its settings alone."""
     UNREPLICATED = "unreplicated"
     NOT_PREFERRED = "not_preferred"
-    """Another broker than the preferred one leads it. Not told of partitions that are being moved."""
+    """The leader is not the preferred replica. Not reported for partitions that are being reassigned."""
     ELECTABLE = "electable"
-    """Of these, those whose preferred broker is in sync, so that it could lead."""
+    """The preferred replica is not the leader, but in sync and thus electable."""
     MOVING = "moving"
 
 
 @dataclass(frozen=True)
 class Named:
-    """How many there are, and the names of the first."""
+    """A count, with the first names as examples."""
 
     count: int
     examples: tuple[str, ...]
@@ -99,7 +99,7 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerShare:
-    """What a broker has to do."""
+    """Load of a broker."""
 
     id: int
     rack: str | None
@@ -107,39 +107,39 @@ class BrokerShare:
     replicas: int
     leaders: int
     preferred: int
-    """Partitions that it would lead if each was led by its preferred broker."""
+    """Partitions that the broker would lead if every preferred replica led."""
     lag_time_max_ms: int | None
-    """Its `replica.lag.time.max.ms`; None if it did not tell."""
+    """The broker's `replica.lag.time.max.ms`; None if it did not report it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """A cluster's replication at one moment. Spreads: the most of any broker that is here, less the least."""
+    """Replication of a cluster at one moment. A spread is the highest less the lowest count of online brokers."""
 
     topics: int
     partitions: int
     brokers: tuple[BrokerShare, ...]
-    """By id, also those that only replicas are told to be on."""
+    """Brokers by id, including those that occur only in replica sets."""
     away: Named
     conditions: Mapping[Condition, Named]
     leaders_spread: int
     preferred_spread: int
     replicas_spread: int
     unclean_election: Named
-    """Topics that a replica may lead which has not all that was acknowledged."""
+    """Topics in which a replica without all acknowledged records may become leader."""
     min_isr_not_below_factor: Named
-    """Topics of several replicas to which acks=all fails once one broker is away."""
+    """Topics with several replicas to which acks=all fails once one broker is offline."""
     one_copy_acknowledged: Named
-    """Topics of three replicas or more to which acks=all may mean one copy."""
+    """Topics with three or more replicas in which acks=all may mean one copy."""
     settings_unknown: Named
-    """Topics whose settings are not known (yet), so that what depends on them is not judged."""
+    """Topics whose settings are not known (yet), so that settings are not judged."""
 
 
 def conditions(partition: PartitionSeen, min_insync_replicas: int | None) -> list[Condition]:
-    """What holds of a partition; without what depends on the minimum, if that is not known.
+    """Return the conditions that hold for a partition; those that need an unknown minimum are left out.
 
-    The minimum counts up to the replicas that there are, as brokers take it: with a higher one than that, acks=all
-    works while all are in sync. Who does not lead cannot be followed: without a leader nobody is in sync.
+    The minimum counts up to the replication factor, as brokers apply it: with a higher value, acks=all works while
+    all replicas are in sync. Without a leader no replica is in sync, since there is nothing to follow.
     """
     replicas, isr, leader, adding, removing = partition
     led = leader != NOBODY
@@ -169,8 +169,10 @@ def conditions(partition: PartitionSeen, min_insync_replicas: int | None) -> lis
 
 
 def health(seen: ClusterSeen, settings: Mapping[str, TopicSettings], lag_times_ms: Mapping[int, int]) -> Health:
-    """Judge a look. `settings` by topic, `lag_times_ms` by broker: `replica.lag.time.max.ms`, as far as they are
-    known. The same in whatever order things were seen."""
+    """Judge an observation; the result does not depend on its order.
+
+    `settings` by topic and `lag_times_ms` by broker (`replica.lag.time.max.ms`) may be incomplete.
+    """
     found: dict[Condition, list[Place]] = defaultdict(list)
     replicas, leaders, preferred = Counter[int](), Counter[int](), Counter[int]()
     factors: dict[str, int] = {}
@@ -201,7 +203,7 @@ def health(seen: ClusterSeen, settings: Mapping[str, TopicSettings], lag_times_m
 
 
 def _by_settings(factors: Mapping[str, int], settings: Mapping[str, TopicSettings]) -> dict[str, Named]:
-    """Topics by what their settings mean; `factors`: the replicas that the least replicated partition has."""
+    """Group topics by the effect of their settings; `factors` has each topic's smallest replication factor."""
     unclean, fragile, lone, unknown = list[str](), list[str](), list[str](), list[str]()
     for topic, factor in factors.items():
         known = settings.get(topic)
@@ -250,7 +252,7 @@ def _places(places: list[Place]) -> Named:
 
 
 def named(values: list[int] | list[str]) -> Named:
-    """Count them, and name the first."""
+    """Count values and keep the first as examples."""
     first = heapq.nsmallest(MOST_NAMED, values)
     return Named(len(values), tuple(str(each) for each in first))
 

@@ -1,5 +1,4 @@
-"""Topics that Treeline declares, as one look at a cluster finds them: replicas against the declaration, and what
-acks=all promises there."""
+"""Replication of declared topics as observed: replicas against the declaration, and what acks=all promises."""
 
 from __future__ import annotations
 
@@ -13,21 +12,21 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicReplication:
-    """One topic. What a reassignment is still adding does not count."""
+    """Replication of one topic, without replicas that a reassignment is still adding."""
 
     fewest: int
-    """Replicas of the partition that has the fewest."""
+    """Smallest replication factor of its partitions."""
     most: int
     moving: bool
-    """Whether one of its partitions is being reassigned."""
+    """Tells whether one of its partitions is being reassigned."""
     min_insync_replicas: int | None
-    """In force; None, as the next, if its settings may not be seen."""
+    """Effective value; None, as the next field, if the settings cannot be read."""
     unclean_election: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unlike:
-    """Topics whose replicas are not as many as declared."""
+    """Topics whose replication factor differs from the declared one."""
 
     fewer: Named
     more: Named
@@ -36,7 +35,7 @@ class Unlike:
 def seen_topics(
     seen: ClusterSeen, settings: Mapping[str, TopicSettings], topics: Collection[str]
 ) -> dict[str, TopicReplication]:
-    """Those of `topics` that the look found. `settings` by topic, as far as they are known."""
+    """Return the observed ones of `topics`. `settings` by topic may be incomplete."""
     partitions: dict[str, list[PartitionSeen]] = {}
     for (topic, _), partition in seen.partitions.items():
         if topic in topics:
@@ -56,9 +55,10 @@ def _topic(partitions: list[PartitionSeen], settings: TopicSettings | None) -> T
 
 
 def unlike_declared(declared: Mapping[str, int], topics: Mapping[str, TopicReplication], brokers: int) -> Unlike:
-    """Compare with the factors that are declared, of which `brokers`, those that are there, can hold so many.
+    """Compare with declared replication factors, of which the `brokers` online brokers limit the possible.
 
-    Topics that are being moved do not count: they come to what somebody wished for."""
+    Topics that are being reassigned are left out: their factor is about to change.
+    """
     still = {topic: each for topic, each in topics.items() if topic in declared and not each.moving}
     return Unlike(
         fewer=named([topic for topic, each in still.items() if each.fewest < min(declared[topic], brokers)]),
@@ -67,29 +67,32 @@ def unlike_declared(declared: Mapping[str, int], topics: Mapping[str, TopicRepli
 
 
 def acks_advice(replicas: int, min_insync_replicas: int) -> str:
-    """What acks=all promises of a topic with so many replicas, of which as many must be in sync, in words.
+    """Say what acks=all promises for a topic with `replicas` replicas and this min.insync.replicas.
 
-    (Kafka's documentation, `acks` and `min.insync.replicas`; brokers take a minimum above the replicas for these.)
+    Source: Kafka's documentation of `acks` and `min.insync.replicas`; brokers cap the minimum at the replication
+    factor.
     """
     needed = min(min_insync_replicas, replicas)
     spare = _in_words(replicas - needed)
     if replicas == 1:
-        return "acks=all: a record is on one broker; while that is away nothing can be written or read"
+        return "acks=all: a record is on one broker; while it is offline nothing can be written or read"
     if needed == replicas:
         return (
-            f"acks=all: a record is on {_in_words(needed)} brokers before it is acknowledged; none may be away, "
-            "or writing stops"
+            f"acks=all: a record is on {_in_words(needed)} brokers before it is acknowledged; none may be "
+            "offline, or producers are refused"
         )
     if needed == 1:
-        return f"acks=all: a record may be on one broker only when it is acknowledged; {spare} may be away"
-    return f"acks=all: a record is on {_in_words(needed)} brokers before it is acknowledged; {spare} may be away"
+        return f"acks=all: a record may be on one broker only when it is acknowledged; {spare} may be offline"
+    return (
+        f"acks=all: a record is on {_in_words(needed)} brokers before it is acknowledged; {spare} may be offline"
+    )
 
 
 def unclean_advice(unclean_election: bool) -> str:
-    """What a leader that is lost may mean."""
+    """Say what unclean leader election means for the topic."""
     if unclean_election:
-        return "unclean election is on: a replica that was behind may lead, and what it lacks is lost"
-    return "unclean election is off"
+        return "unclean leader election is on: a lagging replica may lead, and records that it lacks are lost"
+    return "unclean leader election is off"
 
 
 def _in_words(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What was last seen of clusters' replicas.
+"""Last observed replication of clusters.
 
 Of this layer's rooms it imports base and history.
 """

@@ -1,4 +1,4 @@
-"""How well clusters are replicated, as a worker last saw it or a look did, and keeping what it saw."""
+"""Queries and storage of clusters' observed replication, current or as of an earlier observation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.queries.base.observed import cluster_replication
 from backend.queries.history.past import Look, seen
 from backend.queries.history.past_tables import REPLICATION
 
-# The statement's time: the look itself took a while.
+# The time of the statement: the observation itself took a while.
 _NOW = sa.func.clock_timestamp()
 _AGE = sa.func.extract("epoch", _NOW - cluster_replication.c.seen_at)
 _TOPICS = "declared_topics"
@@ -23,26 +23,27 @@ _TOPICS = "declared_topics"
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationRow:
-    """The last look at a cluster that succeeded; None where there was none."""
+    """Last successful observation of a cluster; None where there was none."""
 
     health: dict[str, Any] | None
-    """As JSON: `domain.replication_health.Health`, which topics are unlike their declarations, and `alerts`. What
-    is kept has `declared_topics` besides, each as `domain.topic_replication.TopicReplication`."""
+    """JSON of `domain.replication_health.Health`, with the topics unlike their declarations, and `alerts`. The
+    stored document also has `declared_topics`, each as `domain.topic_replication.TopicReplication`.
+    """
     age_seconds: float | None
-    """By the database's clock."""
+    """Seconds since the observation, by the database's clock."""
     reason: str | None
-    """Why the looks since have failed."""
+    """Reason for which later observations failed."""
 
 
 def find_replication(connection: Connection, kafka_cluster_id: str | None) -> ReplicationRow:
-    """What was seen of the Kafka cluster of this id; nothing of one that has never answered."""
+    """Return the observation of a Kafka cluster by its id; an empty row if it has never answered."""
     return list_replication(connection, [kafka_cluster_id])[0]
 
 
 def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | None]) -> list[ReplicationRow]:
-    """The same of several, in their order."""
+    """Return the observations of several clusters, in their order."""
     kept = cluster_replication.c
-    # Single topics are many, and asked for by name.
+    # There are many topics; they are queried by name.
     health = kept.health.delete_path([_TOPICS]).label("health")
     query = sa.select(kept.kafka_cluster_id, kept.reason, health, _AGE.label("age"))
     known = [each for each in kafka_cluster_ids if each is not None]
@@ -58,7 +59,7 @@ def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | N
 def find_replication_then(
     connection: Connection, kafka_cluster_id: str | None, look: Look | None
 ) -> ReplicationRow:
-    """What a look saw of the Kafka cluster of this id; its age is at the moment that the look is of."""
+    """Return what an earlier observation has on a Kafka cluster; its age is as of that observation."""
     row = None
     if look is not None:
         found = seen(REPLICATION, look)
@@ -78,8 +79,11 @@ def find_replication_then(
 def find_topics(
     connection: Connection, topics: Mapping[str, tuple[str | None, str]]
 ) -> dict[str, tuple[TopicReplication, float]]:
-    """What was seen of one topic on each cluster, and how many seconds ago: by whatever names are the keys, with
-    the id of the Kafka cluster and the topic's name there. Without those that were not seen."""
+    """Return the replication of one topic on each cluster, and its age in seconds, by the keys of `topics`.
+
+    The values of `topics` are the Kafka cluster's id and the topic's name there. Topics that were not observed are
+    left out.
+    """
     found = {}
     for key, (kafka_cluster_id, topic) in topics.items():
         one = cluster_replication.c.health[(_TOPICS, topic)]
@@ -92,17 +96,17 @@ def find_topics(
 
 
 def keep_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:
-    """What was seen now, in the place of what was seen before."""
+    """Store a new observation in place of the previous one."""
     _keep(connection, kafka_cluster_id, seen_at=_NOW, health=health, reason=None)
 
 
 def keep_reason(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
-    """Why nothing could be seen now; what was seen before stays, and grows old."""
+    """Store why an observation failed; the previous observation stays and ages."""
     _keep(connection, kafka_cluster_id, reason=reason)
 
 
 def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
-    """Clusters that are no longer known."""
+    """Delete clusters that are no longer known."""
     others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
     connection.execute(sa.delete(cluster_replication).where(others))
 

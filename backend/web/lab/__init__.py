@@ -1,4 +1,4 @@
-"""The replication lab.
+"""Pages of the replication lab.
 
 Of this layer's rooms it imports forms, frame and words.
 """

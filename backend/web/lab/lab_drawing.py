@@ -1,6 +1,7 @@
-"""One moment of a drill as it is drawn: a log as a bar of cells on a scale of offsets that all lanes share.
+"""Layout of one moment of a drill: each log is a bar of cells on a scale of offsets that all lanes share.
 
-Pure; places are whole pixels. A long log is cut at its beginning, so that a lane fits into a narrow window.
+The functions are pure; positions are whole pixels. A long log is cut at its beginning, so that a lane fits into a
+narrow window.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from backend.domain.base.words import counted
 CELL, BAR = 38, 34
 MOST_CELLS = 7
 LEFT, TOP, SCALE, ENDS = 30, 17, 17, 12
-"""Room for what is left out, for the HW's label, for offsets, for the LEO's label."""
+"""Space for the mark of omitted records, the HW's label, the offsets, and the LEO's label."""
 _RIGHT = 22
 _MOST_SAID = 20
 _LABEL = 19
-"""Half of "LEO 12"."""
+"""Half the width of "LEO 12"."""
 Frame = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Names of records from an offset on; of a long log those before it are not at hand."""
+    """Names of records from an offset on; of a long log the earlier names are not loaded."""
 
     first: int
     names: Sequence[str]
@@ -37,31 +38,31 @@ class Kept:
         return self.names[offset - self.first]
 
     def has(self, offset: int) -> bool:
-        """Whether the record at this offset is at hand."""
+        """Tell whether the record at this offset is loaded."""
         return self.first <= offset < self.end
 
     @property
     def said(self) -> str:
-        """In words; the newest of many."""
+        """Return the names as text; of many only the newest."""
         earlier = self.end - _MOST_SAID
         if earlier <= 0:
             return ", ".join(self.names)
-        return f"{earlier:,} earlier ones, {', '.join(self.names[-_MOST_SAID:])}"
+        return f"{earlier:,} earlier records, {', '.join(self.names[-_MOST_SAID:])}"
 
 
 def committed_of(frame: Frame) -> Kept:
-    """What readers have been promised at a moment."""
+    """Return the committed records at a moment."""
     return Kept(frame["committed_start"], frame["committed"])
 
 
 def log_of(broker: Mapping[str, Any]) -> Kept:
-    """A broker's log."""
+    """Return a broker's log."""
     return Kept(broker["log_start"], [each["record"] for each in broker["log"]])
 
 
 @dataclass(frozen=True)
 class Window:
-    """The offsets that are drawn, and where."""
+    """Range of offsets that is drawn, with its geometry."""
 
     first: int
     end: int
@@ -71,13 +72,13 @@ class Window:
         return LEFT + CELL * max(self.end - self.first, 3) + _RIGHT
 
     def x(self, offset: int) -> int:
-        """The left edge of an offset's cell; just before all of them if it is left out."""
+        """Return the left edge of an offset's cell; just before the first cell if it is not drawn."""
         return LEFT + CELL * (offset - self.first) if offset >= self.first else LEFT - 4
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A record, or its place.
+    """A record, or its empty place.
 
     `kind`: "sure" below the HW, "unsure" above it, "other" than what is committed at its offset, "missing" if
     nothing is there; of the committed: "promised" or "lost".
@@ -91,14 +92,14 @@ class Cell:
 
     @property
     def below(self) -> str:
-        """What stands below the record's name in its cell."""
+        """Return the text below the record's name in its cell."""
         parts = ["" if self.epoch is None else f"e{self.epoch}", "≠" if self.kind == "other" else ""]
         return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A log. `said`: the same in words; `hw_at`, `leo_at`, `disk_at`: where the marks stand, if it has them."""
+    """A log. `said` describes it in words; `hw_at`, `leo_at` and `disk_at` are positions of its marks."""
 
     width: int
     cells: Sequence[Cell]
@@ -116,17 +117,17 @@ class Bar:
 
     @property
     def begins_at(self) -> int:
-        """Where the first cell is."""
+        """Return the position of the first cell."""
         return LEFT
 
     @property
     def labels_at(self) -> tuple[int, int]:
-        """The middles of the labels of HW and LEO."""
+        """Return the centres of the labels of HW and LEO."""
         return max(self.hw_at, _LABEL), max(self.leo_at, _LABEL)
 
 
 def window_of(frame: Frame) -> Window:
-    """The newest offsets that any log, HW or promise of the frame has."""
+    """Return the newest offsets that any log, HW or committed record of the frame has."""
     ends = [committed_of(frame).end, 1]
     for broker in frame["brokers"]:
         ends += [broker["leo"], broker["hw"]]
@@ -135,7 +136,7 @@ def window_of(frame: Frame) -> Window:
 
 
 def bar_of(broker: Mapping[str, Any], committed: Kept, window: Window) -> Bar:
-    """A broker's log against what is committed."""
+    """Return a broker's log, compared with the committed records."""
     log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
     epochs = [each["epoch"] for each in broker["log"]] if broker["epoch"] is not None else []
     cells = []
@@ -163,7 +164,7 @@ def bar_of(broker: Mapping[str, Any], committed: Kept, window: Window) -> Bar:
 
 
 def promised(committed: Kept, lost: frozenset[int], window: Window) -> Bar:
-    """What readers have been promised, and what of it is lost."""
+    """Return the committed records, with those that are lost."""
     cells = [
         Cell(offset, window.x(offset), committed[offset], "lost" if offset in lost else "promised")
         for offset in range(window.first, committed.end)
@@ -175,7 +176,7 @@ def promised(committed: Kept, lost: frozenset[int], window: Window) -> Bar:
 
 
 def lacks(broker: Mapping[str, Any], committed: Kept) -> frozenset[int]:
-    """Offsets of committed records that a broker does not have there, as far as they are at hand."""
+    """Return the loaded offsets at which a broker lacks the committed record or has another one."""
     log = log_of(broker)
     return frozenset(
         at
@@ -185,7 +186,7 @@ def lacks(broker: Mapping[str, Any], committed: Kept) -> frozenset[int]:
 
 
 def _said(broker: Mapping[str, Any], committed: Kept) -> str:
-    """A lane's picture for those who do not see it."""
+    """Describe a lane's picture for screen readers."""
     log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
     parts = [
         f"Log of broker {broker['id']}: {log.said or 'empty'}; it ends at {leo} (LEO), its HW is {hw}",
@@ -197,7 +198,7 @@ def _said(broker: Mapping[str, Any], committed: Kept) -> str:
         f"{log[at]} at offset {at}, where {committed[at]} is committed" for at in sorted(lacking) if at < leo
     )
     if missing:
-        parts.append(f"Missing of what is committed: {missing}")
+        parts.append(f"Missing committed records: {missing}")
     if differing:
-        parts.append(f"Other than what is committed: {differing}")
+        parts.append(f"Differs from committed records: {differing}")
     return ". ".join(parts) + "."

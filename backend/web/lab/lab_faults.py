@@ -1,6 +1,6 @@
-"""Faults of one's own as a page is asked for them: fields of a form, or the same in one short word of an address.
+"""A user's own faults as a page receives them: form fields, or a short form in the address.
 
-In an address a fault is `crash 1 1000 4500` (what, whom, from which simulated millisecond on, for how long), a
+In an address a fault is `crash 1 1000 4500` (fault, broker, start and duration in simulated milliseconds), a
 cut `cut 2-3 1000 800`, and faults have commas between them.
 """
 
@@ -25,33 +25,33 @@ USUAL: Mapping[str, str] = {
     "acks_all": "true",
 }
 LONGEST = 8_000
-"""Characters of the faults in an address."""
+"""Most characters of the faults in an address."""
 _EMPTY_ROWS = 2
 FIELDS = ("fault", "broker", "other", "at_ms", "for_ms")
 KINDS: Sequence[tuple[str, str]] = (
     ("crash", "crashes"),
-    ("power_loss", "loses power, and what was not flushed"),
-    ("pause", "stands still"),
+    ("power_loss", "loses power and unflushed records"),
+    ("pause", "is paused"),
     ("cut", "is cut off from"),
     ("slow", "is slow at fetching"),
     ("slow_disk", "has a slow disk"),
     ("session_expiry", "loses its session"),
 )
-"""As the form offers them."""
+"""Faults with the verbs that the form offers."""
 
 
 @dataclass(frozen=True)
 class OwnFaults:
-    """What a page was asked for."""
+    """Faults and configuration that a page was requested for."""
 
     given: Mapping[str, str]
-    """The fields beside the faults, as they were given."""
+    """Fields besides the faults, as they were given."""
     rows: Sequence[Mapping[str, str]]
-    """A fault each, by `FIELDS`."""
+    """One row per fault, by `FIELDS`."""
 
     @property
     def document(self) -> dict[str, Any]:
-        """As `read_schedule` takes it; what is no number stays what it is, for that to refuse."""
+        """Return the document for `read_schedule`; text that is no number stays text, which it refuses."""
         found: dict[str, Any] = {name: _number(self.given[name]) for name in NUMBERS}
         acks_all = self.given["acks_all"]
         found["acks_all"] = acks_all == "true" if acks_all in ("true", "false") else acks_all
@@ -63,30 +63,30 @@ class OwnFaults:
 
     @property
     def yaml(self) -> str:
-        """The same as a file."""
+        """Return the document as YAML."""
         return yaml.safe_dump(self.document, sort_keys=False, default_flow_style=None, width=120)
 
     @property
     def kept(self) -> Mapping[str, str]:
-        """As an address has it."""
+        """Return the query parameters of an address."""
         return {**self.given, "faults": ",".join(_short(row) for row in self.rows)}
 
     @property
     def form_rows(self) -> Sequence[Mapping[str, str]]:
-        """The faults, and some more that may be filled in."""
+        """Return the rows of the faults, and some empty rows."""
         room = max(0, min(_EMPTY_ROWS, MOST_FAULTS - len(self.rows)))
         return [*self.rows, *[dict.fromkeys(FIELDS, "")] * room]
 
 
 FIRST = OwnFaults(USUAL, [{"fault": "crash", "broker": "1", "other": "", "at_ms": "1000", "for_ms": "4500"}])
-"""What the form begins with."""
+"""Faults that the form shows first."""
 
 
 def asked_for(query: QueryParams) -> OwnFaults | None:
-    """What an address or a form asks for; None if it asks for nothing.
+    """Parse the faults of an address or a form; None if there are none.
 
     Raises:
-        ImpossibleDrill: the faults of an address cannot be read.
+        ImpossibleDrill: the faults of an address cannot be parsed.
     """
     if "faults" not in query and "fault" not in query:
         return None
@@ -100,7 +100,7 @@ def _form_rows(query: QueryParams) -> Sequence[Mapping[str, str]]:
         {name: (column[at] if at < len(column) else "").strip()[:20] for name, column in columns.items()}
         for at in range(len(columns["fault"]))
     ]
-    # Fields that a fault does not have may still be filled in from what the row was before.
+    # Fields that a fault does not use may still have values from the row's earlier fault.
     return [
         {
             **row,
@@ -123,13 +123,13 @@ def _short(row: Mapping[str, str]) -> str:
 
 def _short_rows(text: str) -> Sequence[Mapping[str, str]]:
     if len(text) > LONGEST:
-        raise ImpossibleDrill(f"the faults are {len(text):,} characters long; {LONGEST:,} are the most.")
+        raise ImpossibleDrill(f"the faults are {len(text):,} characters long; at most {LONGEST:,} are allowed.")
     rows = []
     for number, each in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         words = each.split()
         if not 3 <= len(words) <= 4:
             raise ImpossibleDrill(
-                f"fault {number} is {each[:60]!r}: it must be what, whom, at_ms and for_ms, "
+                f"fault {number} is {each[:60]!r}: it must be fault, broker, at_ms and for_ms, "
                 "as in 'crash 1 1000 4500'."
             )
         broker, _, other = words[1].partition("-")

@@ -1,10 +1,10 @@
-"""`/drills`: scenarios of the replication lab, and the player that shows a run of one step by step.
+"""`/drills`: scenarios of the replication lab, and the player that shows a run step by step.
 
-    GET /drills                                 all scenarios, and what each mode is expected to give
-    GET /drills/replication/{scenario}          one of them, played, at a step of its story
-    GET /drills/schedule                        faults of one's own: the form and, if it says any, their player
+  GET /drills                                 all scenarios, with the expected result in each mode
+  GET /drills/replication/{scenario}          a scenario's run, at a step of its story
+  GET /drills/schedule                        the user's own faults: the form and, if there are any, their run
 
-They change nothing, so that each moment has an address.
+The pages change nothing, so each moment has an address.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Text = Annotated[str | None, Query(max_length=_LONGEST)]
 
 @router.get(DRILLS)
 def drills_page(request: Request, viewer: Viewer) -> Response:
-    """All scenarios, with what each mode is expected to give."""
+    """Show all scenarios, with the expected result in each mode."""
     return _list(request, enter(viewer, Action.READ_ESTATE))
 
 
@@ -47,7 +47,7 @@ def drills_page(request: Request, viewer: Viewer) -> Response:
 def player_page(
     scenario: str, request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
 ) -> Response:
-    """One of them, played, at a step of its story; the list with the reason where it cannot be."""
+    """Show a scenario's run at a step of its story; if it cannot be played, show the list with the reason."""
     caller = enter(viewer, Action.READ_ESTATE)
     if scenario not in SCENARIOS:
         raise NotFound(f"there is no scenario {scenario[:60]!r}")
@@ -64,7 +64,7 @@ def player_page(
 def schedule_page(
     request: Request, viewer: Viewer, mode: Text = None, seed: Text = None, step: Text = None
 ) -> Response:
-    """Faults of one's own: the form and, if it says any, the player; the reason where they cannot be played."""
+    """Show the form for faults and, if there are any, their run; show the reason if they cannot be played."""
     caller = enter(viewer, Action.READ_ESTATE)
     shown, error, view = FIRST, None, None
     try:
@@ -119,7 +119,7 @@ def _number(name: str, given: str | None, usual: int) -> int:
     return int(text)
 
 
-# Each step of the page is a request; whoever plays a drill looks at one run again and again.
+# Each step of the page is a request; a viewer requests the same run again and again.
 @lru_cache(maxsize=16)
 def _played(scenario: str, mode: str, seed: int) -> Drill:
     return drill(scenario, mode, seed, with_frames=True)

@@ -1,6 +1,4 @@
-"""What a player plays, with its addresses and the same for those without a browser: a scenario, or one's own
-faults.
-"""
+"""Subjects of the player, a scenario or a user's own faults, with their addresses, commands and API calls."""
 
 from __future__ import annotations
 
@@ -21,41 +19,41 @@ OWN = f"{DRILLS}/schedule"
 
 
 class Subject(Protocol):
-    """What is played, whatever the mode and the seed."""
+    """Subject of a player, without mode and seed."""
 
     @property
     def name(self) -> str:
-        """In the trail of the page."""
+        """Return the name in the page's breadcrumb."""
 
     @property
     def title(self) -> str:
-        """As the page's heading."""
+        """Return the page's heading."""
 
     @property
     def about(self) -> str:
-        """What it is about."""
+        """Return the description."""
 
     @property
     def path(self) -> str:
-        """Of the page."""
+        """Return the page's path."""
 
     @property
     def kept(self) -> Mapping[str, str]:
-        """What addresses have beside mode, seed and step."""
+        """Return the query parameters besides mode, seed and step."""
 
     @property
     def producers(self) -> int:
-        """How many hand records in."""
+        """Return the number of producers."""
 
     def command(self, mode: str, seed: int) -> str:
-        """The same, by the command line."""
+        """Return the equivalent command."""
 
     def call(self, mode: str, seed: int) -> str:
-        """The same, by the API."""
+        """Return the equivalent API call."""
 
 
 def address_of(subject: Subject, mode: str, seed: int, step: int | None = None) -> str:
-    """Where it is played, at a step of its story."""
+    """Return the address of a run, at a step of its story."""
     asked: dict[str, Any] = {**subject.kept, "mode": mode, "seed": seed}
     if step is not None:
         asked["step"] = step
@@ -64,7 +62,7 @@ def address_of(subject: Subject, mode: str, seed: int, step: int | None = None) 
 
 @dataclass(frozen=True)
 class OfScenario:
-    """A scenario."""
+    """A scenario as the player's subject."""
 
     scenario: Scenario
 
@@ -101,19 +99,19 @@ class OfScenario:
 
 
 def scenario_address(name: str, mode: str, seed: int, step: int | None = None) -> str:
-    """Where a scenario is played."""
+    """Return the address of a scenario's run."""
     return address_of(OfScenario(SCENARIOS[name]), mode, seed, step)
 
 
 @dataclass(frozen=True)
 class OfFaults:
-    """Faults of one's own, which can be played."""
+    """A user's own, valid faults as the player's subject."""
 
     asked: OwnFaults
 
     @property
     def name(self) -> str:
-        return "Faults of your own"
+        return "Your own faults"
 
     @property
     def title(self) -> str:
@@ -125,7 +123,7 @@ class OfFaults:
         acks = "acks=all" if asked.document["acks_all"] else "acks=1"
         return (
             f"{counted(int(asked.document['brokers']), 'broker')}, replication factor "
-            f"{asked.document['replication_factor']}, min ISR {asked.document['min_isr']}, "
+            f"{asked.document['replication_factor']}, min.insync.replicas {asked.document['min_isr']}, "
             f"{counted(self.producers, 'producer')} with {acks}"
         )
 
@@ -162,11 +160,11 @@ _MOST_IN_TITLE = 3
 _TOLD = {
     "crash": "broker {broker} crashes",
     "power_loss": "broker {broker} loses power",
-    "pause": "broker {broker} stands still",
-    "cut": "nothing comes through between broker {broker} and {other}",
+    "pause": "broker {broker} is paused",
+    "cut": "the connection between broker {broker} and {other} is cut",
     "slow": "broker {broker} is slow at fetching",
     "slow_disk": "the disk of broker {broker} is slow",
-    "session_expiry": "the session of broker {broker} ends",
+    "session_expiry": "the session of broker {broker} expires",
 }
 
 

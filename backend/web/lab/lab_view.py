@@ -1,4 +1,4 @@
-"""What the page of a drill shows at one of its moments: lanes, store, what is under way, the story, ways on."""
+"""View of a drill at one moment: lanes, store, messages under way, story, navigation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORTLY: Mapping[str, str] = {
     Invariant.COMMITTED_LOST: "a committed record is lost",
     Invariant.LOGS_DIFFER: "logs differ below the HW",
     Invariant.UNCOMMITTED_READ: "an uncommitted record is read",
-    Invariant.BELOW_MIN_ISR: "acknowledged below min ISR",
+    Invariant.BELOW_MIN_ISR: "acknowledged below min.insync.replicas",
     Invariant.WRITTEN_TWICE: "a record is written twice",
     Invariant.OUT_OF_ORDER: "a producer's records lose their order",
     Invariant.TWO_LEADERS: "two leaders commit",
@@ -30,27 +30,27 @@ SHORTLY: Mapping[str, str] = {
     Invariant.UNANSWERED: "a request is never answered",
     Invariant.FORGOTTEN: "a replica is forgotten",
     Invariant.HW_FELL: "the HW falls",
-    Invariant.NEVER_SETTLES: "it never settles",
+    Invariant.NEVER_SETTLES: "the partition never recovers",
 }
-"""What it comes to when an invariant does not hold."""
+"""Consequence of each violated invariant."""
 HOLDS = "holds"
 MODES_SAID: Mapping[str, str] = {
-    "faithful": "the documents as they are written",
-    "fixed": "what Kafka does since: all mends at once",
-    "kip-101": "all mends, but fetches are not fenced and the epoch is asked for once",
-    "kip-279": "all mends, but fetches are not fenced",
+    "faithful": "the documents as written",
+    "fixed": "Kafka's protocol today: all fixes",
+    "kip-101": "all fixes, except that fetches are not fenced and the epoch is requested once",
+    "kip-279": "all fixes, except that fetches are not fenced",
 }
 
 
 def sentence(text: str) -> str:
-    """The text as a sentence begins; names of settings stay as they are."""
+    """Capitalize a sentence's first letter; names of settings stay as they are."""
     first = text.partition(" ")[0]
     return text if "=" in first or "_" in first else text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a scenario is expected to give in a mode."""
+    """Expected result of a scenario in a mode."""
 
     holds: bool
     words: str
@@ -59,7 +59,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Listed:
-    """A scenario in the list; `expected` by mode."""
+    """A scenario in the list; `expected` maps modes to results."""
 
     name: str
     title: str
@@ -68,12 +68,12 @@ class Listed:
 
 
 def scenarios_listed() -> list[Listed]:
-    """All there are; nothing is played for this."""
+    """Return all scenarios; none is played for this."""
     return [_listed(each) for each in SCENARIOS.values()]
 
 
 def modes_listed(shown: Sequence[Listed]) -> list[str]:
-    """The modes of which something is expected."""
+    """Return the modes for which a result is expected."""
     return [mode for mode in MODES if any(mode in each.expected for each in shown)]
 
 
@@ -88,7 +88,7 @@ def _listed(scenario: Scenario) -> Listed:
 
 @dataclass(frozen=True)
 class Lane:
-    """A broker. `state`: alive, paused or dead; `facts`: what it keeps, as names and values."""
+    """A broker's lane. `state` is alive, paused or dead; `facts` are its stored values, as names and values."""
 
     id: int
     role: str
@@ -102,7 +102,7 @@ class Lane:
     facts: Sequence[tuple[str, str]]
 
 
-_STATES = {"alive": ("alive", "running"), "paused": ("stands still", "paused"), "dead": ("dead", "offline")}
+_STATES = {"alive": ("alive", "running"), "paused": ("paused", "paused"), "dead": ("dead", "offline")}
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class PlayerView:
     subject: Subject
     drill: Drill
     at: int
-    """Which moment: 0 is the beginning."""
+    """Index of the moment: 0 is the beginning."""
 
     @property
     def last(self) -> int:
@@ -132,20 +132,20 @@ class PlayerView:
 
     @property
     def is_at_violation(self) -> bool:
-        """Whether the invariant is violated at this moment."""
+        """Tell whether the invariant is violated at this moment."""
         return self.is_violated and self.at == self.last
 
     @property
     def outcome(self) -> str:
-        """In a few words."""
+        """Return the result in a few words."""
         violated = self.drill.violated
         if violated is not None:
             return sentence(SHORTLY[violated])
-        return "All invariants hold" if self.drill.is_checked else "All settles; of records nothing is promised"
+        return "All invariants hold" if self.drill.is_checked else "Recovered; records have no guarantees"
 
     @property
     def tone(self) -> str:
-        """Whether it came out well."""
+        """Return the tone of the result."""
         if self.is_violated:
             return "bad"
         drill = self.drill
@@ -153,7 +153,7 @@ class PlayerView:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else the run came to, in sentences without their full stop."""
+        """Return further results of the run, as sentences without their full stop."""
         drill = self.drill
         notes = []
         if not drill.is_checked:
@@ -162,42 +162,42 @@ class PlayerView:
             notes.append(UNEXPLAINED_WAIT)
         if drill.acknowledged_losses:
             names, many = ", ".join(drill.acknowledged_losses), len(drill.acknowledged_losses)
-            notes.append(f"{counted(many, 'record')} that producers were told to be written are gone: {names}")
+            notes.append(f"{counted(many, 'acknowledged record')} lost: {names}")
         if drill.longest_gap_ms is not None:
             notes.append(f"Longest time without an acknowledgement: {drill.longest_gap_ms:,} ms, simulated")
         return notes
 
     @property
     def invariant(self) -> str:
-        """The one that is violated, in words."""
+        """Return the description of the violated invariant."""
         return "" if self.drill.violated is None else IN_WORDS[self.drill.violated]
 
     @property
     def told(self) -> str:
-        """How much of the run is told."""
+        """Return which part of the run the story shows."""
         whole = f"{self.drill.steps_taken:,} steps were played"
         if self.drill.violated is None:
-            return f"{whole}; the {self.last:,} that matter are told"
+            return f"{whole}; the story shows the {self.last:,} that matter"
         if self.drill.violated is Invariant.NEVER_SETTLES:
-            return f"{whole}; {self.last:,} are told"
+            return f"{whole}; the story shows {self.last:,}"
         if not self.drill.is_fewest:
-            return f"{whole}; the story is not shrunk to its fewest steps, which would take too long"
+            return f"{whole}; shrinking the story to its fewest steps would take too long"
         begins = f"; the story begins after {self.drill.begins_after:,}" if self.drill.begins_after else ""
-        return f"{whole}{begins}; the fewest that lead from there to the violation are {self.last:,}"
+        return f"{whole}{begins}; at least {self.last:,} lead from there to the violation"
 
-    # --- ways on
+    # --- navigation
 
     def go(self, at: int) -> str | None:
-        """The address of another moment; None of this one."""
+        """Return the address of another moment; None for this one."""
         return None if at == self.at else self.address_of(at)
 
     def address_of(self, at: int) -> str:
-        """Of a moment."""
+        """Return the address of a moment."""
         return address_of(self.subject, self.drill.mode, self.drill.seed, at)
 
     @property
     def ways(self) -> Sequence[tuple[str, str, str | None]]:
-        """Names, labels and addresses of the steps that buttons take."""
+        """Return names, labels and addresses of the navigation buttons."""
         end = "Violated" if self.is_violated else "End"
         return (
             ("first", "First", self.go(0)),
@@ -208,7 +208,7 @@ class PlayerView:
 
     @property
     def modes(self) -> Sequence[tuple[str, str, str, bool]]:
-        """Each mode's name, what it is, the same drill in it, whether it is this one."""
+        """Return each mode's name, description and address, and whether it is the current one."""
         drill = self.drill
         return [
             (mode, MODES_SAID.get(mode, mode), address_of(self.subject, mode, drill.seed), mode == drill.mode)
@@ -217,18 +217,18 @@ class PlayerView:
 
     @property
     def another_seed(self) -> str:
-        """The same drill with the next seed."""
+        """Return the address of the same drill with the next seed."""
         drill = self.drill
         return address_of(self.subject, drill.mode, 0 if drill.seed == LARGEST_SEED else drill.seed + 1)
 
     @property
     def command(self) -> str:
-        """The same, by the command line."""
+        """Return the equivalent command."""
         return self.subject.command(self.drill.mode, self.drill.seed)
 
     @property
     def call(self) -> str:
-        """The same, by the API."""
+        """Return the equivalent API call."""
         return self.subject.call(self.drill.mode, self.drill.seed)
 
     # --- the picture
@@ -243,13 +243,13 @@ class PlayerView:
 
     @property
     def producers(self) -> str:
-        """Who hands records in."""
+        """Return the label of the producers' lane."""
         names = [producer_name(each) for each in range(self.subject.producers)]
         return f"Producer {names[0]}" if len(names) == 1 else f"Producers {', '.join(names)}"
 
     @property
     def store(self) -> Sequence[tuple[str, str]]:
-        """What the coordination store says."""
+        """Return the contents of the coordination store."""
         found = self.frame["store"]
         said = [("leader", str(found["leader"] or "none"))]
         if found["leader_epoch"] is not None:
@@ -265,7 +265,7 @@ class PlayerView:
 
     @property
     def lanes(self) -> Sequence[Lane]:
-        """The brokers."""
+        """Return the brokers' lanes."""
         return [self._lane(each) for each in self.frame["brokers"]]
 
     def _lane(self, broker: Mapping[str, Any]) -> Lane:
@@ -288,19 +288,19 @@ class PlayerView:
             state_said=said,
             glyph=glyph,
             about=", ".join(about),
-            doubt=f"the store names {named or 'nobody'}" if leads and named != broker["id"] else "",
+            doubt=f"the store names {named or 'no leader'}" if leads and named != broker["id"] else "",
             bar=bar_of(broker, committed_of(self.frame), self.window),
             facts=facts,
         )
 
     @property
     def committed(self) -> Bar:
-        """What readers have been promised."""
+        """Return the bar of committed records."""
         return promised(committed_of(self.frame), self.lost, self.window)
 
     @property
     def lost(self) -> frozenset[int]:
-        """Offsets of committed records that are lost now, against what was promised: the leader lacks them."""
+        """Return the offsets of committed records that the leader lacks at the violation."""
         if not self.is_at_violation or self.drill.violated is not Invariant.COMMITTED_LOST:
             return frozenset()
         leader = self.frame["store"]["leader"]
@@ -309,14 +309,14 @@ class PlayerView:
 
     @property
     def lost_said(self) -> str:
-        """The same in words."""
+        """Describe the lost records."""
         committed = committed_of(self.frame)
         names = [committed[at] for at in sorted(self.lost)]
         return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} lost" if names else ""
 
     @property
     def expected_losses(self) -> str:
-        """Records that were lost while no in-sync replica lived: nothing was promised of that."""
+        """Return the records that were lost while no in-sync replica was alive, for which nothing is promised."""
         return ", ".join(f"{each['record']} (offset {each['offset']})" for each in self.frame["expected_losses"])
 
 

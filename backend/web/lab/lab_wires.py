@@ -1,7 +1,7 @@
-"""What is under way between the lanes of a drill: messages as arrows, connections that are cut as broken lines.
+"""Messages under way between the lanes of a drill, drawn as arrows; cut connections are broken lines.
 
-Each has a column of its own, so that nothing runs into anything else; labels are written while there is room.
-Pure; places are whole pixels, and rows are as high as lab.css makes them.
+Each has a column of its own, so that nothing overlaps; labels are written while there is room. The functions are
+pure; positions are whole pixels, and rows are as high as lab.css makes them.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from backend.replication_lab.messages import producer_name, sent_by
 from backend.web.words.figures import wrapped
 
 PRODUCERS, STORE, BROKER, COMMITTED, GAP = 38, 58, 126, 112, 8
-"""Heights of rows."""
+"""Heights of rows, in pixels."""
 WIDTH = 308
 _CUT, _EDGE = 30, 12
 PITCH = 98
-"""From an arrow to the next where there is room for labels: 12 characters, and the number of the next arrow."""
+"""Distance between arrows with labels: 12 characters, and the number of the next arrow."""
 _CHARACTERS, _LINES = 12, 3
 _LINE, _HEAD = 14, 7
 _NOBODY = 0
 _MOST_CUTS, _MOST_MESSAGES = 3, 10
-"""That are drawn; the list below the picture has all."""
+"""Most cuts and messages that are drawn; the list below the picture has all."""
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A message, from `y` to `to_y`. `number`: where the list below the picture tells it."""
+    """A message, from `y` to `to_y`. `number` is its number in the list below the picture."""
 
     number: int
     x: int
     y: int
     to_y: int
     label: Sequence[tuple[int, str]]
-    """Lines of text with their places; none where there is no room."""
+    """Lines of text with their positions; none if there is no room."""
     tag_at: int
-    """Where its number stands."""
+    """Position of the message's number."""
 
     @property
     def shaft(self) -> str:
-        """The arrow's line, as an SVG path."""
+        """Return the arrow's line, as an SVG path."""
         return f"M{self.x} {self.y}V{self.to_y - _HEAD * self._way}"
 
     @property
     def head(self) -> str:
-        """Its point."""
+        """Return the arrow's head, as an SVG path."""
         back = self.to_y - 9 * self._way
         return f"M{self.x} {self.to_y}L{self.x - 5} {back}L{self.x + 5} {back}Z"
 
@@ -57,7 +57,7 @@ class Wire:
 
 @dataclass(frozen=True)
 class Cut:
-    """A connection through which nothing comes."""
+    """A cut connection."""
 
     x: int
     y: int
@@ -68,27 +68,27 @@ class Cut:
 
 @dataclass(frozen=True)
 class Wires:
-    """All of a moment."""
+    """All arrows and cuts of a moment."""
 
     height: int
     messages: Sequence[Wire]
     cuts: Sequence[Cut]
     drawn: Sequence[Cut]
-    """Those of them that there is room for."""
+    """Cuts for which there is room."""
     told: Sequence[tuple[str, str, str]]
-    """From, to, what: by number, from 1."""
+    """Sender, receiver and text of each message; the first has number 1."""
     width: int = WIDTH
 
 
 def end_named(end: int) -> str:
-    """A connection's end in words: a broker, the store, a producer."""
+    """Name a connection's end: a broker, the store, or a producer."""
     if end == _NOBODY:
         return "the store"
     return f"broker {end}" if end > 0 else f"producer {producer_name(sent_by(end))}"
 
 
 def wires_of(frame: Mapping[str, Any]) -> Wires:
-    """Of a frame whose lanes are: producers, store, its brokers, what is committed."""
+    """Lay out a frame with the lanes producers, store, brokers and committed records."""
     brokers = [each["id"] for each in frame["brokers"]]
     lanes = [(0, PRODUCERS)]
     top = PRODUCERS + GAP
@@ -128,7 +128,7 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
 
 def _cut(x: int, one: int, other: int, middle: Callable[[int], int]) -> Cut:
     top, bottom = sorted((middle(one), middle(other)))
-    said = f"Nothing comes through between {end_named(one)} and {end_named(other)}."
+    said = f"The connection between {end_named(one)} and {end_named(other)} is cut."
     return Cut(x, top, bottom, (top + bottom) // 2, said)
 
 
@@ -143,7 +143,7 @@ def _wire(
 
 
 def _within_a_lane(ends: tuple[int, int], lanes: Sequence[tuple[int, int]]) -> int:
-    """Return the middle of the longest part of an arrow that no edge of a lane crosses: its label stands there."""
+    """Return the middle of the longest part of an arrow that crosses no edge of a lane, for its label."""
     first, last = sorted(ends)
     parts = [(max(first, top), min(last, bottom)) for top, bottom in lanes]
     top, bottom = max(parts, key=lambda part: part[1] - part[0])

@@ -1,4 +1,4 @@
-"""`/clusters/{name}/replication/-policy`: the form for what is done about replicas when brokers come or go."""
+"""`/clusters/{name}/replication/-policy`: the form for placement when brokers join or leave."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ FORM = REPLICATION + "/-policy"
 
 
 def _wanted(given: Fields) -> PlacementPolicy:
-    """What the form says. Raises ValueInvalid."""
+    """Read the form. Raises ValueInvalid."""
     try:
         policy = Policy(given.get("policy", ""))
     except ValueError as error:
-        detail = f"is to be one of {', '.join(Policy)}"
+        detail = f"must be one of {', '.join(Policy)}"
         raise ValueInvalid(f"policy {detail}", (FieldError("/policy", detail),)) from error
     rate = given.get("bytes_per_second", "").strip()
     limits = RunLimits(
@@ -69,11 +69,11 @@ def _usual(row: PolicyRow) -> Fields:
 
 def _shown(policy: PlacementPolicy) -> dict[str, str]:
     return {
-        "When brokers come or go": POLICY_SAID[policy.policy],
-        "A broker has left after": counted(policy.away_minutes, "minute"),
-        "Bytes a second, each broker": _rate(policy.limits),
-        "Moves at once, each broker": f"{policy.limits.moves_per_broker:,}",
-        "Partitions at once": f"{policy.limits.partitions_at_once:,}",
+        "When brokers join or leave": POLICY_SAID[policy.policy],
+        "Broker counts as gone after": counted(policy.away_minutes, "minute"),
+        "Bytes per second and broker": _rate(policy.limits),
+        "Concurrent moves per broker": f"{policy.limits.moves_per_broker:,}",
+        "Concurrent partitions": f"{policy.limits.partitions_at_once:,}",
     }
 
 
@@ -82,7 +82,7 @@ def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
     words = [
         f"--set {policy.policy}",
         f"--away-minutes {policy.away_minutes}",
-        # What is not named stays: without a limit it is to be taken away.
+        # An option that is not named keeps its value, so the absence of a limit must be named.
         f"--bytes-per-second {limits.bytes_per_second or 'none'}",
         f"--moves-per-broker {limits.moves_per_broker}",
         f"--partitions-at-once {limits.partitions_at_once}",
@@ -93,7 +93,7 @@ def _same(cluster: str, policy: PlacementPolicy) -> SameChange:
 
 
 def _page(services: ConsoleServices, cluster: str) -> FormPage:
-    """Raises NotFound."""
+    """Return the form's page. Raises NotFound."""
     with services.reading() as connection:
         existing_cluster(connection, cluster)
         before = find_policy(connection, cluster).policy
@@ -102,14 +102,14 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
         policy = find_policy(connection, cluster).policy
         notes = [
-            "What was proposed already is not applied by itself: that goes by the policy of when it was proposed."
+            "An existing proposal is not applied automatically: the policy at the time of the proposal counts."
         ]
         if policy.policy is Policy.APPLY and policy.limits.bytes_per_second is None:
-            notes.append("Replicas are copied as fast as brokers can: clients' traffic may be slower meanwhile.")
+            notes.append("Without a throttle, replicas are copied at full speed, which may slow clients.")
         return Effect(
-            sentence=f"When brokers of {cluster} come or go, {POLICY_SAID[policy.policy]}."
+            sentence=f"When brokers of {cluster} join or leave, {POLICY_SAID[policy.policy]}."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing changes: this is the current policy.",
             same=_same(cluster, policy),
             fields=fields_of(_shown(policy), _shown(before)),
             notes=tuple(notes) if policy.policy is Policy.APPLY else (),
@@ -119,27 +119,27 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
     return FormPage(
         template="placement_policy_form.html",
         address=f"{here}/-policy",
-        heading=f"When brokers of {cluster} come or go",
+        heading=f"Placement policy of {cluster}",
         trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
-        verb="Set it",
+        verb="Set policy",
         act=Command(
             lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here
         ),
         usual=lambda connection: _usual(find_policy(connection, cluster)),
-        empty="Choose what is to be done: here stands what that means.",
+        empty="Choose a policy to see its effect here.",
         choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
     )
 
 
 @router.get(FORM)
 def policy_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form."""
+    """Show the form."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster))
 
 
 @router.post(FORM)
 def set_the_policy(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or set it."""
+    """Preview the policy, or set it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, cluster), fields)

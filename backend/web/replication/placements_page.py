@@ -1,4 +1,4 @@
-"""`/placements`: every plan for the replicas of a cluster, the newest first."""
+"""`/placements`: all placement plans, the newest first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_SHOWN = 200
 
 @router.get("/placements")
 def placements_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or at an earlier position of the event log."""
+    """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
@@ -38,7 +38,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         clusters = list_clusters(connection, position)
         health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
-    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Ask for a plan", "/placements/-new")]
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
         "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
         "more": len(found) > MOST_SHOWN,
@@ -53,7 +53,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
 
 
 def _health(connection: Connection, clusters: Sequence[ClusterRow]) -> list[ReplicationView]:
-    """What is observed is not kept: of now only."""
+    """Return the clusters' current replication; earlier positions have none."""
     shown = clusters[:MOST_SHOWN]
     seen = list_replication(connection, [row.kafka_cluster_id for row in shown])
     return [ReplicationView(row=row, found=found) for row, found in zip(shown, seen, strict=True)]

@@ -1,7 +1,7 @@
-"""`/clusters/{cluster}/replication/-elect`: preferred brokers are to lead; takes the way of `form_page.py`.
+"""`/clusters/{cluster}/replication/-elect`: elect preferred leaders; follows `form_page.py`.
 
-Who leads what is the cluster's own business and changes by itself: what the preview has seen goes with its form,
-and if something else would be done by then, nothing is.
+Leadership changes on the cluster by itself. The form carries what its preview has shown, and if an election would
+now do something else, nothing is elected.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from backend.web.replication.replication_page import REPLICATION, existing_clust
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 _MOST_BROKERS = 200
-"""Of those that lead more or fewer, that are shown."""
+"""Most brokers with more or fewer leaders that are shown."""
 _MOST_CHANGES = 8
 _NAMED = 3
 
 
 @router.get(REPLICATION + "/-elect")
 def election_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form."""
+    """Show the form."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster))
 
 
 @router.post(REPLICATION + "/-elect")
 def elect(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Ask the cluster what would be elected, or elect."""
+    """Preview the election, or elect."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, cluster), fields)
 
@@ -76,26 +76,26 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
 
 @dataclass(frozen=True)
 class _Electing:
-    """The act of this form."""
+    """Change made by this form."""
 
     row: ClusterRow
     timeout_seconds: float
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By asking the cluster who leads what."""
+        """Ask the cluster for its leaders."""
         topics = _topics(given)
         found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=True)
         return _effect(self.row.name, topics, found)
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Elect what was seen in the preview, and record it."""
+        """Elect what the preview has shown, and record it."""
         done = RedirectResponse(REPLICATION.format(cluster=self.row.name), 303)
         if asked.was_carried_out(once, given):
             return done
         try:
             self._elect(asked, given, once)
         except DomainError:
-            # The same form may be sent twice at once, and the other one be faster.
+            # The same form may have been sent twice at once, and the other request was faster.
             if not asked.was_carried_out(once, given):
                 raise
         return done
@@ -104,7 +104,7 @@ class _Electing:
         topics, seen = _topics(given), _Seen.read(given.get("seen", ""))
         found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=False, check=seen.check)
         if not found.elected:
-            raise StateConflict(f"Nobody was elected. {' '.join(_left(found))}")
+            raise StateConflict(f"No leader was elected. {' '.join(_left(found))}")
         change = Change(
             LEADER_ELECTIONS, event_stream(self.row.name), lambda _: found.command(self.row.name, topics)
         )
@@ -112,54 +112,54 @@ class _Electing:
 
 
 def _topics(given: Fields) -> tuple[str, ...] | None:
-    """None: all. Raises ValueInvalid."""
+    """Return the topics of the form; None means all. Raises ValueInvalid."""
     topics = tuple(dict.fromkeys(given.get("topics", "").split()))
     if len(topics) > MOST_TOPICS:
-        problem = f"names {len(topics):,} topics, and may name {MOST_TOPICS:,}: leave it empty for all of them"
+        problem = f"names {len(topics):,} topics; at most {MOST_TOPICS:,} are allowed. Leave empty for all"
         raise ValueInvalid(problem, (FieldError("/topics", problem),))
     return topics or None
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a preview has shown, as its form keeps it."""
+    """Summary of a preview that the form carries."""
 
     digest: str
-    """Of the partitions, with who leads them and who is to."""
+    """Digest of the partitions with their current and preferred leaders."""
     elected: int
     leads: Mapping[str, Sequence[int]]
-    """Broker -> partitions that it leads, and would lead; of those that lead more or fewer."""
+    """Broker -> partitions that it leads now and would lead, for brokers that would lead more or fewer."""
 
     @classmethod
     def of(cls, found: Election) -> _Seen:
-        """What is to be shown."""
+        """Return the summary of a preview."""
         moves = sorted((*place, *brokers) for place, brokers in found.elected.items())
         leads = {str(broker): counts for broker, counts in _leads(found).items()}
         return cls(hashlib.sha256(json.dumps(moves).encode()).hexdigest(), len(found.elected), leads)
 
     @classmethod
     def read(cls, text: str) -> _Seen:
-        """What `kept` has written. Raises ValueInvalid."""
+        """Parse what `kept` has written. Raises ValueInvalid."""
         try:
             found = cls(**json.loads(text))
             leads = {str(int(broker)): (int(now), int(then)) for broker, (now, then) in found.leads.items()}
             return cls(str(found.digest), int(found.elected), leads)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueInvalid("this form was not sent by its page: look at it again") from error
+            raise ValueInvalid("this form is invalid; open the page again") from error
 
     @property
     def kept(self) -> str:
-        """As text."""
+        """Return the summary as text."""
         return json.dumps(asdict(self))
 
     def check(self, found: Election) -> None:
-        """Raise PlanStale, with what is different, if something else would be done now."""
+        """Raise PlanStale with the differences if an election would now do something else."""
         now = _Seen.of(found)
         if now.digest == self.digest:
             return
         raise PlanStale(
-            "Nothing was elected: something else would be done by now than what you have seen. "
-            f"{' '.join(self._differences(now))} Go on to see what would be done now."
+            "Nothing was elected: the cluster has changed since the preview. "
+            f"{' '.join(self._differences(now))} Preview again to see the current election."
         )
 
     def _differences(self, now: _Seen) -> list[str]:
@@ -167,27 +167,27 @@ class _Seen:
             return ["There is nothing left to elect."]
         told = []
         if now.elected != self.elected:
-            told.append(f"It would be {counted(now.elected, 'partition')}, and was {self.elected:,}.")
+            told.append(f"{counted(now.elected, 'partition')} would change leaders, previously {self.elected:,}.")
         brokers = sorted(self.leads.keys() | now.leads.keys(), key=int)
         changed = [broker for broker in brokers if self.leads.get(broker) != now.leads.get(broker)]
         for broker in changed[:_MOST_CHANGES]:
             told.append(
-                f"Broker {broker} {_turned(now.leads.get(broker))}, and {_turned(self.leads.get(broker))} then."
+                f"Broker {broker} {_turned(now.leads.get(broker))}; before, it {_turned(self.leads.get(broker))}."
             )
         if len(changed) > _MOST_CHANGES:
-            told.append(f"So it is with {counted(len(changed) - _MOST_CHANGES, 'broker')} more.")
-        return told or ["It would be other partitions."]
+            told.append(f"{counted(len(changed) - _MOST_CHANGES, 'more broker')} changed.")
+        return told or ["Other partitions would change leaders."]
 
 
 def _turned(counts: Sequence[int] | None) -> str:
-    return "kept what it leads" if counts is None else f"would go from {counts[0]:,} to {counts[1]:,}"
+    return "would keep its leaders" if counts is None else f"would go from {counts[0]:,} to {counts[1]:,}"
 
 
 # --- what it says
 
 
 def _leads(found: Election) -> dict[int, tuple[int, int]]:
-    """By broker, of those that lead more or fewer: how many, and how many then."""
+    """Return broker -> partitions that it leads now and would lead, for brokers that would lead more or fewer."""
     more = Counter[int]()
     for old, new in found.elected.values():
         more[new] += 1
@@ -204,7 +204,7 @@ def _effect(cluster: str, topics: tuple[str, ...] | None, found: Election) -> Ef
     leads = _leads(found)
     notes = _left(found)
     if len(leads) > _MOST_BROKERS:
-        notes.append(f"The table has {_MOST_BROKERS} of {len(leads):,} brokers that lead more or fewer.")
+        notes.append(f"The table shows {_MOST_BROKERS} of {len(leads):,} brokers that would lead more or fewer.")
     return Effect(
         sentence=_sentence(cluster, found, leads),
         same=_same(cluster, topics),
@@ -219,19 +219,22 @@ def _effect(cluster: str, topics: tuple[str, ...] | None, found: Election) -> Ef
 
 
 def _sentence(cluster: str, found: Election, leads: Mapping[int, tuple[int, int]]) -> str:
-    already = f"{counted(found.already, 'partition')} of {cluster} {_is(found.already)} led so already"
+    already = (
+        f"{counted(found.already, 'partition')} of {cluster} {_is(found.already)} "
+        "already led by the preferred replica"
+    )
     if not found.elected:
-        return f"There is nobody to elect: {already}."
+        return f"There is nothing to elect: {already}."
     gain = sum(then > now for now, then in leads.values())
     lose = len(leads) - gain
     turn = (
-        f"{counted(gain, 'broker')} will lead more, {counted(lose, 'broker')} fewer"
+        f"{counted(gain, 'broker')} will lead more partitions, {counted(lose, 'broker')} fewer"
         if leads
-        else "Each leads as many"
+        else "Each broker leads as many as before"
     )
     return (
-        f"{counted(len(found.elected), 'partition')} will be led by the preferred broker; {already}. {turn}. "
-        "Only brokers that are in sync are elected, so nothing is lost; clients find new leaders by themselves."
+        f"The preferred replica will lead {counted(len(found.elected), 'partition')}; {already}. {turn}. "
+        "Only in-sync replicas are elected, so no records are lost; clients find new leaders by themselves."
     )
 
 
@@ -240,9 +243,9 @@ def _is(number: int) -> str:
 
 
 def _left(found: Election) -> list[str]:
-    """Why some stay as they are."""
+    """Return the reasons for partitions that are left as they are."""
     return [
-        f"{counted(len(places), 'partition')} not, since {reason} ({_named(places)})."
+        f"{counted(len(places), 'partition')} not elected: {reason} ({_named(places)})."
         for reason, places in sorted(by_reason(found.refused).items())
     ]
 

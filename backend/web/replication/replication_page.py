@@ -1,6 +1,6 @@
-"""`/clusters/{cluster}/replication`: how well a cluster is replicated, and what to do about it.
+"""`/clusters/{cluster}/replication`: health of a cluster's replication, with advice.
 
-It follows by itself. As of an earlier position it shows what a look saw shortly before.
+The page refreshes itself. As of an earlier position it shows the last observation before it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ TEMPLATE = "replication.html"
 
 @router.get(REPLICATION)
 def replication_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or as of an earlier position."""
+    """Show the page, now or as of an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     return templates.page(TEMPLATE, _context(request, services, caller, cluster, at))
 
 
 @router.get(REPLICATION + "/-live")
 def replication_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the part of the page that is refreshed."""
     caller = enter(viewer, Action.READ_ESTATE)
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", _context(request, services, caller, cluster)))
 
@@ -91,7 +91,7 @@ def _policy(connection: Connection, row: ClusterRow, position: int | None, settl
     seen = read_brokers(connection, row.kafka_cluster_id)
     return PolicyView(
         policy=find_policy(connection, row.name, position).policy,
-        # Which brokers had come and gone is not kept; what a look saw of them is shown above.
+        # Brokers' arrivals and departures are not stored; the observation itself is shown above.
         seen=seen if position is None else replace(seen, brokers=()),
         settled=settled,
         proposed=newest if waits else None,
@@ -99,7 +99,7 @@ def _policy(connection: Connection, row: ClusterRow, position: int | None, settl
 
 
 def existing_cluster(connection: Connection, cluster: str, at: int | None = None) -> ClusterRow:
-    """Raises NotFound."""
+    """Return a cluster. Raises NotFound."""
     row = get_cluster(connection, cluster, at)
     if row is None:
         raise NotFound(f"there is no cluster {cluster[:60]!r}")

@@ -1,6 +1,6 @@
-"""What the page of a cluster's replication says: how it is, what to do about it, what each broker has to do.
+"""View of a cluster's replication: state, alerts, partitions and brokers.
 
-Made from the document that a worker keeps of its last look, which one of another version may have written.
+It is made from the stored document of the last observation, which another version's worker may have written.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ _EXAMPLES, _FEW = 8, 3
 _TONES = {"critical": "bad", "warning": "warn", "advice": "plain"}
 _ALERTS = {
     "partition-without-leader": ("partition", "without a leader"),
-    "under-min-isr": ("partition", "below the minimum in sync"),
-    "broker-away": ("broker", "away"),
+    "under-min-isr": ("partition", "below min.insync.replicas"),
+    "broker-away": ("broker", "offline"),
     "under-replicated": ("partition", "under-replicated"),
-    "down-to-min-isr": ("partition", "down to the minimum in sync"),
-    "min-isr-not-below-factor": ("topic", "that no broker may be away from"),
-    "unclean-election": ("topic", "with unclean election"),
+    "down-to-min-isr": ("partition", "reduced to min.insync.replicas"),
+    "min-isr-not-below-factor": ("topic", "that do not tolerate an offline broker"),
+    "unclean-election": ("topic", "with unclean leader election"),
     "one-copy-acknowledged": ("topic", "acknowledged with one copy"),
-    "factor-not-as-declared": ("topic", "with other numbers of replicas than declared"),
-    "not-preferred-leader": ("partition", "not led by the preferred broker"),
-    "leaders-uneven": ("partition", "more led by one broker than by another"),
+    "factor-not-as-declared": ("topic", "with a replication factor other than declared"),
+    "not-preferred-leader": ("partition", "not led by the preferred replica"),
+    "leaders-uneven": ("partition", "of imbalance between leaders"),
 }
 _CONDITIONS = (
-    ("without_leader", "Without a leader", "nobody can read or write them"),
-    ("under_min_isr", "Below the minimum in sync", "producers with acks=all are refused"),
-    ("under_replicated", "Under-replicated", "fewer replicas are in sync than there are"),
-    ("at_min_isr", "At the minimum in sync", "with one less, producers with acks=all are refused"),
-    ("not_preferred", "Not led by the preferred broker", "another one leads, while that was away perhaps"),
-    ("moving", "Being moved", "by a placement, or by somebody else"),
-    ("unreplicated", "Un-replicated", "one replica: a broker that is away takes them with it"),
+    ("without_leader", "Without a leader", "clients can neither read nor write"),
+    ("under_min_isr", "Below min.insync.replicas", "producers with acks=all are refused"),
+    ("under_replicated", "Under-replicated", "the ISR is smaller than the replica set"),
+    ("at_min_isr", "At min.insync.replicas", "with one replica less in sync, producers with acks=all are refused"),
+    ("not_preferred", "Not led by the preferred replica", "another replica leads, possibly since a failover"),
+    ("moving", "Reassigning", "by a placement or another tool"),
+    ("unreplicated", "Replication factor 1", "unavailable while their broker is offline"),
 )
 
 
 @dataclass(frozen=True)
 class ExampleShown:
-    """What something holds of. `topic`: by its name on the cluster, if it is one or a partition of one."""
+    """An example of an alert or condition. `topic` is the technical name of its topic, if it has one."""
 
     name: str
     topic: str | None
@@ -55,7 +55,7 @@ class ExampleShown:
 
 @dataclass(frozen=True)
 class ExamplesShown:
-    """The first, and how many there are besides."""
+    """The first examples, and the number of others."""
 
     named: Sequence[ExampleShown]
     more: int
@@ -63,7 +63,7 @@ class ExamplesShown:
 
 @dataclass(frozen=True)
 class AlertShown:
-    """Something to look at."""
+    """An alert as shown."""
 
     name: str
     title: str
@@ -76,7 +76,7 @@ class AlertShown:
 
 @dataclass(frozen=True)
 class ConditionShown:
-    """How many partitions something holds of."""
+    """A condition with the number of its partitions."""
 
     name: str
     title: str
@@ -87,7 +87,7 @@ class ConditionShown:
 
 @dataclass(frozen=True)
 class BrokerShown:
-    """What a broker has to do; shares are of the broker that has most, in percent."""
+    """Load of a broker; shares are percentages of the highest load of any broker."""
 
     id: int
     rack: str
@@ -103,14 +103,14 @@ class BrokerShown:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationView:
-    """A cluster, and the last look at it."""
+    """A cluster with its last observation."""
 
     row: ClusterRow
     found: ReplicationRow
     streams: Mapping[str, StreamName] = field(default_factory=dict)
-    """By their topics' names there, as far as the page names these."""
+    """Streams by their topics' technical names, for the topics that the page names."""
     then: SeenThen | None = None
-    """As of an earlier position: the look that it shows."""
+    """Observation to show for an earlier position."""
 
     @property
     def health(self) -> Mapping[str, Any]:
@@ -118,14 +118,14 @@ class ReplicationView:
 
     @property
     def reason(self) -> str | None:
-        """Why there is nothing newer."""
+        """Return the reason for which there is no newer observation."""
         return self.row.reason or self.found.reason
 
     @property
     def is_stale(self) -> bool:
         seconds = self.found.age_seconds
         if seconds is not None and self.then is not None and self.then.look is not None:
-            # When it was looked at, and not when the event was.
+            # The age counts from the observation, not from the event.
             seconds -= self.then.look.seconds_before
         return seconds is not None and seconds > STALE.total_seconds()
 
@@ -133,12 +133,12 @@ class ReplicationView:
     def age_text(self) -> str:
         seconds = self.found.age_seconds
         if self.then is not None:
-            return "nothing of then is kept" if seconds is None else f"seen {span(1000 * seconds)} before"
-        return "not looked at yet" if seconds is None else f"looked at {span(1000 * seconds)} ago"
+            return "no observation kept" if seconds is None else f"observed {span(1000 * seconds)} before"
+        return "not observed yet" if seconds is None else f"observed {span(1000 * seconds)} ago"
 
     @property
     def tone(self) -> str:
-        """Of the worst there is."""
+        """Return the tone of the gravest alert."""
         if not self.health or self.reason is not None or self.is_stale:
             return "plain" if self.reason is None else "bad"
         tones = [each.tone for each in self.alerts]
@@ -150,11 +150,11 @@ class ReplicationView:
 
     @property
     def state(self) -> str:
-        """In a few words."""
+        """Return the state in a few words."""
         if not self.health:
-            return "Not seen" if self.reason else "Not looked at yet" if self.then is None else "Not known"
+            return "Not observed" if self.reason else "Not observed yet" if self.then is None else "Not known"
         if self.reason is not None or self.is_stale:
-            return "Cannot be seen now" if self.then is None else "Could not be seen then"
+            return "Not observable now" if self.then is None else "Not observable then"
         critical, warnings = (sum(each.tone == tone for each in self.alerts) for tone in ("bad", "warn"))
         if critical:
             return "Clients are refused"
@@ -165,17 +165,17 @@ class ReplicationView:
     @property
     def sentence(self) -> str:
         if not self.health:
-            usual = "A worker looks at each cluster that is online about every ten seconds"
+            usual = "A worker observes each online cluster about every ten seconds"
             return self.reason or (usual if self.then is None else self.then.sentence)
         age = span(1000 * (self.found.age_seconds or 0))
-        seen = f"What follows was seen {age} {'ago' if self.then is None else 'before'}"
+        seen = f"The data below was observed {age} {'ago' if self.then is None else 'before'}"
         if self.reason is not None:
             return f"{self.reason}. {seen}"
         if self.is_stale:
             return seen
         here = sum(each.is_here for each in self.brokers_all)
         away = len(self.brokers_all) - here
-        gone = f", {away:,} away" if away else ""
+        gone = f", {away:,} offline" if away else ""
         return (
             f"{counted(here, 'broker')}{gone}, {counted(self.health.get('topics', 0), 'topic')}, "
             f"{counted(self.health.get('partitions', 0), 'partition')}"
@@ -187,7 +187,7 @@ class ReplicationView:
 
     @property
     def electable(self) -> int:
-        """Partitions that their preferred broker could lead at once."""
+        """Return the number of partitions whose preferred replica can be elected now."""
         found: int = self._condition("electable").get("count", 0)
         return found
 
@@ -201,7 +201,7 @@ class ReplicationView:
 
     @property
     def topics_named(self) -> set[str]:
-        """Topics of all examples."""
+        """Return the topics of all examples."""
         lists = [each.examples for each in self.alerts] + [each.examples for each in self.conditions]
         return {example.topic for each in lists for example in each.named if example.topic is not None}
 
@@ -211,7 +211,7 @@ class ReplicationView:
 
     @property
     def settings_unknown(self) -> int:
-        """Topics of which nothing is judged that depends on their settings."""
+        """Return the number of topics whose settings are not known and thus not judged."""
         found: int = self.health.get("settings_unknown", {}).get("count", 0)
         return found
 
@@ -224,13 +224,13 @@ class ReplicationView:
 
     @property
     def brokers(self) -> Sequence[BrokerShown]:
-        """Those that are shown: away first, then rack by rack."""
+        """Return the brokers to show: offline ones first, then by rack."""
         order = sorted(self.brokers_all, key=lambda each: (each.is_here, each.rack, each.id))
         return order[:BROKERS_SHOWN]
 
     @property
     def spreads(self) -> Sequence[tuple[str, str]]:
-        """How unevenly brokers that are here are filled."""
+        """Return the spreads over the online brokers."""
         names = (
             ("leaders_spread", "leaders"),
             ("preferred_spread", "preferred leaders"),
@@ -240,15 +240,18 @@ class ReplicationView:
 
     @property
     def those_here(self) -> str:
-        """Ids as the form of a placement takes them."""
+        """Return the ids of online brokers, as the placement form takes them."""
         return id_ranges(each.id for each in self.brokers_all if each.is_here)
 
 
 def elected_said(event: StoredEvent) -> str:
-    """What came of the election that a `PreferredLeadersElected` tells of."""
+    """Describe the result of the election in a `PreferredLeadersElected` event."""
     when = f"{day(event.time)} at {clock(event.time)} UTC"
-    left = [f"{counted(count, 'partition')} not: {why}." for why, count in sorted(event.data["refused"].items())]
-    done = f"Elected last on {when} by {event.metadata.actor}: {counted(event.data['elected'], 'partition')}."
+    left = [
+        f"{counted(count, 'partition')} not elected: {why}."
+        for why, count in sorted(event.data["refused"].items())
+    ]
+    done = f"Last election on {when} by {event.metadata.actor}: {counted(event.data['elected'], 'partition')}."
     return " ".join([done, *left])
 
 
@@ -257,7 +260,7 @@ def _alert(found: Mapping[str, Any]) -> AlertShown:
     noun, what = _ALERTS.get(name, ("", ""))
     title = f"{counted(count, noun)} {what}" if noun else f"{name.replace('-', ' ').capitalize()}: {count:,}"
     what_to_do, severity = str(found.get("what_to_do", "")), str(found.get("severity", ""))
-    # Of leaders the count is no number of brokers, and brokers are the examples.
+    # The count of leaders is no number of brokers, and its examples are brokers.
     examples = _examples({**found, "count": 0}, "broker") if name == "leaders-uneven" else _examples(found, noun)
     return AlertShown(
         name=name,
@@ -271,7 +274,7 @@ def _alert(found: Mapping[str, Any]) -> AlertShown:
 
 
 def _examples(found: Mapping[str, Any], noun: str, most: int = _EXAMPLES) -> ExamplesShown:
-    """`noun`: what the examples are."""
+    """Return the examples of an alert or condition; `noun` is their kind."""
     names = [str(each) for each in found.get("examples", ())][:most]
     left = int(found.get("count", 0)) - len(names) if names else 0
     return ExamplesShown([ExampleShown(name, _topic(name, noun)) for name in names], max(left, 0))

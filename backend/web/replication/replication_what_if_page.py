@@ -1,6 +1,6 @@
 """`/clusters/{cluster}/replication/what-if?broker=N`: what would be lost if that broker died now.
 
-The cluster is asked for this moment's leaders and replicas in sync, and the replication lab plays the death.
+The page queries the cluster's current leaders and ISRs, and the replication lab plays the death.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ TONES = {
     "offline_already": WARN,
     "refusing": WARN,
 }
-"""Of outcomes: bad where committed records are lost, or would be with the broker's disk; a warning where the
-partition is of no use as long as the broker is away. What is left is as it has to be."""
+"""Tones of outcomes: bad where committed records are lost, or would be with the broker's disk; a warning where the
+partition is unusable while the broker is offline. Other outcomes are harmless.
+"""
 
 
 @router.get(REPLICATION + "/what-if")
 def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewer, broker: str = "") -> Response:
-    """The page. What is no broker's id is no broker of the cluster."""
+    """Show the page. Text that is no broker id counts as an unknown broker."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         row = existing_cluster(connection, cluster)
@@ -51,7 +52,7 @@ def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewe
 
 
 def tone_of(loss: BrokerLoss) -> str:
-    """The worst of what would be; a warning also where defaults had to be assumed of topics."""
+    """Return the tone of the gravest outcome; at least a warning where topics' settings had to be assumed."""
     found = {tone for name, tone in TONES.items() if getattr(loss.found, name)}
     if BAD in found:
         return BAD
