@@ -48,10 +48,10 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
 @pytest.mark.parametrize(
     ("group", "topic", "told"),
     [
-        ("acme-retail-prod-billing", "elsewhere", "elsewhere is no distributed stream's topic on c1"),
-        ("acme-retail-test-billing", "acme-retail-prod-orders", "gives the name 'acme-retail-test-billing' to no"),
-        ("connect-cluster", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
-        ("acme-retail-prod-", "acme-retail-prod-orders", "to no group of acme/retail/prod"),
+        ("acme-retail-prod-billing", "elsewhere", "elsewhere is not the topic of a distributed stream on c1"),
+        ("acme-retail-test-billing", "acme-retail-prod-orders", "group 'acme-retail-test-billing' does not match"),
+        ("connect-cluster", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
+        ("acme-retail-prod-", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
         ("acme-retail-prod-a\tb", "acme-retail-prod-orders", "it has the character U+0009 at place 2"),
         ("acme-retail-prod-billing ", "acme-retail-prod-orders", "it ends with a blank"),
         ("acme-retail-prod-" + "g" * 250, "acme-retail-prod-orders", "it has 250 characters, at most 249"),

@@ -169,10 +169,10 @@ def test_a_broker_that_only_replicas_tell_of_is_away() -> None:
     ("leaders", "preferred", "advice"),
     [
         ([1, 1, 2, 3], [1, 1, 2, 3], None),  # they cannot be more even
-        ([1] * 12 + [2] * 11 + [3] * 10, [1] * 12 + [2] * 11 + [3] * 10, "placed evenly"),
+        ([1] * 12 + [2] * 11 + [3] * 10, [1] * 12 + [2] * 11 + [3] * 10, "plan a placement"),
         ([1] * 22 + [2] * 21 + [3] * 20, [1] * 22 + [2] * 21 + [3] * 20, None),  # less than a tenth
         ([1, 1, 1, 1, 2, 2], [1, 1, 2, 2, 3, 3], "elect them"),
-        ([1, 1, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2], "placed evenly"),
+        ([1, 1, 1, 1, 2, 2], [1, 1, 1, 1, 2, 2], "plan a placement"),
     ],
 )
 def test_leaders_that_are_uneven_are_told_with_what_makes_them_even(

@@ -87,7 +87,7 @@ def test_no_consumer_and_one_that_is_closed_are_refused() -> None:
     closed = group_reader.open_consumer({"bootstrap.servers": "127.0.0.1:9"})
     closed.close()
     for client in (producer, closed):
-        with pytest.raises(KafkaException, match="asked through a consumer"):
+        with pytest.raises(KafkaException, match="requested through a consumer"):
             group_reader.ask(client, {"g": None}, 0.2)
 
 

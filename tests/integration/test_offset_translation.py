@@ -54,7 +54,7 @@ def test_what_is_waited_for_since_when_and_how_much_waits(tenant: Rest, database
 def test_a_tenant_hears_what_is_waited_for_and_nothing_of_others(tenant: Rest, database) -> None:
     tell(database.url, State.READING_LOGS, SEEN)
     told = shown(new_user(tenant, "mia", acme="member"))
-    assert told["state"] == "reading-logs" and "A batch runs on Spark" in told["text"]
+    assert told["state"] == "reading-logs" and "A Spark batch is running" in told["text"]
     assert (told["waiting_commits"], told["clusters"]) == (None, []) and "c3" not in told["text"]
 
 

@@ -63,7 +63,7 @@ def test_a_scenario_that_there_is_not_is_unknown(rest: Rest, name: str) -> None:
 @pytest.mark.parametrize(
     ("query", "parameter", "sentence"),
     [
-        ("mode=quick", "mode", "there is no mode 'quick'; take one of faithful, fixed"),
+        ("mode=quick", "mode", "there is no mode 'quick'; use one of faithful, fixed"),
         ("seed=-1", "seed", "the seed is -1: it must be 0 to 9223372036854775807"),
         (f"mode=fixed&seed={2**63}", "seed", f"the seed is {2**63}: it must be 0 to"),
         ("seed=x", "seed", "a valid integer"),
@@ -118,9 +118,9 @@ def test_an_unclean_election_is_played_and_its_losses_are_expected(rest: Rest) -
         ({"brokers": 2, "faults": [CRASH]}, "replication_factor is 3, but there are 2 brokers"),
         ({"min_isr": 4, "faults": [CRASH]}, "min_isr is 4, above the replication factor 3"),
         ({"faults": [{**CRASH, "broker": 7}]}, "there is no broker 7; there are 1 to 3"),
-        ({"faults": [{"at_ms": 500, "fault": "crash", "broker": 1}]}, "heals nothing"),
-        ({"faults": [{**CRASH, "fault": "flood"}]}, "is a 'flood', which is unknown; take one of crash,"),
-        ({"faults": [CRASH, {**CRASH, "at_ms": 600}]}, "comes while the one before lasts, until 2500 ms"),
+        ({"faults": [{"at_ms": 500, "fault": "crash", "broker": 1}]}, "is never healed"),
+        ({"faults": [{**CRASH, "fault": "flood"}]}, "is a 'flood', which is unknown; use one of crash,"),
+        ({"faults": [CRASH, {**CRASH, "at_ms": 600}]}, "overlaps the one before, which lasts until 2500 ms"),
         ({"faults": []}, "faults"),
         ({"faults": [CRASH], "topics": 3}, "topics"),
     ],

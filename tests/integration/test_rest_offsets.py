@@ -89,7 +89,7 @@ def test_what_was_done_for_an_earlier_commit_is_said_to_be(seen: Rest):
     (item, _) = seen("GET", "/offsets?cluster=c1&group=g1").json()["items"]
     (row,) = item["elsewhere"]
     assert (row["state"], row["offset"], row["committed_at_ms"]) == ("pending", 11, 1_700_000_050_000)
-    assert "on its way" in row["reason"]
+    assert "has not arrived yet" in row["reason"]
 
 
 def test_pages_and_filters(seen: Rest):

@@ -124,4 +124,4 @@ def test_the_command_counts_one_of_each_as_one(cluster: Rest, database: Database
         keep_health(connection, "K1", health)
     with shell_of(database.url, tmp_path) as shell:
         said = shell("replication", "show", "c1").stderr
-    assert "1 broker, 1 topic, 1 partition\nof these 1 un-replicated\n" in said
+    assert "1 broker, 1 topic, 1 partition\nof these 1 with replication factor 1\n" in said

@@ -295,8 +295,8 @@ def test_the_factor_is_declared_anew_and_topics_stay_as_they_are(tenant: Rest, d
         "moving": False,
         "min_insync_replicas": 1,
         "unclean_election": False,
-        "advice": "acks=all: a record is on one broker; while that is away nothing can be written or read; "
-        "unclean election is off",
+        "advice": "acks=all: a record is on one broker; while it is offline nothing can be written or read; "
+        "unclean leader election is off",
     }
     assert read["c2"]["present"] is None
     events = tenant("GET", "/events?stream=tenant-acme").json()["items"]

@@ -83,8 +83,8 @@ def test_the_picture_is_said_in_words() -> None:
     found = bar_of(broker("a0", "b1", hw=1, flushed=1), Kept(0, ("a0", "a1", "a2")), Window(0, 3))
     assert found.said == (
         "Log of broker 2: a0, b1; it ends at 2 (LEO), its HW is 1. On disk: 1 record and HW 0. "
-        "Missing of what is committed: a2 at offset 2. "
-        "Other than what is committed: b1 at offset 1, where a1 is committed."
+        "Missing committed records: a2 at offset 2. "
+        "Differs from committed records: b1 at offset 1, where a1 is committed."
     )
     assert "Log of broker 2: empty;" in bar_of(broker(hw=0), NOTHING, Window(0, 1)).said
 
@@ -154,7 +154,7 @@ def test_of_long_logs_the_newest_records_are_drawn_where_they_are() -> None:
     assert behind.left_out == 70
     assert lacks(long, committed) == frozenset()
     assert lacks(other, committed) == frozenset(range(469, 499))
-    assert "Log of broker 2: 480 earlier ones, a480" in bar_of(long, committed, window).said
+    assert "Log of broker 2: 480 earlier records, a480" in bar_of(long, committed, window).said
 
 
 @pytest.mark.parametrize("mode", ["faithful", "fixed"])

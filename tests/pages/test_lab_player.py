@@ -36,12 +36,12 @@ def test_all_scenarios_are_listed_with_what_is_expected_of_each_mode(viewer: Vis
     links = [html.unescape(each) for each in re.findall(r'class="outcome"[^>]* href="([^"]*)"', page.text)]
     assert len(links) == 2 * len(SCENARIOS)
     assert links[:2] == [f"{LOSS}?mode=faithful&seed=1", f"{LOSS}?mode=fixed&seed=1"]
-    assert "The logs of all replicas agree up to their HW otherwise: logs differ below the HW" in said(page)
+    assert "The logs of all replicas agree up to their HW if violated: logs differ below the HW" in said(page)
 
 
 def test_a_drill_begins_at_its_beginning_and_goes_on_by_links(viewer: Visitor) -> None:
     page = viewer.get(LOSS)
-    assert page.status_code == 200 and "The beginning Broker 1 leads; in sync are {1, 2}" in said(page)
+    assert page.status_code == 200 and "The beginning Broker 1 leads; ISR {1, 2}" in said(page)
     assert set(ways(page.text)) == {"next", "last"}, "there is nothing before it"
     page = viewer.get(ways(page.text)["next"])
     assert "Step 1 of 15 Producer a sends a0." in said(page)
@@ -52,12 +52,12 @@ def test_a_drill_begins_at_its_beginning_and_goes_on_by_links(viewer: Visitor) -
 
 def test_the_last_step_says_what_is_violated_and_strikes_out_what_is_lost(viewer: Visitor) -> None:
     page = viewer.get(ways(viewer.get(LOSS).text)["last"])
-    words = "a committed record is never lost while one in-sync replica lives"
+    words = "a committed record is never lost while one in-sync replica is alive"
     assert f"Violated: {words}. Broker 2 leads, and its log, which ends at 2, lacks committed a0" in said(page)
     assert f"a0 is lost Violated: {words}." in said(page)
     assert page.text.count('<g class="cell lost">') == 1
     assert 'aria-label="Committed: z0, z1, a0. Lost: a0 at offset 2."' in page.text
-    assert "Missing of what is committed: a0 at offset 2." in page.text
+    assert "Missing committed records: a0 at offset 2." in page.text
     assert '<div class="lane broker" id="broker-1" data-state="dead">' in page.text
     assert "next" not in ways(page.text)
 
@@ -82,7 +82,7 @@ def test_a_leader_that_the_store_does_not_name_is_doubted(viewer: Visitor) -> No
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("mode=quick", "There is no mode 'quick'; take one of faithful, fixed"),
+        ("mode=quick", "There is no mode 'quick'; use one of faithful, fixed"),
         ("seed=-1", "The seed is '-1': it must be a whole number."),
         ("seed=99999999999999999999", "The seed is 99999999999999999999: it must be 0 to 9223372036854775807."),
         ("step=x", "The step is 'x': it must be a whole number."),

@@ -107,7 +107,7 @@ def test_modes_and_seeds_are_other_pages(console: Console, open_page: Callable[.
     page.locator("[data-mode=fixed]").click()
     expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 1")
     page.get_by_label("Seed").fill("12")
-    page.get_by_role("button", name="Take this seed").click()
+    page.get_by_role("button", name="Use this seed").click()
     expect(page.locator("#outcome")).to_contain_text("All invariants hold fixed, seed 12")
     page.get_by_role("link", name="Another seed").click()
     expect(page.locator("#outcome")).to_contain_text("seed 13")

@@ -78,7 +78,7 @@ def test_the_active_cluster_is_preselected_and_named(
     chosen = owner_of_acme.get(f"{FORM}?stream={ORDERS}&cluster=c1")
     assert '<option value="c1" selected>c1</option>' in chosen.text
     preview = owner_of_acme.client.post(FORM, data={**hidden(chosen), **WISH, "step": "preview"})
-    assert "c1 is not the active cluster: clients of the environment are on c2." in said(preview)
+    assert "c1 is not the active cluster: the environment's clients are on c2." in said(preview)
 
 
 def test_without_a_stream_no_cluster_is_preselected(owner_of_acme: Visitor) -> None:
@@ -92,8 +92,8 @@ def test_without_a_stream_no_cluster_is_preselected(owner_of_acme: Visitor) -> N
 def test_records_that_are_skipped_are_told(owner_of_acme: Visitor) -> None:
     given = {**WISH, "to": "latest", "partition": ""}
     preview = owner_of_acme.client.post(FORM, data={**hidden(owner_of_acme.get(FORM)), **given, "step": "preview"})
-    assert "1,000 records will not be read by it" in said(preview)
-    assert "Where it is now is not known for 3 partitions" in said(preview)
+    assert "1,000 records will be skipped" in said(preview)
+    assert "The current offset of 3 partitions is not known" in said(preview)
 
 
 def test_a_group_with_members_is_refused(

@@ -72,7 +72,7 @@ def shown(page: httpx2.Response) -> list[str]:
 
 
 def test_without_any_it_says_how_they_come(acme: Console, viewer: Visitor) -> None:
-    assert "No group has committed anything yet. As soon as one does" in said(viewer.get(PAGE))
+    assert "No group has committed offsets yet. Start a consumer that commits" in said(viewer.get(PAGE))
 
 
 def test_each_group_with_where_it_goes_on(acme: Console, viewer: Visitor, database: Database) -> None:
@@ -83,7 +83,7 @@ def test_each_group_with_where_it_goes_on(acme: Console, viewer: Visitor, databa
     page = viewer.get(PAGE)
     assert shown(page) == [f"c1/{ORDERS}/0/audit", f"c1/{ORDERS}/0/billing"]
     text = said(page)
-    assert f"billing {ORDERS} 0 c1 35,000 2023-11-14 22:14:20 – committed by itself" in text
+    assert f"billing {ORDERS} 0 c1 35,000 2023-11-14 22:14:20 – committed by the group" in text
     assert "c2 34,988 set by Treeline 12 applied, margin" in text
     assert "c2 – set by Treeline – has-members, margin: it reads there" in text
 
@@ -95,7 +95,7 @@ def test_they_are_found_by_group_stream_and_cluster(acme: Console, viewer: Visit
     assert shown(viewer.get(f"{PAGE}?stream={ORDERS}")) == [f"c1/{ORDERS}/0/billing"]
     assert len(shown(viewer.get(f"{PAGE}?cluster=c1"))) == 2
     nothing = viewer.get(f"{PAGE}?cluster=c3")
-    assert shown(nothing) == [] and "No group of yours has committed such an offset." in said(nothing)
+    assert shown(nothing) == [] and "No committed offsets match the filter." in said(nothing)
 
 
 def test_a_tenant_sees_its_own_and_no_other(acme: Console, database: Database) -> None:
@@ -122,7 +122,7 @@ def test_many_come_page_by_page_and_all_as_a_file(acme: Console, viewer: Visitor
     for partition in range(130):
         committed(database, ORDERS, "billing", partition)
     first = viewer.get(PAGE)
-    following = re.search(r'href="(/offsets\?[^"]*)">More', first.text)
+    following = re.search(r'href="(/offsets\?[^"]*)">Next page', first.text)
     assert following is not None and len(shown(first)) == 100
     second = viewer.get(following[1].replace("&amp;", "&"))
     assert len({*shown(first), *shown(second)}) == 130 and "hx-get" not in second.text
@@ -185,7 +185,7 @@ def test_what_commits_wait_for_is_told(acme: Console, database: Database) -> Non
     operator = visitor(acme, "operator")
     tell(State.STARTING_SPARK, commits={"c1": 7})
     page = said(operator.get("/offsets"))
-    assert "The Spark session is starting" in page and "7 commits were seen and are not translated yet" in page
+    assert "The Spark session is starting" in page and "7 commits are not translated yet" in page
     assert "Since " in page
     member = said(visitor(acme, "member").get("/offsets"))
     assert "The Spark session is starting" in member and "7 commits" not in member

@@ -22,7 +22,7 @@ def test_asked_for_watched_and_looked_at(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(acme, "/placements")
-    page.get_by_role("link", name="Ask for a plan").click()
+    page.get_by_role("link", name="Create plan").click()
     page.get_by_label("Cluster", exact=True).select_option("c1")
     expect(page.locator("#verdict").first).to_contain_text("A worker reads c1")
     page.get_by_label("Brokers that hold replicas").fill("1, x")

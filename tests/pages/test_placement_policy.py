@@ -58,7 +58,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
     wish |= {"moves_per_broker": "3", "partitions_at_once": "100"}
     preview = operator.client.post(FORM, data={**hidden(form), **wish, "step": "preview"})
     assert "When brokers of c1 come or go, a placement is proposed and applied, unless" in said(preview)
-    assert "that goes by the policy of when it was proposed" in said(preview)
+    assert "the policy at the time of the proposal counts" in said(preview)
     command = code(preview, "same-command")
     assert command.startswith(
         "treeline placement policy c1 --set apply --away-minutes 45 --bytes-per-second 20971520"
@@ -78,7 +78,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"policy": "always"}, "is to be one of off, propose, apply"),
+        ({"policy": "always"}, "must be one of off, propose, apply"),
         ({"away_minutes": "soon"}, "must be a whole number"),
         ({"away_minutes": "0"}, "is to be 1 to 43200, and is 0"),
         ({"bytes_per_second": "fast"}, "must be like 1 MiB"),

@@ -57,7 +57,7 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
         keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
     told = rows(owner.get(f"{PROD}/orders"), "data-replication")
     assert told["c1"].startswith("c1 3 2, being moved 1 acks=all: a record may be on one broker only")
-    assert "unclean election is on" in told["c1"]
+    assert "unclean leader election is on" in told["c1"]
     assert told["c2"] == "c2 3 – – not looked at yet"
 
 

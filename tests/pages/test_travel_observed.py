@@ -59,7 +59,7 @@ def moved(acme: Console, database: Database) -> dict[str, int]:
 
 def test_offsets_are_as_a_look_saw_them(acme: Console, moved: dict[str, int]) -> None:
     viewer = visitor(acme, "viewer")
-    assert "No group has committed anything yet" in said(viewer.get(OFFSETS))
+    assert "No group has committed offsets yet" in said(viewer.get(OFFSETS))
     first = viewer.get(f"{OFFSETS}?at={moved['first']}")
     assert shown(first) == [f"c1/{ORDERS}/0/billing"]
     assert "35,000" in said(first) and "c2 34,988 set by Treeline 12 applied, margin" in said(first)
@@ -74,7 +74,7 @@ def test_offsets_are_as_a_look_saw_them(acme: Console, moved: dict[str, int]) ->
     assert "c2 39,999 set by Treeline 1 applied" in orders and "35,000" not in orders
     assert shown(viewer.get(f"{OFFSETS}?at={moved['second']}&group=audit")) == [f"c1/{ITEMS}/0/audit"]
     nothing = viewer.get(f"{OFFSETS}?at={moved['second']}&group=nobody")
-    assert "No group of yours had committed such an offset." in said(nothing)
+    assert "No committed offsets matched the filter." in said(nothing)
 
 
 def test_a_file_is_of_then_too(acme: Console, moved: dict[str, int]) -> None:
@@ -113,8 +113,8 @@ def test_what_is_not_kept_is_said(acme: Console, moved: dict[str, int], database
         assert re.search(
             r"what was observed then is not kept; it is from \d+ \w+ 2\d{3}, [\d:]+ UTC on", said(page)
         )
-    assert "Nothing of then is kept." in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))
-    assert "Nothing of then is kept." in said(viewer.get(f"{OFFSETS}?at=0"))
+    assert "No observation of that time is kept." in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))
+    assert "No observation of that time is kept." in said(viewer.get(f"{OFFSETS}?at=0"))
     with database.engine.begin() as connection:
         connection.execute(sa.delete(looks))
     page = viewer.get(f"{OFFSETS}?at={moved['first']}")
@@ -155,11 +155,14 @@ def test_replication_is_as_a_look_saw_it(acme: Console, database: Database) -> N
     assert "All replicas are in sync" in said(operator.get(REPLICATION))
     page = operator.get(f"{REPLICATION}?at={then}")
     text = said(page)
-    assert "Degraded" in text and "5 brokers, 1 away" in text and "12 partitions under-replicated" in text
+    assert "Degraded" in text and "5 brokers, 1 offline" in text and "12 partitions under-replicated" in text
     assert "A placement is proposed, and moves nothing" in text
-    assert re.search(r"online · seen [\d.]+ m?s before", text) and "ago" not in text.partition("When brokers")[0]
+    assert (
+        re.search(r"online · observed [\d.]+ m?s before", text)
+        and "ago" not in text.partition("Placement policy")[0]
+    )
     assert '<tr data-broker="6" data-tone="bad">' in page.text
-    for action in ("hx-get", "http-equiv", 'id="elect"', "Ask for", "Change this", "it died now"):
+    for action in ("hx-get", "http-equiv", 'id="elect"', "Create placement plan", "Change policy", "broker dies"):
         assert action not in page.text, action
     assert operator.get(f"{REPLICATION}?at=0").status_code == 404, "the cluster was not there"
     assert visitor(acme, "viewer").get(f"{REPLICATION}?at={then}").status_code == 200
@@ -177,9 +180,9 @@ def test_a_cluster_that_could_not_be_seen_then(acme: Console, database: Database
         look(database)
         said_then.append(said(viewer.get(f"{REPLICATION}?at={event(acme)}")))
     stale, away = said_then
-    assert "Could not be seen then" in stale and "What follows was seen 5 h before." in stale
-    assert "It hangs. What follows was seen 5 h before." in away and "seen 5 h before" in away
-    assert "No worker has looked since" not in stale, "that is said of now"
+    assert "Not observable then" in stale and "The data below was observed 5 h before." in stale
+    assert "It hangs. The data below was observed 5 h before." in away and "observed 5 h before" in away
+    assert "No worker has observed the cluster since" not in stale, "that is said of now"
 
 
 def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -> None:

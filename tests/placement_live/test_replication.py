@@ -264,13 +264,11 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert "If broker 3 died now, " in said(operator.get(f"{PAGE}/what-if?broker=3"))
         assert operator.client.get(f"{PAGE}/what-if?broker=x").status_code == 404
         everywhere = operator.client.post(f"{PAGE}/-elect", data={**hidden(page), "step": "preview"})
-        assert "will be led by the preferred broker" in said(everywhere)
+        assert "The preferred replica will lead " in said(everywhere)
 
         preview = operator.preview(f"{PAGE}/-elect", topics=topic)
-        assert "2 partitions will be led by the preferred broker; 1 partition of east is led so already" in said(
-            preview
-        )
-        assert "1 broker will lead more, 1 broker fewer" in said(preview)
+        assert "The preferred replica will lead 2 partitions; 1 partition of east is already led" in said(preview)
+        assert "1 broker will lead more partitions, 1 broker fewer" in said(preview)
         assert re.findall('data-field="([^"]*)"', preview.text) == ["Broker 1 leads", "Broker 3 leads"]
         assert watched.elections() == [] and admin.look().partitions[topic, 0].leader == 1
 
@@ -279,7 +277,8 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         eventually(lambda: admin.look().partitions[topic, 0].leader == 2, "brokers have heard of it")
         late = operator.client.post(f"{PAGE}/-elect", data={**hidden(preview), "step": "confirm"})
         assert late.status_code == 409 and "Nothing was elected" in said(late), said(late)
-        assert "It would be 1 partition, and was 2" in said(late) and "Broker 1 kept what it leads" in said(late)
+        assert "1 partition would change leaders, previously 2" in said(late)
+        assert "Broker 1 would keep its leaders" in said(late)
         assert watched.elections() == [] and admin.look().partitions[topic, 1].leader == 2
 
         form = {**hidden(operator.preview(f"{PAGE}/-elect", topics=topic)), "step": "confirm"}
@@ -287,7 +286,7 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert (done.status_code, done.headers["Location"]) == (303, PAGE), said(done)
         eventually(lambda: admin.look().partitions[topic, 1].leader == 3, "it leads")
         assert watched.elections() == [{"cluster": "east", "topics": [topic], "elected": 1, "refused": {}}]
-        assert re.search(r"Elected last on .* UTC by op: 1 partition\.", said(operator.get(PAGE)))
+        assert re.search(r"Last election on .* UTC by op: 1 partition\.", said(operator.get(PAGE)))
 
         # All is as it was when the form was shown: sent again, it still elects nobody.
         _order(admin, (topic, 1), [2, 3])
@@ -299,7 +298,7 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert operator.confirm(f"{PAGE}/-elect", topics=topic).status_code == 303
         watched.calm("not-preferred-leader", f"{topic}-1")
         nobody = operator.preview(f"{PAGE}/-elect", topics=topic)
-        assert "There is nobody to elect: 3 partitions of east are led so already" in said(nobody)
+        assert "There is nothing to elect: 3 partitions of east are already led by the preferred" in said(nobody)
 
 
 def _order(admin: ReplicaAdmin, place: tuple[str, int], replicas: list[int]) -> None:

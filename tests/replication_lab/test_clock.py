@@ -168,7 +168,7 @@ def test_a_loss_by_unclean_election_is_expected():
 
 
 def test_a_broker_that_is_down_cannot_stand_still():
-    with pytest.raises(ImpossibleDrill, match="comes while the broker is down, until 2000 ms"):
+    with pytest.raises(ImpossibleDrill, match="begins while the broker is down, until 2000 ms"):
         played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 1_999, 500), mode=FIXED.mode)
     played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 2_000, 500), mode=FIXED.mode)
     played(fault("pause", 1, 1_000, 1_000), fault("crash", 1, 1_500, 100), mode=FIXED.mode)

@@ -53,7 +53,7 @@ def test_a_scenario_is_played_and_told_in_steps(seed: str, steps: int) -> None:
 
 def test_in_a_terminal_it_is_a_story_that_ends_with_what_was_violated() -> None:
     said = run("replication", *LOSS).stdout
-    assert "    15  All that live have caught up with broker 2" in said
+    assert "    15  All live replicas have caught up with broker 2" in said
     assert said.endswith("Broker 2 leads, and its log, which ends at 2, lacks committed a0 (offset 2).\n")
     assert run("replication", *LOSS, "--mode", "fixed").stdout.endswith("Every invariant holds.\n")
 
@@ -78,20 +78,20 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "text", "sentence"),
     [
-        ((), None, "Give one of --list, --scenario NAME and --schedule FILE."),
+        ((), None, "Use exactly one of --list, --scenario NAME and --schedule FILE."),
         (("--list", *LOSS), None, "Give one of"),
-        (("--scenario", "none"), None, "there is no scenario 'none'; take one of hw-truncation-loss, "),
-        ((*LOSS, "--mode", "quick"), None, "there is no mode 'quick'; take one of faithful, fixed"),
-        ((*LOSS, "--mode", ""), None, "there is no mode ''; take one of"),
+        (("--scenario", "none"), None, "there is no scenario 'none'; use one of hw-truncation-loss, "),
+        ((*LOSS, "--mode", "quick"), None, "there is no mode 'quick'; use one of faithful, fixed"),
+        ((*LOSS, "--mode", ""), None, "there is no mode ''; use one of"),
         ((*LOSS, "--seed", "-1"), None, "the seed is -1: it must be 0 to"),
         (("--schedule", "/nowhere"), None, "/nowhere cannot be read"),
         (("--schedule", "-"), "{", "-: line 2, column 1"),
-        (("--schedule", "-"), "[]", "a schedule is a mapping"),
+        (("--schedule", "-"), "[]", "a schedule must be a mapping"),
         (("--schedule", "-"), "brokers: 3", "`faults` must be a list with at least one fault"),
         (("--schedule", "-"), json.dumps({"brokers": 2, "faults": [CRASH]}), "but there are 2 brokers"),
         (("--schedule", "-"), json.dumps({"min_isr": 9, "faults": [CRASH]}), "min_isr is 9"),
         (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "broker": 4}]}), "there is no broker 4"),
-        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "for_ms": 0}]}), "heals nothing"),
+        (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "for_ms": 0}]}), "is never healed"),
         (("--schedule", "-"), json.dumps({"faults": [{"fault": "crash"}]}), "fault 1 has no at_ms"),
         (
             ("--schedule", "-"),
@@ -100,7 +100,11 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         ),
         (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "at_ms": "now"}]}), "at_ms is 'now'"),
         (("--schedule", "-"), json.dumps({"faults": [{**CRASH, "fault": "cut"}]}), "needs `other`"),
-        (("--schedule", "-"), json.dumps({"faults": [CRASH] * 101}), "there are 101 faults; 100 are the most"),
+        (
+            ("--schedule", "-"),
+            json.dumps({"faults": [CRASH] * 101}),
+            "there are 101 faults; at most 100 are allowed",
+        ),
         (("--schedule", "-"), json.dumps({"faults": ["crash"]}), "fault 1 is 'crash'"),
         (
             ("--schedule", "-"),
@@ -113,7 +117,7 @@ def test_faults_of_ones_own_are_read_from_a_file_or_standard_input(tmp_path: Pat
         (
             ("--schedule", "-"),
             json.dumps({"faults": [CRASH, {**CRASH, "fault": "pause", "at_ms": 600}]}),
-            "comes while the broker is down",
+            "begins while the broker is down",
         ),
         (("--schedule", "-"), json.dumps({"brokers": True, "faults": [CRASH]}), "brokers is True"),
     ],

@@ -73,7 +73,7 @@ def test_an_unknown_scenario_is_refused_with_those_that_there_are():
 
 
 def test_an_unknown_mode_is_refused_with_those_that_there_are():
-    with pytest.raises(ImpossibleDrill, match="no mode 'best'; take one of faithful, fixed"):
+    with pytest.raises(ImpossibleDrill, match="no mode 'best'; use one of faithful, fixed"):
         drill("two-leaders", "best", 1)
 
 

@@ -106,7 +106,7 @@ def test_progress_is_known_on_every_cluster_with_the_flags_of_its_way(translator
             sa.select(groups_not_followed.c.reason).where(groups_not_followed.c.technical_group == "a-stranger")
         ).scalars()
         assert [row.committed_offset for row in rows if row.stream.endswith(name)] == [at]
-        assert "to no group of acme/retail/prod" in "".join(others)
+        assert "in acme/retail/prod, the environment of" in "".join(others)
 
 
 @pytest.mark.nightly
