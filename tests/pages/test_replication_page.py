@@ -111,10 +111,8 @@ def test_an_old_look_is_not_taken_for_now(operator: Visitor, database: Database)
         an_hour = sa.func.clock_timestamp() - sa.text("interval '1 hour'")
         connection.execute(sa.update(cluster_replication).values(seen_at=an_hour))
     page = said(operator.get(PAGE))
-    assert (
-        "Not observable now The data below was observed 1 h ago. No worker has observed the cluster since. Check that"
-        in page
-    )
+    assert "Not observable now The data below was observed 1 h ago." in page
+    assert "ago. No worker has observed the cluster since. Check that" in page
     assert page.count("No worker") == 1
     assert "All replicas are in sync" not in page
 

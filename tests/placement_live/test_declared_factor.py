@@ -129,7 +129,8 @@ def test_a_factor_that_is_declared_comes_by_a_placement_and_the_minimum_follows(
     assert estate.minimum() == 2
     last = estate.seen(present=3, minimum=2)
     assert last["advice"] == (
-        "acks=all: a record is on two brokers before it is acknowledged; one may be offline; unclean leader election is off"
+        "acks=all: a record is on two brokers before it is acknowledged; one may be offline; "
+        "unclean leader election is off"
     )
     assert estate.alerted() == []
     tenant = topic.partition("-")[0]

@@ -172,7 +172,8 @@ class _Seen:
         changed = [broker for broker in brokers if self.leads.get(broker) != now.leads.get(broker)]
         for broker in changed[:_MOST_CHANGES]:
             told.append(
-                f"Broker {broker} {_turned(now.leads.get(broker))}; in the preview it {_turned(self.leads.get(broker))}."
+                f"Broker {broker} {_turned(now.leads.get(broker))}; "
+                f"in the preview it {_turned(self.leads.get(broker))}."
             )
         if len(changed) > _MOST_CHANGES:
             told.append(f"{counted(len(changed) - _MOST_CHANGES, 'more broker')} changed.")
