@@ -1,8 +1,8 @@
-"""The peer of re-reads: MirrorMaker 2 with checkpoints, which sets the offsets of idle groups on its target.
+"""Peer of the re-read benchmark: MirrorMaker 2 with checkpoints, which sets offsets of idle groups.
 
-Defaults, but for what the documentation says is to be switched on, and the intervals of checkpoints and of setting
-offsets, 5 s each instead of 60, so that the benchmark does not last long: it makes MirrorMaker 2 more exact, never
-less. Source: Kafka 4.1, "Geo-Replication", MirrorCheckpointConfig; records of the checkpoints' topic:
+Settings are defaults, except what the documentation says must be enabled, and the intervals of checkpoints and of
+setting offsets: 5 s each instead of 60, to keep the benchmark short. That makes MirrorMaker 2 more exact, never
+less. Source: Kafka 4.1, "Geo-Replication", MirrorCheckpointConfig; records of the checkpoints topic:
 `connect/mirror-client/.../Checkpoint.java`.
 """
 
@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Behind this folder, whose modules have some of the same names.
+# After this folder, whose modules share some names with it.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "distribution"))
 
 import records
@@ -25,7 +25,7 @@ _ALIAS = "mm2"
 
 @dataclass(frozen=True)
 class CheckpointingMirrorMaker(MirrorMaker):
-    """Copies exactly once, and follows every group that there is when it starts."""
+    """MirrorMaker 2 that copies exactly once and follows every group that exists when it starts."""
 
     def options(self, job: Job) -> dict[str, object]:
         way = f"{job.label}->copy"
@@ -40,18 +40,18 @@ class CheckpointingMirrorMaker(MirrorMaker):
 
 
 def mirror() -> CheckpointingMirrorMaker:
-    """The peer."""
+    """Return the peer."""
     return CheckpointingMirrorMaker("MirrorMaker 2", exactly_once=True)
 
 
 def job(source: str, target: str, topic: str, partitions: int, folder: Path) -> Job:
-    """From one cluster's topic to its copy on another one, by their bootstrap servers."""
+    """Return the job that copies one cluster's topic to another cluster, given their bootstrap servers."""
     copy = mirror().target_topic(topic, _ALIAS)
     return Job(_ALIAS, {"source": source, "target": target}, topic, copy, partitions, folder)
 
 
 def written(servers: str) -> dict[tuple[str, str, int], int]:
-    """(group, topic on the target, partition) -> the offset there that its last checkpoint has."""
+    """Return (group, topic on the target, partition) -> target offset of its last checkpoint."""
     found: dict[tuple[str, str, int], int] = {}
     for messages in records.read(servers, f"{_ALIAS}.checkpoints.internal", {0: None}):
         for message in messages:
@@ -67,7 +67,7 @@ def written(servers: str) -> dict[tuple[str, str, int], int]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """A string with its length before it, and where the next field begins."""
+    """Read a length-prefixed string; return it with the index of the next field."""
     (length,) = struct.unpack_from(">h", data, at)
     end = at + 2 + length
     return data[at + 2 : end].decode(), end

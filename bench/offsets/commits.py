@@ -1,8 +1,8 @@
-"""Offset commits in numbers: OffsetCommit requests over many connections at once.
+"""Many offset commits: OffsetCommit requests over many connections at once.
 
 A broker answers one request of a connection at a time, and waits a few milliseconds to write many commits at once;
-so it is connections that make it fast, not requests in flight on one. They speak the protocol themselves: a client
-library has one group for each of its instances. Source: Kafka 4.1,
+so throughput comes from connections, not from requests in flight on one. The code speaks the protocol itself: a
+client library has one group per instance. Source: Kafka 4.1,
 `clients/src/main/resources/common/message/OffsetCommitRequest.json`, version 6.
 """
 
@@ -24,26 +24,28 @@ _TRIES = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Committers:
-    """Groups, each of which commits `commits` times, partition after partition and round after round, rising."""
+    """Groups that each commit `commits` times, partition after partition, in rounds of rising offsets."""
 
     groups: int
     commits: int
     ends: Mapping[int, int]
-    """Partition -> where its log ends."""
+    """Partition -> log end offset."""
 
     def name(self, group: int) -> str:
-        """Of a group."""
+        """Return the name of a group."""
         return f"app-{group:05d}"
 
     def final(self, group: int) -> dict[int, int]:
-        """Partition -> what the group commits last. Anywhere in the log, a tenth of them at its end: more offsets
-        to look up than any real cluster has, whose groups are mostly near the ends."""
+        """Return partition -> last committed offset of the group: a tenth at the log's end, others anywhere.
+
+        That is more offsets to look up than any real cluster has, whose groups are mostly near the ends.
+        """
         source = random.Random(group)
         drawn = {p: end if source.random() < 0.1 else source.randrange(end + 1) for p, end in self.ends.items()}
         return dict(list(drawn.items())[: self.commits])
 
     def rounds(self, group: int) -> Iterator[dict[int, int]]:
-        """What the group commits, request by request."""
+        """Yield the group's commits, request by request."""
         final = self.final(group)
         count = -(-self.commits // len(self.ends))
         left = self.commits
@@ -57,8 +59,10 @@ class Committers:
 
 
 def commit_all(servers: str, topic: str, committers: Committers) -> int:
-    """Make all commits on a single-broker cluster; how many were acknowledged. Ends the run (SystemExit) on a
-    refusal."""
+    """Make all commits on a single-broker cluster; return how many were acknowledged.
+
+    Raises SystemExit on a refusal.
+    """
     host, port = servers.split(":")
     return asyncio.run(_commit_all(host, int(port), topic, committers))
 
@@ -73,7 +77,7 @@ async def _commit_some(host: str, port: int, topic: str, committers: Committers,
         return 0
     reader, writer = await asyncio.open_connection(host, port)
     made = 0
-    # Groups take turns, as they do in life: what one committed lies all over the log.
+    # Groups take turns, as in reality: the commits of one are spread over the log.
     turns = [(committers.name(group), committers.rounds(group)) for group in share]
     while turns:
         still = []
@@ -102,7 +106,7 @@ async def _commit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fr
 
 
 def request(group: str, topic: str, offsets: Mapping[int, int]) -> bytes:
-    """An OffsetCommit request with its length before it; of a group without members, which commits as it likes."""
+    """Encode an OffsetCommit request with its length prefix, for a group without members."""
     partitions = b"".join(struct.pack(">iqih", p, offset, -1, 0) for p, offset in offsets.items())
     body = (
         struct.pack(">hhi", _OFFSET_COMMIT, _VERSION, 0) + _text("bench")
@@ -113,7 +117,7 @@ def request(group: str, topic: str, offsets: Mapping[int, int]) -> bytes:
 
 
 def refusals(response: bytes) -> list[int]:
-    """Error codes of the partitions of a request with one topic; 0 is none."""
+    """Return the error codes of the partitions in a response for one topic; 0 means none."""
     (name_bytes,) = struct.unpack_from(">h", response, 12)  # after correlation id, throttling, number of topics
     at = 14 + name_bytes
     (count,) = struct.unpack_from(">i", response, at)

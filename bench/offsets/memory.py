@@ -1,4 +1,4 @@
-"""Memory of a process and of all that it started."""
+"""Memory of a process and all its descendants."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _EVERY_SECONDS = 0.5
 
 
 class PeakMemory:
-    """Highest sum of PSS (what is shared counts once) of a process tree while the block runs, looked at twice a
-    second. `bytes` is the sum; `parts` its share by program."""
+    """Peak memory of a process tree while the block runs: the sum of PSS, which counts shared pages once.
+
+    It is sampled twice a second. `bytes` is the sum; `parts` is its share by program.
+    """
 
     def __init__(self, process: int) -> None:
         self.bytes = 0

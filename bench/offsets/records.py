@@ -1,6 +1,6 @@
-"""Records of the benchmark: half are copies from another cluster, times are a little out of order.
+"""Records of the benchmark: half are copies from another cluster, timestamps are slightly out of order.
 
-Also what the job is held against: a reading of the same records without Spark and without the product's segments.
+The module also has the reference: a reading of the same records without Spark and without the product's segments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE, ELSEWHERE, INCARNATION = 1, 2, 1
 STREAM = "bench/offsets/main/records"
 _VALUE_BYTES = 100
 _SPAN_MS = 2 * 3600 * 1000
-"""Of time over all records."""
+"""Time span of all records, in milliseconds."""
 _DISORDER_MS = 2_000
 _SPREAD = 2_654_435_761  # Knuth's multiplier: spreads successive numbers, the same in every run
 _READ_SECONDS = 300
@@ -28,14 +28,16 @@ _REQUEST_SECONDS = 15
 
 
 def create_topic(servers: str, topic: str, partitions: int) -> None:
-    """Make the topic of the records, which keeps them however old they say they are."""
+    """Create the topic of the records, which keeps them however old their timestamps are."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})])[topic].result(30)
 
 
 def fill(servers: str, topic: str, partitions: int, count: int) -> None:
-    """Produce `count` records of 100 B without compression, partition after partition; record n of a partition has
-    offset n."""
+    """Produce `count` records of 100 B without compression, partition after partition.
+
+    Record n of a partition has offset n.
+    """
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -69,9 +71,9 @@ def fill(servers: str, topic: str, partitions: int, count: int) -> None:
 
 
 def read(servers: str, topic: str, starts: Mapping[int, int | None]) -> Iterator[Sequence[Message]]:
-    """Committed records in pieces, as a plain reader gets them; those of a partition in its order.
+    """Yield committed records in batches, as a plain reader gets them; each partition in its order.
 
-    `starts`: partition -> first offset; None for all. Nothing comes of a topic that is not there.
+    `starts`: partition -> first offset; None for all. A missing topic yields nothing.
     """
     consumer = Consumer(
         {
@@ -81,7 +83,7 @@ def read(servers: str, topic: str, starts: Mapping[int, int | None]) -> Iterator
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
-            # As the product's reader: by default a full queue waits a whole second for the next fetch.
+            # As in the product's reader: by default a full queue waits a whole second for the next fetch.
             "fetch.queue.backoff.ms": 10,
         }
     )
@@ -105,7 +107,7 @@ def read(servers: str, topic: str, starts: Mapping[int, int | None]) -> Iterator
 
 
 class _Walk:
-    """Through one partition's log, once."""
+    """A single pass through one partition's log."""
 
     def __init__(self, asked: Sequence[int]) -> None:
         self.asked, self.passed = sorted(asked), 0
@@ -141,11 +143,12 @@ class _Walk:
 
 
 Standing = tuple[int | None, int | None, Vector]
-"""At an offset: timestamp of the last record before it, smallest at or behind it, vector of those before it."""
+"""Answer for an offset: timestamp of the last record before it, smallest at or after it, vector of those before
+it."""
 
 
 def standing(servers: str, topic: str, asked: Mapping[int, set[int]]) -> dict[tuple[int, int], Standing]:
-    """(partition, offset) -> what stands there, by walking through the records; `asked` has every partition."""
+    """Return (partition, offset) -> answer, found by reading all records; `asked` has every partition."""
     walks = {partition: _Walk(sorted(offsets)) for partition, offsets in asked.items()}
     for messages in read(servers, topic, dict.fromkeys(asked)):
         for message in messages:

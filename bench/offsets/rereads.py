@@ -1,14 +1,14 @@
 """Re-reads after a switch: Treeline's exact mode and MirrorMaker 2's checkpoints, on the same records and groups.
 
-An estate of two clusters is booted; all records are made on cluster-1. Treeline carries them to the stream's topic
-on cluster-2, MirrorMaker 2 at the same time to a topic of its own beside it. Groups commit on cluster-1 as they go
-on, each at its distance behind the end: first while records come fast, then while they trickle, then a last time.
-When nothing moves any more each group is switched, to Treeline's topic and to MirrorMaker 2's: what it reads there
-from the offset that it was given is counted, record by record. All records must be in both copies, once.
-"Commit to applied" is the time from a group's last commit until it stood on cluster-2, in all partitions, where it
-was found later, by both brokers' clocks (one machine, one clock); a dash where it stood there before.
+An estate of two clusters is booted; all records are produced on cluster-1. Treeline copies them to the stream's
+topic on cluster-2, MirrorMaker 2 at the same time to a topic of its own. Groups commit on cluster-1 as they
+advance, each at its distance behind the end: first while records come fast, then while they trickle, then a last
+time. When everything has settled, each group is switched to Treeline's topic and to MirrorMaker 2's: what it reads
+there from the offset that it was given is counted, record by record. All records must be in both copies, once.
+"Commit to applied" is the time from a group's last commit until its final offset stood on cluster-2, in all
+partitions, by both brokers' clocks (one machine, one clock); a dash where it stood there before.
 
-Ends the run if Treeline lets a record come again, or skips one.
+The run fails if Treeline lets a group read a record again, or skips one.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ ESTATE = Path(__file__).with_name("pair.yaml")
 SOURCE, TARGET = "cluster-1", "cluster-2"
 STREAM, PREFIX, PARTITIONS = "bench/offsets/exact/records", "bench-offsets-exact", 4
 LAGS = (0, 5_000, 100_000)
-"""Records behind the ends, of all partitions together."""
+"""Numbers of records behind the ends, over all partitions."""
 FIRST_RECORDS, FAST_PER_SECOND, SLOW_PER_SECOND, SLOW_SECONDS = 400, 8_000, 200, 10
 STEP_SECONDS = 0.5
 COMMIT_STEPS = 2
-"""A group commits once in so many steps."""
+"""A group commits in one of this many steps."""
 QUIET_SECONDS = 5 * checkpoints.INTERVAL_SECONDS
 _GIVE_UP_SECONDS = 120
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Of one group with one contender, in records of all partitions."""
+    """Result for one group and one contender, in records over all partitions."""
 
     re_read: int
     skipped: int
     applied_seconds: float | None
     without_offset: int
-    """Partitions about which the contender has told nothing: they are read from the first record."""
+    """Partitions for which the contender gave no offset: they are read from the first record."""
 
     def cells(self) -> str:
-        """Of the table."""
+        """Return the cells of the table row."""
         again = f"{self.re_read:,}"
         if self.without_offset:
             again += f" (no checkpoint of {self.without_offset} partitions: all again)"
@@ -61,17 +61,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything is: bootstrap servers of both clusters, and the copies' topics on the target."""
+    """Bootstrap servers of both clusters, and the copies' topics on the target."""
 
     source: str
     target: str
     ours: str
     mirrored: str
     admin: AdminClient
-    """Of the target."""
+    """Admin client of the target."""
 
     def stands(self, group: Following, topic: str) -> dict[int, int]:
-        """Partition -> the group's offset on the target; without those that have none."""
+        """Return partition -> the group's offset on the target; partitions without one are left out."""
         return stands(self.admin, group.name, topic, range(PARTITIONS))
 
 
@@ -113,7 +113,7 @@ def _measure(running: Estate, folder: Path, count: int) -> None:
 
 
 def _go_forward(producer: Numbered, groups: Sequence[Following], count: int) -> None:
-    """Make so many records, fast at first and slowly at the end, while the groups commit."""
+    """Produce `count` records, fast at first and slowly at the end, while the groups commit."""
     slow = min(count, SLOW_PER_SECOND * SLOW_SECONDS)
     for some, rate in ((count - slow, FAST_PER_SECOND), (slow, SLOW_PER_SECOND)):
         began, step, made = time.monotonic(), 0, 0
@@ -138,7 +138,7 @@ def _technical_names(client: httpx2.Client) -> Mapping[str, str] | None:
 
 
 def _settled(client: httpx2.Client, groups: Sequence[Following]) -> bool:
-    """Whether every last commit is applied on the target, which has all that the group has read."""
+    """Tell whether every last commit is applied on the target, which has everything that the groups have read."""
     for group in groups:
         asked = {"cluster": SOURCE, "group": group.name, "stream": STREAM}
         items = client.get("/offsets", params=asked).raise_for_status().json()["items"]
@@ -154,7 +154,7 @@ def _settled(client: httpx2.Client, groups: Sequence[Following]) -> bool:
 
 
 def _until_quiet(place: Place, groups: Sequence[Following]) -> None:
-    """Wait until MirrorMaker 2 has told nothing new of any group for several intervals."""
+    """Wait until MirrorMaker 2 has reported nothing new about any group for several intervals."""
     last: Any = None
     since = began = time.monotonic()
     while time.monotonic() - since < QUIET_SECONDS:
@@ -167,7 +167,7 @@ def _until_quiet(place: Place, groups: Sequence[Following]) -> None:
 
 
 def _all_there(place: Place, ends: Mapping[int, int]) -> bool:
-    """Whether both copies have every record once, in order. Ends the run (SystemExit) if one came twice."""
+    """Tell whether both copies have every record once, in order. Raises SystemExit if one is duplicated."""
     for topic in (place.ours, place.mirrored):
         found = read_numbers(place.target, topic, dict.fromkeys(ends))
         for partition, numbers in found.items():
@@ -197,7 +197,7 @@ def _report(place: Place, groups: Sequence[Following], ends: Mapping[int, int], 
 def _outcome(
     place: Place, topic: str, group: Following, ends: Mapping[int, int], told: Mapping[tuple[str, str, int], int]
 ) -> Outcome:
-    """Switch a group to a copy. `told`: checkpoints, which count where no offset was set: tools can set it."""
+    """Switch a group to a copy. `told`: checkpoints, used where no offset was set: tools can set it."""
     starts = {each: told.get((group.name, topic, each)) for each in ends}
     starts |= place.stands(group, topic)
     re_read, skipped = switch(place.target, topic, starts, group.committed, ends)
@@ -210,7 +210,7 @@ def _outcome(
 
 
 def _applied_seconds(place: Place, topic: str, group: Following, starts: Mapping[int, int | None]) -> float | None:
-    """From the last commit until the group stood on the target where it does now; None if it did so before."""
+    """Return the seconds from the last commit until its offset stood on the target; None if it did before."""
     made, applied = commits(place.source, group.topic), commits(place.target, topic)
     began = max(made[group.name, partition][-1].committed_at_ms for partition in starts)
     ended = 0
@@ -222,7 +222,7 @@ def _applied_seconds(place: Place, topic: str, group: Following, starts: Mapping
 
 
 def _until(look: Callable[[], Any], what: str) -> Any:
-    """The first true value. Ends the run (SystemExit) if there is none for long."""
+    """Return the first true value. Raises SystemExit if there is none for long."""
     deadline = time.monotonic() + _GIVE_UP_SECONDS
     while not (found := look()):
         if time.monotonic() > deadline:

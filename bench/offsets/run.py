@@ -37,11 +37,11 @@ TOPIC, PARTITIONS = "records", 8
 SAMPLE_GROUPS = 50
 COORDINATOR_TRIES = 20
 MOST_SECONDS, MOST_MEMORY_BYTES = 300, 4e9
-"""What the product promises for the default sizes."""
+"""Limits that the product promises for the default sizes."""
 
 
 def request(servers: str, ends: dict[int, int]) -> dict[str, object]:
-    """What the job is asked for: every partition of the topic, from its first record to its end."""
+    """Return the job's request: every partition of the topic, from its first record to its end."""
     born = {
         "number": records.HERE,
         "stream": records.STREAM,
@@ -67,7 +67,7 @@ def request(servers: str, ends: dict[int, int]) -> dict[str, object]:
 
 
 def run_job(folder: Path, asked: dict[str, object]) -> tuple[float, PeakMemory, dict[str, int]]:
-    """Seconds, memory, and what the job says of itself."""
+    """Run the job; return seconds, memory, and the job's own report."""
     path = folder / "request.json"
     path.write_text(json.dumps(asked))
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT_ROOT)}
@@ -90,7 +90,7 @@ def run_job(folder: Path, asked: dict[str, object]) -> tuple[float, PeakMemory, 
 
 
 def check(servers: str, folder: Path, committers: Committers) -> int:
-    """Hold the answers of some groups against a plain reading, and the number of all; how many were compared."""
+    """Compare answers for some groups with a plain reading, and their total; return how many were compared."""
     names = {committers.name(group): group for group in range(committers.groups)}
     sample = set(random.Random(1).sample(sorted(names), min(SAMPLE_GROUPS, len(names))))
     rows, found = 0, {}
@@ -119,13 +119,13 @@ def check(servers: str, folder: Path, committers: Committers) -> int:
 
 
 def fill(servers: str, chosen: argparse.Namespace) -> Committers:
-    """Records and commits."""
+    """Produce records and commits."""
     began = time.monotonic()
     records.create_topic(servers, TOPIC, PARTITIONS)
     records.fill(servers, TOPIC, PARTITIONS, chosen.records)
     print(f"filled: {chosen.records:,} records in {time.monotonic() - began:.0f} s", flush=True)
     began = time.monotonic()
-    # The topic of the offsets is made when a coordinator is first asked for.
+    # The topic of the offsets is created when a coordinator is first requested.
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "first"})
     ends = {p: chosen.records // PARTITIONS + (p < chosen.records % PARTITIONS) for p in range(PARTITIONS)}
     for _ in range(COORDINATOR_TRIES):
@@ -170,7 +170,7 @@ def run(folder: Path, servers: str, chosen: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """As `make bench` starts it."""
+    """Run the benchmark, as `make bench` starts it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=["spark", "rereads"], default=["spark", "rereads"])
     parser.add_argument("--records", type=int, default=10_000_000)

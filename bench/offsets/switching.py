@@ -1,7 +1,7 @@
-"""Groups that read on one cluster and go on on another, and what comes again or never there.
+"""Groups that read on one cluster and continue on another, with the records that they re-read or skip.
 
-Record n of a partition has the value n, and offset n on the cluster where it was made: what a group has committed
-there is the number of the first record that it wants next.
+Record n of a partition has the value n, and offset n on the cluster where it was produced: a group's committed
+offset there is the number of the first record that it wants next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUEST_SECONDS = 15
 
 
 class Numbered:
-    """The only producer of a topic; `ends` has as many records as were made."""
+    """The only producer of a topic; `ends` counts its records by partition."""
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self._producer = Producer(
@@ -32,7 +32,7 @@ class Numbered:
         self.ends = dict.fromkeys(range(partitions), 0)
 
     def make(self, count: int) -> None:
-        """So many more, acknowledged. Ends the run (SystemExit) if they cannot be produced."""
+        """Produce `count` more records, acknowledged. Raises SystemExit if that fails."""
         ends = dict(self.ends)
         for number in range(count):
             partition = number % len(ends)
@@ -45,14 +45,14 @@ class Numbered:
 
 @dataclass
 class Following:
-    """A group that commits so many records behind the ends, without members, as one that assigns itself."""
+    """A group without members, like a consumer that assigns itself, which commits `lag` records behind."""
 
     servers: str
     name: str
     topic: str
     lag: int
     committed: dict[int, int] = field(default_factory=dict)
-    """Partition -> offset."""
+    """Partition -> committed offset."""
 
     def __post_init__(self) -> None:
         self._consumer = Consumer(
@@ -67,12 +67,12 @@ class Following:
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._consumer.close()
 
 
 def stands(admin: AdminClient, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Partition -> the group's offset; without those that have none."""
+    """Return partition -> the group's offset; partitions without one are left out."""
     wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
     (answer,) = admin.list_consumer_group_offsets([wanted]).values()
     found = answer.result(_REQUEST_SECONDS).topic_partitions
@@ -80,7 +80,7 @@ def stands(admin: AdminClient, group: str, topic: str, partitions: Iterable[int]
 
 
 def read_numbers(servers: str, topic: str, starts: Mapping[int, int | None]) -> dict[int, list[int]]:
-    """Partition -> records in the order of the log, from an offset on; from the first one where there is none."""
+    """Return partition -> records in log order, from an offset on, or from the first one."""
     found: dict[int, list[int]] = {partition: [] for partition in starts}
     for messages in records.read(servers, topic, starts):
         for message in messages:
@@ -95,19 +95,18 @@ def switch(
     committed: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> tuple[int, int]:
-    """Read from where the group goes on up to the end; how many records it has read before, and how many of the
-    others it never gets."""
+    """Read from the group's offset to the end; return how many records it re-reads, and how many it skips."""
     re_read = skipped = 0
     for partition, numbers in read_numbers(servers, topic, starts).items():
         wanted = set(range(committed[partition], ends[partition]))
         got = wanted.intersection(numbers)
         skipped += len(wanted) - len(got)
-        re_read += len(numbers) - len(got)  # also what comes twice by itself
+        re_read += len(numbers) - len(got)  # duplicates count, too
     return re_read, skipped
 
 
 def commits(servers: str, topic: str) -> dict[tuple[str, int], list[OffsetValue]]:
-    """(group, partition) -> its commits for a topic, in the order in which the broker wrote them."""
+    """Return (group, partition) -> its commits for a topic, in the order in which the broker wrote them."""
     internal = group_log.INTERNAL_TOPIC
     metadata = AdminClient({"bootstrap.servers": servers}).list_topics(internal, _REQUEST_SECONDS)
     starts = dict.fromkeys(metadata.topics[internal].partitions)

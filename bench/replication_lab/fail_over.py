@@ -1,5 +1,7 @@
-"""The same schedules of faults on a real three-broker Kafka and in the model: what was lost, whether the model
-permits what the cluster's leaders and replicas in sync did, and for how long nothing was acknowledged in either.
+"""The same schedules of faults on a real three-broker Kafka and in the model.
+
+Compared are losses, whether the model permits what the cluster's leaders and ISR did, and the longest time without
+an acknowledgement in either.
 
 The real cluster has a controller of its own, and one idempotent producer with acks=all sends 200 records a
 second. The model runs fixed mode with the cluster's times (session 3 s, replica lag 2 s), ten seeds. Copies that
@@ -53,7 +55,7 @@ SCHEDULES: Mapping[str, tuple[list[Fault], float]] = MappingProxyType(
 
 
 def main() -> int:
-    """Run all, print a line for each; 1 if anything was lost, doubled, or not permitted."""
+    """Run all schedules, print a line for each; return 1 on a loss, a duplicate or a forbidden step."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--times", type=int, default=1, help="How often each schedule is run on the real cluster.")
     times = asked.parse_args().times

@@ -1,7 +1,7 @@
-"""Steps of the replication lab per second in one process, seconds for 10,000 seeds, and how long searches take.
+"""Speed of the replication lab: steps per second in one process, seconds for 10,000 seeds, and search times.
 
-The peer, in the same run, is the same clock with as many steps that do nothing: what a heap and a call cost in
-Python, below which no model can be. Time is the process's own (CPU), so that others on the machine count little.
+The peer, in the same run, is the same clock with as many empty steps: the cost of a heap and a call in Python,
+below which no model can be. Time is the process's own CPU time, so that others on the machine matter little.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ FAULTS: tuple[tuple[float, Action], ...] = (
     (8_000, ("slow_disk", 2)),
     (9_000, ("fast", 2)),
 )
-"""None that faithful mode does not survive, so that both do the same work to the end."""
+"""Seeds that faithful mode survives, so that both modes do the same work to the end."""
 LASTS_MS = 20_000
 
 
 def seconds(work: Callable[[], int]) -> tuple[float, int]:
-    """CPU seconds of this process, and what the work counted."""
+    """Return the CPU seconds of this process, and the work's count."""
     begun = time.process_time()
     count = work()
     return time.process_time() - begun, count
 
 
 def traffic(rules: Rules, seed: int) -> int:
-    """Two producers on three brokers while faults come and go; how many steps that was."""
+    """Run two producers on three brokers while faults come and go; return the number of steps."""
     clock = Clock(established(TRAFFIC, rules, records=2), seed)
     wake_all(clock.world)
     for at, action in FAULTS:
@@ -64,7 +64,7 @@ def traffic(rules: Rules, seed: int) -> int:
 
 
 def nothing(steps: int) -> int:
-    """The same clock; each step does nothing but wake the next one."""
+    """Run the same clock with steps that only wake the next one."""
     clock = Clock(established(TRAFFIC, FIXED), 1)
 
     def step(_world: object, action: Action) -> bool:
@@ -83,7 +83,7 @@ def nothing(steps: int) -> int:
 
 
 def steps_per_second(rules: Rules) -> tuple[float, int]:
-    """The best of some rounds: others on the machine only make it slower."""
+    """Return the best of some rounds: other processes only make it slower."""
     best, steps = 0.0, 0
     for seed in range(ROUNDS):
         spent, steps = seconds(lambda seed=seed: traffic(rules, seed))  # type: ignore[misc]
@@ -92,7 +92,7 @@ def steps_per_second(rules: Rules) -> tuple[float, int]:
 
 
 def measure_steps() -> bool:
-    """Both modes and the peer."""
+    """Measure both modes and the peer."""
     good = True
     for rules in (FAITHFUL, FIXED):
         speed, steps = steps_per_second(rules)
@@ -104,7 +104,7 @@ def measure_steps() -> bool:
 
 
 def measure_seeds(*, whole: bool) -> bool:
-    """Random faults in fixed mode; a seed that is not as promised ends the run."""
+    """Run random faults in fixed mode; a broken promise ends the run."""
     count = SEEDS if whole else SAMPLE
 
     def work() -> int:
@@ -121,7 +121,7 @@ def measure_seeds(*, whole: bool) -> bool:
 
 
 def searched(rules: Rules, bounds: Bounds, depth: int, title: str) -> tuple[Found, bool]:
-    """Three replicas from a log of two records."""
+    """Search three replicas from a log of two records."""
     configuration = Configuration(min_isr=1, records=1)
     start = established(configuration, rules, records=2, direct=True, prompt=True)
     begun = time.process_time()
@@ -134,7 +134,7 @@ def searched(rules: Rules, bounds: Bounds, depth: int, title: str) -> tuple[Foun
 
 
 def main() -> int:
-    """Prints a table; exit 1 if anything is not as promised."""
+    """Print a table; return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--whole", action="store_true", help="all 10,000 seeds, and the search of fixed mode to depth 10"

@@ -1,4 +1,4 @@
-"""From technical names on a cluster to logical ones, for commits."""
+"""Mapping of technical names on a cluster to logical ones, for commits."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def follower(group, environment="prod", partition=3):
     ("directory", "group", "topic", "found"),
     [
         (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", follower("billing")),
-        # Nobody declares groups: applications give them their names.
+        # Groups are not declared: applications choose their names.
         (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", follower("Billing_EU")),
         (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
         (FULL, "acme-retail-prod--billing", "acme-retail-prod-orders", follower("-billing")),
         (FULL, "acme-retail-prod-Büro #1/ost 北", "acme-retail-prod-orders", follower("Büro #1/ost 北")),
         (SHORT, "a.b c.acme", "acme-prod-orders", follower("a.b c")),
         (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
-        # A format that leaves parts out is enough: the topic tells them.
+        # A format that leaves parts out is enough: the topic gives them.
         (SHORT, "billing.acme", "acme-prod-orders", follower("billing")),
     ],
 )

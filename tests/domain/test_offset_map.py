@@ -1,4 +1,4 @@
-"""Records of the map, and the metadata of offsets that committers write."""
+"""Records of the offset map, and the metadata that committers write with offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a group goes on on another cluster: no gap, and no more again than the bound says."""
+"""The offset from which a group continues on another cluster: no gap, and no more re-reads than the bound says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backend.domain.records.origin import merge
 
 
 def interleaved(source, sequences):
-    """A log: the origins' records, each origin's in its order; holes between (markers)."""
+    """Draw a log: each origin's records in their order, with holes between (markers)."""
     left = {origin: list(rows) for origin, rows in sequences.items()}
     log, place = [], source.choice((0, 17))
     while any(left.values()):
@@ -36,7 +36,7 @@ def born(source):
 
 
 def reached_by(rows):
-    """The vector of records."""
+    """Return the vector of records."""
     return merge({origin: reached} for _, origin, reached in rows)
 
 
@@ -46,7 +46,7 @@ def test_no_gap_and_the_bound_holds(seed):
     sequences = born(source)
     there, here = interleaved(source, sequences), interleaved(source, sequences)
     read = there[: source.randint(0, len(there))]
-    # The log where it was read was compacted on the way: records born there are gone, up to the last one of all.
+    # The log where it was read was compacted: records produced there are gone, up to the last one.
     own = source.choice(sorted(sequences))
     left = [row for row in read if row[1] != own or source.random() < (0.5, 1, 1)[seed % 3]]
     gone = {row[1:] for row in read} - {row[1:] for row in left}
@@ -55,7 +55,7 @@ def test_no_gap_and_the_bound_holds(seed):
     reads = merge([vector, passed])
     done = {(origin, reached) for _, origin, reached in read}
     arrived = source.choice((0, source.randint(0, len(here))))
-    # Where all that is left of them is of an earlier incarnation, nothing is known of those that are gone.
+    # Where only records of an earlier incarnation are left, nothing is known of those that are gone.
     unknown = {each for each in done if each[0] == own and each[1] > reads.get(own, (-1, -1))}
     log, walked = TargetLog(here[0][0] if here else 0, {}), here[:arrived]
     last = None
@@ -63,14 +63,14 @@ def test_no_gap_and_the_bound_holds(seed):
         for row in walked:
             log.add(*row)
         if source.random() < 0.5:
-            # Only what the group has read may be forgotten.
+            # Only records that the group has read may be dropped.
             log.forget_before(min(log.first_uncovered(reads), source.randint(log.first, log.end)))
         assert log.reaches_back_to(reads)
         chosen = target_log.exact(vector, reads, log)
         skipped = [(origin, reached) for place, origin, reached in here if place < chosen.offset]
         assert set(skipped) <= done, f"seed {seed}: skipped what was never read"
         again = [row for row in here if row[0] >= chosen.offset and (row[1], row[2]) in done]
-        # What is gone there and comes here later by another way is counted when it has come.
+        # Records that are gone there and arrive here later by another way are counted once they have arrived.
         uncounted = unknown | ({(row[1], row[2]) for row in here[arrived:]} & gone)
         counted = [row for row in again if (row[1], row[2]) not in uncounted]
         assert chosen.re_read_bound is None or len(counted) <= chosen.re_read_bound, f"seed {seed}"
@@ -109,7 +109,7 @@ def test_replays_do_not_hold_it_up():
     log = TargetLog(0, {})
     log.add(0, 1, (1, 0))
     log.add(2, 1, (1, 5))
-    log.add(3, 1, (1, 3))  # it was set aside and is replayed
+    log.add(3, 1, (1, 3))  # a replayed dead letter
     assert log.first_uncovered({1: (1, 5)}) == 4
     assert log.first_uncovered({1: (1, 4)}) == 2
     assert target_log.exact({1: (1, 4)}, {1: (1, 4)}, log) == Chosen(offset=2, re_read_bound=1, settled=True)

@@ -1,4 +1,4 @@
-"""Topics against their declarations, and what acks=all promises of them."""
+"""Topics against their declarations, and what acks=all promises about them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ ADDING = PartitionSeen((1, 2), (1,), 1, adding=(2,))
         # No more than there are brokers, as topics are created.
         ([whole(1, 2)], 3, 2, 0, 0),
         ([whole(1)], 3, 1, 0, 0),
-        # Where a broker is away the others are still what is declared.
+        # Where a broker is offline the other topics are still as declared.
         ([PartitionSeen((1, 2, 3), (1, 2), 1)], 3, 2, 0, 0),
         ([whole(1, 2)], 1, 3, 0, 1),
         ([whole(1), whole(1, 2)], 1, 3, 0, 1),
-        # What is moved comes to what somebody wished for.
+        # A topic being reassigned is about to have the requested replicas.
         ([ADDING, whole(1)], 2, 3, 0, 0),
         ([PartitionSeen((1, 2), (1, 2), 1, removing=(2,))], 1, 3, 0, 0),
     ],

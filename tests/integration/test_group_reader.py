@@ -1,4 +1,4 @@
-"""Asking what groups have committed; another process asks a cluster whose answers could end it."""
+"""Reading groups' committed offsets; another process queries a cluster whose answers could crash it."""
 
 from __future__ import annotations
 

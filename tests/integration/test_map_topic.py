@@ -1,4 +1,4 @@
-"""Publishing the map of offsets: what a cluster refused first is the reason that is told."""
+"""Publishing the offset map: the cluster's first refusal is the reason that is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What translator and committers write down, in a real database."""
+"""Tables of translator and committers, in a real database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_came_before_a_commit(connection):
     store.write_commits(connection, [{"cluster": "c1", "stream": STREAM, **COMMIT}])
     store.write_applied(connection, [{"cluster": "c1", "stream": STREAM, **APPLIED}])
     whose, other = store.follower(STREAM, 0, "app"), store.follower(STREAM, 1, "app")
-    # Of the one that was set: what is known of a newer one is not what stood there.
+    # Values of the offset that was set: what is known of a newer commit was not applied.
     assert store.read_orders(connection, "c1", "k", [whose, other]) == {whose: (OwnCommit(5, 7, 6, 11), 8)}
     elsewhere = store.read_orders(connection, "c1", "another Kafka", [whose])
     assert elsewhere == {whose: (OwnCommit(5, 7, 6), 8)}, "its log has other places"

@@ -1,4 +1,4 @@
-"""What commits wait for is told by GET /offsets, by the page, and by the command, as the worker tells it."""
+"""The state of the offset translator is shown by GET /offsets, by the page, and by the command."""
 
 from __future__ import annotations
 

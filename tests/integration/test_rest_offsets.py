@@ -1,4 +1,4 @@
-"""GET /offsets and its neighbours on a database in which workers have written what they saw and did."""
+"""GET /offsets and related routes, on a database filled as workers fill it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replication over REST, where no cluster answers."""
+"""Replication over REST, with no cluster answering."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEN: dict[str, Any] = {"topics": 1, "alerts": [{"alert": "broker-away"}]}
 
 @pytest.fixture
 def cluster(cluster: Rest) -> Rest:
-    """c1, which was online a moment ago, and which nobody reaches."""
+    """Return c1, which was online a moment ago and is unreachable."""
     worker_records(cluster, RecordOnline(kafka_cluster_id="K1", brokers=3), deciders.CLUSTER, "cluster-c1")
     return cluster
 
@@ -92,7 +92,7 @@ def test_a_look_that_fails_leaves_what_was_seen_before_and_says_why(cluster: Res
 
     found = eventually(told, "it is told that the cluster does not answer")
     assert "c1: " in found["reason"] and found["health"] == {"topics": 1}
-    # Of a cluster that is not known any more nothing is kept.
+    # Nothing is kept of a cluster that is not known any more.
     body = {"name": "c2", "bootstrap_servers": "127.0.0.1:9", "accept_offline": True}
     assert cluster("POST", "/clusters", body).status_code == 201
     worker_records(cluster, RecordOnline(kafka_cluster_id="K2", brokers=1), deciders.CLUSTER, "cluster-c2")

@@ -1,4 +1,4 @@
-"""Tests that wait most of their time, each for things of its own: they wait side by side."""
+"""Tests that wait most of the time, each for its own condition: they run side by side."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CASE = "case_at_once"
 
 
 def at_once(case: Case) -> Callable[[Callable[[Case], Future[None]]], None]:
-    """Makes a test of a case: it runs in a thread beside the module's other cases, and each fails for itself.
+    """Make a test of a case: it runs in a thread beside the module's other cases, and each fails on its own.
 
-    The first of them starts all that are to run in this session; each waits for its own.
+    The first one starts all cases of this session; each waits for its own.
     """
 
     @functools.wraps(case, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -30,7 +30,7 @@ def at_once(case: Case) -> Callable[[Callable[[Case], Future[None]]], None]:
 
 
 def cases_of(items: Sequence[pytest.Item], module: str) -> list[Case]:
-    """The cases among a session's tests that are in a module."""
+    """Return the cases among a session's tests that are in a module."""
     found = (getattr(getattr(item, "function", None), _CASE, None) for item in items if _in(item, module))
     return [case for case in found if case is not None]
 

@@ -1,4 +1,4 @@
-"""Streams of a test's own on the shared estate, whose workers translate and apply what groups commit."""
+"""Streams of a test's own on the shared estate, whose workers translate and apply groups' commits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def servers(estate: RunningEstate) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def make_groups(servers: dict[str, str], rest: RestClient) -> Iterator[Made]:
-    """Makes a stream in a margin or an exact environment; gives what tests ask of groups that read it."""
+    """Return a factory of streams in a margin or an exact environment, with the group that reads them."""
     made: list[Groups] = []
 
     def make(mode: str, partitions: int = 1, margin_seconds: int = 60, **settings: object) -> Groups:
@@ -39,7 +39,7 @@ def make_groups(servers: dict[str, str], rest: RestClient) -> Iterator[Made]:
 
 @pytest.fixture(scope="module")
 def started(request: pytest.FixtureRequest, make_groups: Made) -> Iterator[Callable[[Case], Future[None]]]:
-    """All cases of the module that run in this session, each in a thread; gives what became of one."""
+    """Run all cases of the module in this session, each in a thread; return the future of one."""
     cases = cases_of(request.session.items, request.node.nodeid)
     with ThreadPoolExecutor(len(cases)) as threads:
         running = {case: threads.submit(case, make_groups) for case in cases}

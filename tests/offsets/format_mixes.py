@@ -1,4 +1,4 @@
-"""Mixes of formats, one cluster's unlike another's: the whole way of streams, groups and schemas through them."""
+"""Mixes of different formats per cluster: streams, groups and schemas taken all the way through them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORDS, READ = 5, 2
 
 @dataclass(frozen=True)
 class Mix:
-    """What is drawn: each cluster's formats, streams that can all be had by them, and where they are produced."""
+    """A drawn example: each cluster's formats, streams valid under all of them, and the producing clusters."""
 
     formats: Mapping[str, Formats]
     streams: tuple[StreamName, ...]
@@ -38,7 +38,7 @@ class Mix:
 
 @st.composite
 def formats(draw: st.DrawFn, part: str) -> str:
-    """Any order of any parts, with anything that Kafka allows around and between them, or nothing."""
+    """Draw any order of any parts, with anything that Kafka allows around and between them, or nothing."""
     parts = draw(st.permutations([*draw(st.sets(st.sampled_from(SCOPE))), part]))
     between = st.sampled_from(("-", ".", "_", "--", "-x-", ""))
     text = draw(st.sampled_from(("", "dc1.", "K_", "-")))
@@ -49,8 +49,8 @@ def formats(draw: st.DrawFn, part: str) -> str:
 
 @st.composite
 def mixes(draw: st.DrawFn, clusters: tuple[str, ...]) -> Mix:
-    """Formats by which no two of the streams, and no two groups, meet on any cluster."""
-    # Names that hold what stands between them, so that what is cut apart instead of looked up goes wrong.
+    """Draw formats by which no two of the streams, and no two groups, collide on any cluster."""
+    # Names that contain separators, so that cutting names apart instead of looking them up fails.
     names = st.sampled_from(("a", "b", "a-b", "b_a", "a.x", "prod"))
     streams = draw(st.sets(st.builds(StreamName, names, names, names, names), min_size=2, max_size=3))
     drawn = {cluster: {kind: draw(formats(part)) for kind, part in KINDS.items()} for cluster in clusters}
@@ -74,7 +74,7 @@ def _application(stream: StreamName) -> ApplicationName:
 
 
 def rendered(text: str, stream: StreamName, name: str) -> str:
-    """What a format makes of a name in a stream's environment, by nothing but replacing."""
+    """Render a name with a format by plain replacement, as a reference."""
     words = {"tenant": stream.tenant, "instance": stream.instance, "environment": stream.environment}
     for part, word in {**words, "topic": name, "group": name}.items():
         text = text.replace(f"{{{part}}}", word)
@@ -82,7 +82,7 @@ def rendered(text: str, stream: StreamName, name: str) -> str:
 
 
 class Whole:
-    """The whole way of some streams through an estate."""
+    """All steps of some streams' way through an estate."""
 
     def __init__(self, rest: RestClient, servers: Mapping[str, str], registries: Registries) -> None:
         self._rest = rest
@@ -92,7 +92,7 @@ class Whole:
         self._formats = {row["name"]: {kind: row[kind] for kind in KINDS} for row in rows}
 
     def holds(self, streams: tuple[StreamName, ...], origin: str) -> None:
-        """What is produced, committed and registered under one cluster's names is on the others under theirs."""
+        """Check that records, commits and schemas of one cluster are on the others under their names."""
         try:
             self._declare(streams)
             ids = [self._register(stream) for stream in streams]
@@ -107,12 +107,12 @@ class Whole:
     def _declare(self, streams: tuple[StreamName, ...]) -> None:
         for stream in streams:
             tenant, instance, environment = (stream.tenant, stream.instance, stream.environment)
-            # Those of an earlier mix stay.
+            # Streams of an earlier mix stay.
             self._rest("POST", "/tenants", {"name": tenant})
             self._rest("POST", f"/tenants/{tenant}/instances", {"name": instance})
             path = f"/tenants/{tenant}/instances/{instance}/environments"
             self._rest("POST", path, {"name": environment, "offset_mode": "exact", "margin_seconds": 0})
-            # Once the topics that an earlier mix gave it are gone.
+            # The topics of an earlier mix must be gone first.
             until_allowed(self._rest, "POST", f"{_place(stream)}/streams", {"name": stream.stream})
         for stream in streams:
             path = f"{_place(stream)}/applications"
@@ -164,7 +164,7 @@ class Whole:
             assert self._registries.client(cluster).get_schema(schema_id).schema_str == _schema(stream)
 
     def _clear(self, streams: tuple[StreamName, ...]) -> None:
-        """So that the formats can be changed again."""
+        """Delete the streams, so that the formats can be changed again."""
         registry = self._registries.addresses[self._registries.primary]
         for stream in streams:
             for permanent in ("false", "true"):
@@ -175,13 +175,13 @@ class Whole:
 
 
 def set_formats(rest: RestClient, formats: Mapping[str, Formats]) -> None:
-    """As soon as nothing has names by the formats before."""
+    """Set the formats, once no name depends on the earlier ones."""
     for cluster, of in formats.items():
         until_allowed(rest, "PATCH", f"/clusters/{cluster}", dict(of))
 
 
 def until_allowed(rest: RestClient, method: str, path: str, body: Mapping[str, str]) -> None:
-    """Ask until the present state no longer forbids it."""
+    """Retry until the present state no longer forbids the request."""
 
     def done() -> bool:
         answer = rest(method, path, dict(body))
@@ -200,6 +200,6 @@ def _values(stream: StreamName) -> list[str]:
 
 
 def _schema(stream: StreamName) -> str:
-    # Each a schema of its own, so that no two have one id.
+    # Each has a schema of its own, so that no two have the same id.
     letters = "".join(each if each.isalnum() else f"x{ord(each)}" for each in str(stream))
     return avro("a", name=f"R{letters}")

@@ -1,4 +1,4 @@
-"""Groups as applications see them: what they commit, where they stand, and what they read next."""
+"""Groups as applications see them: their commits, their offsets, and the record that they read next."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ RETAIL = "/tenants/acme/instances/retail/environments"
 
 
 def numbered(count: int, first: int = 0) -> list[str]:
-    """Values that sort as they are counted."""
+    """Return values that sort in their numeric order."""
     return [f"r{number:04}" for number in range(first, first + count)]
 
 
 @dataclass
 class Groups:
-    """Of one stream and one group, on all clusters."""
+    """A group on one stream, on all clusters."""
 
     rest: RestClient
     servers: Mapping[str, str]
     topics: Mapping[str, str]
     place: tuple[str, str, str, str]
     formats: Mapping[str, str]
-    """Of groups, by cluster."""
+    """Group formats by cluster."""
     group: str = field(default_factory=lambda: f"g{secrets.token_hex(4)}")
     _whole: dict[str, list[Message]] = field(default_factory=dict)
-    """Logs that have all that was produced."""
+    """Logs that have everything that was produced."""
     _admins: dict[str, AdminClient] = field(default_factory=dict)
 
     @property
@@ -46,21 +46,21 @@ class Groups:
         return "/".join(self.place)
 
     def delete(self) -> None:
-        """The stream, with its topics."""
+        """Delete the stream with its topics."""
         self.rest("DELETE", f"{path_of(self.place)}?confirm={self.stream}")
 
     def name(self, cluster: str) -> str:
-        """The group's name on a cluster."""
+        """Return the group's name on a cluster."""
         tenant, instance, environment, _ = self.place
         words = {"tenant": tenant, "instance": instance, "environment": environment, "group": self.group}
         return self.formats[cluster].format(**words)
 
     def another(self, name: str | None = None) -> Groups:
-        """Another group that reads the same stream."""
+        """Return another group that reads the same stream."""
         return replace(self, group=name or f"g{secrets.token_hex(4)}")
 
     def forget(self) -> None:
-        """Logs are other ones than before."""
+        """Forget the logs, which are different ones now."""
         self._whole.clear()
 
     def produce(self, cluster: str, values: list[str], partition: int = 0, **more: Any) -> None:
@@ -69,7 +69,7 @@ class Groups:
         produce(self.servers[cluster], self.topics[cluster], records)
 
     def wait_for(self, count: int, *clusters: str) -> None:
-        """Until each cluster has so many records."""
+        """Wait until each cluster has `count` records."""
         for cluster in clusters or self.servers:
 
             def whole(cluster: str = cluster) -> list[Message] | None:
@@ -79,23 +79,23 @@ class Groups:
             self._whole[cluster] = eventually(whole, f"{count} records are on {cluster}", 0.3)
 
     def messages(self, cluster: str, partition: int = 0) -> list[Message]:
-        """All records."""
+        """Return all records."""
         found = self._whole.get(cluster) or read_all(self.servers[cluster], self.topics[cluster])
         return [message for message in found if message.partition() == partition]
 
     def log(self, cluster: str, partition: int = 0) -> list[tuple[int, str]]:
-        """(offset, value) of all records."""
+        """Return (offset, value) of all records."""
         return [(m.offset(), (m.value() or b"").decode()) for m in self.messages(cluster, partition)]
 
     def offset_of(self, cluster: str, value: str, partition: int = 0) -> int:
         return next(offset for offset, found in self.log(cluster, partition) if found == value)
 
     def configure(self, cluster: str, config: Mapping[str, str]) -> None:
-        """Set some of the topic's configuration there."""
+        """Set some of the topic's configuration on a cluster."""
         configure(self.servers[cluster], self.topics[cluster], config)
 
     def pause(self, cluster: str, wanted: bool, level: int | None = None) -> None:
-        """Pause the distributors that read a cluster (at a level), until all of them have, or let them go on."""
+        """Pause or resume the distributors that read a cluster (at a level); wait until all are paused."""
 
         def mine() -> list[dict[str, Any]]:
             rows = self.rest.ok("GET", "/trees/main/distributors")
@@ -105,7 +105,7 @@ class Groups:
             self.rest.ok("PATCH", f"/trees/main/distributors/{cluster}/{row['level']}", {"paused": wanted})
 
         def all_paused() -> bool:
-            # Without a lag, not all of it has heard of the pause.
+            # As long as there is a lag, some tasks have not seen the pause.
             return all(row["state"] == "paused" and row["lag_records"] is not None for row in mine())
 
         if wanted:
@@ -123,21 +123,21 @@ class Groups:
         )
 
     def commit(self, cluster: str, offset: int, partition: int = 0, metadata: str = "") -> None:
-        """As a consumer without members does."""
+        """Commit as a consumer without members does."""
         consumer = self.consumer(cluster)
         at = TopicPartition(self.topics[cluster], partition, offset, metadata)
         consumer.commit(offsets=[at], asynchronous=False)
         consumer.close()
 
     def go_on_at(self, cluster: str, value: str) -> int:
-        """Commit before this record, and wait until that is applied on all other clusters; the offset."""
+        """Commit before this record, and wait until that is applied on all other clusters; return the offset."""
         at = self.offset_of(cluster, value)
         self.commit(cluster, at)
         self.until_applied(cluster, at)
         return at
 
     def delete_group(self, cluster: str) -> None:
-        """The group there, as an operator does."""
+        """Delete the group on a cluster, as an operator does."""
         (gone,) = self._admin(cluster).delete_consumer_groups([self.name(cluster)]).values()
         gone.result(DEADLINE_SECONDS)
 
@@ -147,7 +147,7 @@ class Groups:
         return self._admins[cluster]
 
     def stands(self, cluster: str, partition: int = 0) -> tuple[int, str]:
-        """(offset, metadata) of the group; -1001 if there is none."""
+        """Return (offset, metadata) of the group; -1001 if there is none."""
         wanted = ConsumerGroupTopicPartitions(
             self.name(cluster), [TopicPartition(self.topics[cluster], partition)]
         )
@@ -156,19 +156,19 @@ class Groups:
         return found.offset, found.metadata or ""
 
     def next_value(self, cluster: str, partition: int = 0) -> str | None:
-        """What the group reads first when it goes on there; None if it stands at the end."""
+        """Return the first record that the group reads when it continues there; None at the end."""
         offset, _ = self.stands(cluster, partition)
         return next((value for at, value in self.log(cluster, partition) if at >= offset >= 0), None)
 
     def shown(self, cluster: str, partition: int = 0) -> dict[str, Any] | None:
-        """The group's commit on a cluster, as GET /offsets shows it."""
+        """Return the group's commit on a cluster, as GET /offsets shows it."""
         items = self.rest.ok("GET", f"/offsets?cluster={cluster}&group={quote(self.group, safe='')}")["items"]
         wanted = dict(zip(("tenant", "instance", "environment", "stream"), self.place, strict=True))
         wanted["partition"] = partition
         return next((item for item in items if wanted.items() <= item.items()), None)
 
     def applied(self, origin: str, cluster: str, partition: int = 0) -> dict[str, Any] | None:
-        """What was done on a cluster about the commit made on `origin`."""
+        """Return what a cluster did about the commit made on `origin`."""
         item = self.shown(origin, partition)
         rows = item["elsewhere"] if item else []
         return next((row for row in rows if row["cluster"] == cluster), None)
@@ -176,7 +176,7 @@ class Groups:
     def until_applied(
         self, origin: str, offset: int, partition: int = 0, state: str = "applied", *clusters: str
     ) -> dict[str, dict[str, Any]]:
-        """Wait until this commit was dealt with on all other clusters, or those given; by cluster."""
+        """Wait until this commit was processed on all or the given other clusters; return results by cluster."""
         others = clusters or tuple(each for each in self.servers if each != origin)
 
         def look() -> dict[str, dict[str, Any]] | None:
@@ -206,7 +206,7 @@ def on_a_stream(
     margin_seconds: int = 60,
     **settings: object,
 ) -> Groups:
-    """A group on a stream of its own, in a margin or an exact environment of acme/retail."""
+    """Create a group on a stream of its own, in a margin or an exact environment of acme/retail."""
     environment, name = f"{mode}-{margin_seconds}", f"o{secrets.token_hex(4)}"
     rest("POST", RETAIL, {"name": environment, "offset_mode": mode, "margin_seconds": margin_seconds})
     path = f"{RETAIL}/{environment}/streams"
@@ -216,20 +216,20 @@ def on_a_stream(
 
 
 def of_stream(rest: RestClient, servers: Mapping[str, str], place: tuple[str, str, str, str]) -> Groups:
-    """A group on a stream that is there."""
+    """Return a group on an existing stream."""
     topics = rest.ok("GET", path_of(place))["technical_names"]
     formats = {each: rest.ok("GET", f"/clusters/{each}")["group_format"] for each in servers}
     return Groups(rest, servers, topics, place, formats)
 
 
 def path_of(place: tuple[str, str, str, str]) -> str:
-    """A stream's path in the API."""
+    """Return the stream's path in the API."""
     tenant, instance, environment, stream = place
     return f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
 
 
 def follower(groups: Groups, **other: object) -> Follower:
-    """The group's, on partition 0."""
+    """Return the group on partition 0."""
     names = zip(("tenant", "instance", "environment", "stream"), groups.place, strict=True)
     return Follower(**{**dict(names), "partition": 0, "group": groups.group, **other})  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What is set for the same progress once more: not below what stands, unless it stands in another log."""
+"""An offset set again for the same progress is never below the committed one, unless that is in another log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_stands_is_set_once_more_before_the_cluster_forgets_it():
         (1, 60, 500, 100),
         (1, 120, 500, 120),
         (1, 60, 80, 80),
-        # The log was cut off or made anew: what stood there says nothing.
+        # The log was truncated or re-created: the earlier offset means nothing.
         (2, 60, 500, 60),
     ],
 )

@@ -1,4 +1,4 @@
-"""Where the following of commits goes on after a restart: before what is left to be dealt with, and no earlier."""
+"""Following commits resumes after a restart before the first unprocessed commit, and no earlier."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commit(servers, group, topic, offset, metadata=""):
 
 
 def test_an_offset_of_ours_behind_a_tombstone_is_there_again(servers, topic):
-    """Whoever reads both, at once or one after the other, does not take the group for gone."""
+    """An offset set by Treeline after a tombstone counts, whether both are read at once or one after the other."""
     one, other = f"one-{topic}", f"other-{topic}"
     ours = commit_metadata.encode(
         CommitMark(flags=1, timestamp_ms=1, committed_at_ms=1, generation=1, cluster="cluster-2")
@@ -63,7 +63,7 @@ def test_an_offset_of_ours_behind_a_tombstone_is_there_again(servers, topic):
         reader.close()
         reader, found = CommitLog({"bootstrap.servers": servers[CLUSTER]}, {}), Commits()
         eventually(lambda: {key.group for key in read(found).set_again} == {one}, "also when all is read at once")
-        # Groups are in different partitions of the log, which are read one after the other.
+        # The groups are in different partitions of the log, which are read one after the other.
         eventually(lambda: other in {key.group for key in read(found).made}, "the other's end is read, too")
         assert {key.group: value for key, value in found.made.items() if key.group == other} == {other: None}
     finally:

@@ -32,7 +32,7 @@ def test_any_mix_of_formats(boot_estate: Callable[..., RunningEstate]) -> None:
     rest = RestClient(own.url, own.token)
     servers = {name: row["bootstrap_servers"] for name, row in own.status()["clusters"].items()}
 
-    # An example takes seconds: none is tried again to make it smaller, and there are few.
+    # An example takes seconds: none is shrunk, and there are few.
     @settings(max_examples=MIXES, phases=(Phase.generate,), database=None)
     @given(mixes(CLUSTERS))
     def holds(mix: Mix) -> None:

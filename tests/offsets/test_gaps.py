@@ -1,5 +1,7 @@
-"""What a commit says of what its group has read, though the log may have lost its beginning since it was
-read last: never too much, never less than before, and where it may be too little it says so."""
+"""Translated commits after the log has lost its beginning: never too much, never less than before.
+
+Where the answer may be too little, it says so.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ LOG = ("cluster-1", "acme/retail/prod/orders", 0)
 
 
 def stands(rows, marks, low, end, offset, checkpoints, prefixes):
-    """(what stands at an offset, the marks then), as the translator finds it with the records that are left."""
+    """Return (facts at an offset, the marks then), as the translator finds them with the remaining records."""
     one = AskedLog(log=LOG, topic="t", births=((0, 1),), asked={offset}, low=low, end=end)
     one.marks, one.checkpoints = marks, checkpoints
     one.make_plan(10**6)
@@ -77,7 +79,7 @@ def test_copies_that_are_gone_before_anybody_looked(checkpoints):
     stood, marks = stands(rows, [], 400, 500, 400, checkpoints, ())
     assert stood.whole == bool(checkpoints)
     assert stood.vector == ({2: (1, 399)} if checkpoints else {})
-    # Marks made then say no more than what they were made of, until a checkpoint does.
+    # Marks made then know no more than their sources, until a checkpoint does.
     stood, _ = stands(rows, marks, 400, 500, 450, checkpoints, ())
     assert (stood.whole, stood.vector) == (bool(checkpoints), {2: (1, 449)})
 

@@ -1,4 +1,4 @@
-"""A group goes on elsewhere where it stood: no record is skipped, and no more come again than the bound says."""
+"""A group continues elsewhere where it stood: no record is skipped, re-reads stay within the bound."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_exact_with_one_producing_cluster_nothing_comes_again(make_groups: Made)
         assert (mark.flags, mark.cluster, mark.generation) == (FLAGS_OF_CLUSTER_1[cluster], "cluster-1", 1)
     item = groups.shown("cluster-1")
     assert item is not None and groups.stands("cluster-1") == (at, "")
-    # The next hop: a commit where the group went on is progress like any other.
+    # The next hop: a commit where the group continued is progress like any other.
     groups.go_on_at("cluster-5", "r0200")
     assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0200"}
 
@@ -49,7 +49,7 @@ def test_margin_is_taken_off_once(make_groups: Made):
     at = groups.offset_of("cluster-2", "r0050")
     groups.commit("cluster-2", at)
     for cluster, row in groups.until_applied("cluster-2", at).items():
-        # The last one read is r0049. Kafka tells the first offset of that time or later, a marker's too.
+        # The last record read is r0049. Kafka returns the first offset of that time or later, also a marker's.
         consumer = groups.consumer(cluster)
         since = TopicPartition(groups.topics[cluster], 0, times["r0049"] - 2_000)
         (told,) = consumer.offsets_for_times([since], DEADLINE_SECONDS)

@@ -1,4 +1,4 @@
-"""Groups whose names have blanks, slashes, umlauts and other signs are carried as all others are."""
+"""Groups whose names have blanks, slashes, umlauts and other characters are translated like all others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ["Büro #1/ost", "a b", "50% of = it?&", "北" * 80]
 
 @pytest.fixture(scope="module")
 def named(make_groups: Made) -> list[Groups]:
-    """Four groups that have committed on cluster-1, and were applied on all others."""
+    """Return four groups that committed on cluster-1 and were applied on all other clusters."""
     first = make_groups("exact")
     first.produce("cluster-1", numbered(30))
     first.wait_for(30)

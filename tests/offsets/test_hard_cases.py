@@ -1,6 +1,6 @@
-"""Commits that are nowhere, records that are odd, and maps that come late.
+"""Commits outside the log, unusual records, and maps that come late.
 
-Those that pause distributors run alone, with the long tests: others use the estate at the same time.
+Cases that pause distributors run alone, with the long tests: others use the estate at the same time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered
 
 
 def where(groups: Groups) -> dict[str, str | None]:
-    """What the group reads next, by cluster."""
+    """Return the record that the group reads next, by cluster."""
     return {cluster: groups.next_value(cluster) for cluster in groups.servers}
 
 
@@ -81,7 +81,7 @@ def test_a_sparse_log(make_groups: Made):
     at = groups.offset_of("cluster-1", "r0002")
     groups.commit("cluster-1", at)
     for cluster, row in groups.until_applied("cluster-1", at).items():
-        # The margin before the last one read lies in a gap of hours: nothing stands there but that one.
+        # The margin before the last record read falls into a gap of hours without other records.
         assert groups.next_value(cluster) == "r0001" and row["re_read_bound"] >= 1, cluster
 
 
@@ -100,7 +100,7 @@ def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
     admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
     other.go_on_at("cluster-1", "r0005")
     assert {other.next_value(each) for each in other.servers} == {"r0005"}, "nobody else waits for it"
-    # The topic is made anew, empty, and what the group commits there counts.
+    # The topic is re-created, empty, and the group's commits in it count.
     eventually(lambda: topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics, "it is made anew", 0.5)
     groups.produce("cluster-1", numbered(10, 10))
     groups.wait_for(10, "cluster-1")
@@ -109,7 +109,7 @@ def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
     assert at == 5, "the same number as in the topic before: the commit there may be shown as applied by now"
     groups.commit("cluster-1", at)
     eventually(lambda: set(where(groups).values()) == {"r0015"}, "it goes on from the new one", 0.3)
-    # With the topic, cluster-1 has forgotten where the other group stood. Of the new one it has read nothing.
+    # With the topic, cluster-1 has deleted the other group's offset. Of the new topic it has read nothing.
     eventually(lambda: idle.next_value("cluster-1") == "r0010", "it goes on in the new one", 0.3)
     assert {idle.next_value(each) for each in idle.servers if each != "cluster-1"} == {"r0006"}
     idle.go_on_at("cluster-3", "r0012")
@@ -155,7 +155,7 @@ def test_only_markers_and_aborted_records_behind_the_commit(make_groups: Made):
 
 @at_once
 def test_a_commit_among_records_of_an_open_transaction(make_groups: Made):
-    """As of a consumer that reads uncommitted records, which Java's do by default."""
+    """Commit as a consumer that reads uncommitted records, which Java's do by default."""
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(10))
     groups.wait_for(10)
@@ -278,7 +278,7 @@ def test_metadata_of_others(make_groups: Made):
     groups.commit("cluster-1", at, metadata='{"flow": "\u00e4", "treeline:": 1}')
     groups.until_applied("cluster-1", at)
     assert set(where(groups).values()) == {"r0010"}
-    # What begins like ours is none of an application's progress, whatever follows.
+    # Metadata that begins like ours is never an application's progress, whatever follows.
     groups.commit("cluster-2", 3, metadata="treeline:9;something newer")
     groups.go_on_at("cluster-1", "r0020")
     assert set(where(groups).values()) == {"r0020"}
@@ -310,7 +310,7 @@ def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
 
 @at_once
 def test_a_compacted_topic_with_holes(make_groups: Made):
-    """The broker's log cleaner makes the holes, which takes it up to half a minute."""
+    """The broker's log cleaner makes the holes, which takes up to half a minute."""
     groups = make_groups("exact", cleanup_policy="compact")
     for cluster in ("cluster-1", "cluster-4"):
         groups.configure(cluster, {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"})
@@ -325,12 +325,12 @@ def test_a_compacted_topic_with_holes(make_groups: Made):
         produce(groups.servers["cluster-1"], groups.topics["cluster-1"], records)
         made += len(records)
         first, copied = offsets("cluster-1"), groups.log("cluster-4")
-        # Few of the numbers up to the last one are left there.
+        # Few of the numbers up to the last one are left.
         last = int(copied[-1][1][1:]) if copied else 0
         return len(first) < first[-1] - first[0] and len(copied) < last - made // 10
 
     eventually(cleaned, "the cleaner has made holes on both", 1.0)
-    # Produced one after the other, nowhere else: offsets of cluster-1 are the numbers.
+    # Records are produced one after the other, nowhere else: offsets of cluster-1 are the numbers.
     left = offsets("cluster-1")
     gone = sorted(set(range(left[-1])) - set(left))
     at = gone[len(gone) // 2]

@@ -1,5 +1,7 @@
-"""The index of a log as the translator keeps it, through retention, long logs, holes and groups far behind: every
-commit is answered, what is read for it is bounded, and the answer is that of a reading from end to end."""
+"""The translator's index of a log through retention, long logs, holes and groups far behind.
+
+Every commit is answered, what is read for it is bounded, and the answer equals that of a complete reading.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from workers.offsets.batch import AskedLog
 
 
 class Kept:
-    """What the database holds of one log; `most` as the translator's."""
+    """Stored state of one log; `most` as in the translator."""
 
     def __init__(self, most, rows=(), low=0, end=0):
         self.most, self.rows, self.low, self.end = most, list(rows), low, end
@@ -25,7 +27,7 @@ class Kept:
         self.read_offsets = 0
 
     def tick(self, asked):
-        """(log asked, offset -> answer) of one round of the translator."""
+        """Return (log requested, offset -> answer) of one round of the translator."""
         one = AskedLog(
             log=LOG, topic="t", births=((0, 1),), asked=set(asked), low=self.low, end=self.end,
             from_low=self.from_low, checkpoints=self.checkpoints,
@@ -55,7 +57,7 @@ class Kept:
         return one, answers
 
     def until_answered(self, asked):
-        """(log asked, offset -> answer) once all are."""
+        """Return (log requested, offset -> answer) once all are answered."""
         found, last = {}, None
         for _ in range(80):
             last, answers = self.tick(sorted(set(asked) - found.keys()))
@@ -66,7 +68,7 @@ class Kept:
 
 
 def records(source, at, others):
-    """More records behind an offset, with holes; (offset, timestamp, origin, incarnation, reached)."""
+    """Add records after an offset, with holes: (offset, timestamp, origin, incarnation, reached)."""
     rows = []
     for _ in range(source.choice((0, 3, 300, 900))):
         number = source.choice((HERE, *others))
@@ -78,7 +80,7 @@ def records(source, at, others):
 
 
 def check(kept, offset, one, answered, seed):
-    """Against the whole of what there ever was; gives what the group's commit says."""
+    """Check an answer against the complete log; return the facts of the group's commit."""
     stood, truth = one.facts_at(offset, answered, HERE), read_before(kept.rows, offset)
     there = f"seed {seed}, offset {offset}"
     assert origin.covers(truth, stood.vector, stood.vector), f"{there}: it has not read that"
@@ -94,7 +96,7 @@ def check(kept, offset, one, answered, seed):
     return stood
 
 
-# 237 and 390: parts that touch, one with a gap.
+# 237 and 390: parts that are adjacent, one with a gap.
 @pytest.mark.parametrize(
     "seed", [*range(25), 237, 390, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(25, 150))]
 )
@@ -134,7 +136,7 @@ def test_the_last_record_is_the_last_one_before_the_offset_though_its_block_has_
 
 
 def test_a_group_far_behind_has_the_index_made_once():
-    """One at the newest records, one that reads a backlog, and between them checkpoints that have thinned out."""
+    """A group at the newest records, one that reads a backlog, and sparse checkpoints between them."""
     kept = Kept(4_000, [], 0, 60_000)
     kept.rows = [(at, at, HERE, 1, at) for at in range(kept.end)]
     kept.low = 5_000

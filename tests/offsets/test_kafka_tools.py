@@ -1,4 +1,4 @@
-"""Kafka's own tools find a group's offsets on every cluster, and its console consumer goes on there."""
+"""Kafka's own tools find a group's offsets on every cluster, and its console consumer continues from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.offsets.groups import Groups, Made, numbered
 
 
 def read(groups: Groups, cluster: str, count: int) -> list[str]:
-    """What the console consumer reads as a member of the group; it commits nothing."""
+    """Read with the console consumer as a member of the group; it commits nothing."""
     servers, topic, name = groups.servers[cluster], groups.topics[cluster], groups.name(cluster)
     words = ["--bootstrap-server", servers, "--topic", topic, "--group", name, "--timeout-ms", "30000"]
     return tool(CONSUMER, *words, "--max-messages", str(count), "--consumer-property", "enable.auto.commit=false")

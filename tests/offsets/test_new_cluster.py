@@ -1,5 +1,7 @@
-"""The source document's case: a cluster is brought online when the first 24 records of a topic are gone, and the
-group has committed 35. On the new cluster it goes on at the right record, not at offset 35."""
+"""The source document's case: a cluster comes online after the first 24 records of a topic were deleted.
+
+The group has committed 35. On the new cluster it continues at the right record, not at offset 35.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def test_a_group_on_a_cluster_that_is_brought_online(boot_estate):
     eventually(lambda: set(rest.ok("GET", f"{path}/orders")["applied"].values()) == {"applied"}, "it is applied")
     servers = {name: estate.bootstrap_servers(name) for name in ("cluster-1", "cluster-2")}
     groups = of_stream(rest, servers, ("acme", "retail", "exact", "orders"))
-    # One at a time on a log without markers: offsets are those of the document.
+    # One record at a time on a log without markers: offsets are those of the document.
     groups.produce("cluster-1", numbered(40))
     groups.wait_for(40)
     groups.commit("cluster-1", 35)

@@ -1,4 +1,4 @@
-"""What others do to groups, logs and the map: it may stop itself, and nobody else."""
+"""Interference by other programs with groups, logs and the map affects only themselves."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def test_offsets_that_others_take_away_are_set_again(make_groups: Made):
     admin = AdminClient({"bootstrap.servers": groups.servers["cluster-3"]})
     (gone,) = admin.delete_topics([groups.topics["cluster-3"]]).values()
     gone.result(DEADLINE_SECONDS)
-    # The topic is made anew, its records are copied again, and the group stands before those that it has not read.
+    # The topic is re-created, its records are copied again, and the group is set before those that it has not
+    # read.
     eventually(lambda: groups.next_value("cluster-2") == "r0020", "it stands on cluster-2 again", 0.5)
     eventually(lambda: _whole(groups, 30), "cluster-3 has its records again", 0.5)
     eventually(lambda: groups.next_value("cluster-3") == "r0020", "it stands on cluster-3 again", 0.5)
@@ -139,7 +140,7 @@ def test_a_clock_that_is_ahead_holds_back_no_later_commit(make_groups: Made):
     at = groups.go_on_at("cluster-1", "r0010")
     shown = groups.shown("cluster-1")
     assert shown is not None
-    # As if the clock of cluster-1 were five minutes ahead.
+    # The clock of cluster-1 seems to be five minutes ahead.
     ahead = Progress(
         timestamp_ms=shown["timestamp_ms"],
         committed_at_ms=shown["committed_at_ms"] + 300_000,

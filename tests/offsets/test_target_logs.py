@@ -1,4 +1,4 @@
-"""Walking through a cluster's log for several groups at once, near its end and far behind."""
+"""Scans of a cluster's log for several groups at once, near its end and far behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KNOWN = Directory(
 
 @pytest.fixture
 def log(servers):
-    """A log with 3,000 records born there, with a checkpoint every 500."""
+    """Create a log with 3,000 records produced there, with a checkpoint every 500."""
     topic = f"walk-{secrets.token_hex(4)}"
     create_topic(servers["cluster-1"], topic, 1)
     produce(servers["cluster-1"], topic, [{"value": b"%d" % n, "partition": 0} for n in range(3_000)])
@@ -116,7 +116,7 @@ def test_a_walk_that_is_far_behind_is_not_gone_on_with(log, logs, monkeypatch):
 
 def test_what_a_search_holds_is_bounded(log, logs, monkeypatch):
     monkeypatch.setattr(target_logs, "MOST_LOOKED_FOR", 500)
-    # What it has read of cluster 2 is not there, however far one looks.
+    # Records of cluster 2 that the group has read are not here, however far the search goes.
     lacking = replace(progress(10), vector={1: (1, 9), 2: (1, 5)})
     (found,) = logs.look_for(replace(log, checkpoints=()), [lacking], KNOWN)
     assert (found.offset, found.re_read_bound, found.settled) == (10, None, False)
@@ -124,14 +124,14 @@ def test_what_a_search_holds_is_bounded(log, logs, monkeypatch):
 
 def test_a_search_does_not_look_for_what_is_born_nowhere(log, logs, monkeypatch):
     monkeypatch.setattr(target_logs, "MOST_LOOKED_FOR", 500)
-    # It committed on a cluster that has copies only: nothing says that this is all that there will be.
+    # It committed on a cluster that has only copies: nothing says that these are all.
     there = replace(progress(10), passed={2: (1, 9)})
     (found,) = logs.look_for(replace(log, end=2_900, checkpoints=()), [there], KNOWN)
     assert (found.offset, found.re_read_bound, found.settled) == (10, 0, True)
 
 
 def test_all_that_a_group_has_read_is_counted_before_a_search_ends(log, logs):
-    # Its vector ends at 5, since what came behind is gone where it committed: here it is not.
+    # Its vector ends at 5, since later records were deleted where it committed; here they exist.
     one = replace(progress(6), vector={1: (1, 5)}, passed={1: (1, 2_400)})
     (found,) = logs.look_for(replace(log, checkpoints=()), [one], KNOWN)
     assert (found.offset, found.settled) == (2_401, True)
@@ -178,7 +178,7 @@ def test_a_log_that_cannot_be_read_leaves_out_its_own_groups_alone(log, servers,
 
 @dataclass(frozen=True)
 class Stream:
-    """What is asked of a stream's row."""
+    """The parts of a stream's row that are used."""
 
     incarnations: dict[str, int]
     tails: dict[str, dict]

@@ -1,4 +1,4 @@
-"""Which logs are read in the next run: short ones do not wait for long ones, and no log waits for ever."""
+"""Choice of the logs to read in the next run: short ones do not wait for long ones, and no log starves."""
 
 from __future__ import annotations
 

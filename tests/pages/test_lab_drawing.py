@@ -1,4 +1,4 @@
-"""What a moment of a drill is drawn as: cells and marks on one scale, wires with a column each."""
+"""Layout of a drill's moment: cells and marks on one scale, wires with a column each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kinds(found: dict[str, Any], *committed: str) -> list[tuple[str, str]]:
 
 
 def frame(brokers: int = 3, **changes: Any) -> dict[str, Any]:
-    """Of brokers with empty logs."""
+    """Return a frame of brokers with empty logs."""
     found = [{**broker(hw=0), "id": each} for each in range(1, brokers + 1)]
     return {"brokers": found, "committed": [], "committed_start": 0, "messages": [], "cut": [], **changes}
 

@@ -1,4 +1,4 @@
-"""Faults of one's own: the form, its addresses, what is refused, and the player of what is played."""
+"""A user's own faults: the form, its addresses, refusals, and the player."""
 
 from __future__ import annotations
 

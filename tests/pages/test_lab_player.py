@@ -20,7 +20,7 @@ def viewer(acme: Console) -> Visitor:
 
 
 def ways(text: str) -> dict[str, str]:
-    """Buttons that lead somewhere, by what they do."""
+    """Return the enabled navigation buttons with their addresses."""
     return {
         name: html.unescape(way)
         for name, way in re.findall(r'<a class="quiet[^"]*" id="go-(\w+)" href="([^"]*)"', text)

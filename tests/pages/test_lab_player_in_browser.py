@@ -49,7 +49,7 @@ MIDDLES = """() => [...document.querySelectorAll(".lane")].map((each) => each.of
 
 
 def step(page: Page, at: int) -> None:
-    """The page shows this step, and its address is that of it."""
+    """Expect the page to show this step, with the step's address."""
     expect(page.locator("#step")).to_have_value(str(at))
     expect(page.locator("#story [aria-current] .position")).to_have_text(str(at))
     expect(page).to_have_url(re.compile(rf"step={at}(&|$)"))

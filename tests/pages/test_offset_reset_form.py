@@ -1,4 +1,4 @@
-"""A group's offsets are set by a form that says what is read again, and what is never read."""
+"""The form for a group's offset reset says which records are read again, and which are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WISH = {"stream": ORDERS, "group": "billing", "cluster": "c1", "partition": "0",
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
-    """What the cluster would be told: each log begins at 100 and ends at 36,000."""
+    """Return the offsets that the cluster would get: each log begins at 100 and ends at 36,000."""
     told: list[dict[int, int]] = []
 
     def wished(wish: Any) -> dict[int, int]:

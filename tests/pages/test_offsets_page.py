@@ -1,4 +1,4 @@
-"""Offsets: where groups are on every cluster, as their viewer may see them; the same as a file."""
+"""Offsets page: committed offsets on every cluster, as far as the viewer may see them; the same as a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def viewer(acme: Console) -> Visitor:
 
 
 def committed(database: Database, stream: str, group: str, partition: int = 0, **changed: Any) -> None:
-    """By a group on c1; on c2 it is set so that 12 records come again."""
+    """Store a group's commit on c1, and its offset on c2 with 12 records to re-read."""
     of = {"stream": stream, "partition": partition, "group": group}
     commit = {
         **of,

@@ -1,4 +1,4 @@
-"""The page of a cluster's replication, with looks recorded by hand."""
+"""The page of a cluster's replication, with recorded observations."""
 
 from __future__ import annotations
 

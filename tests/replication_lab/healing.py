@@ -1,4 +1,4 @@
-"""All faults of a world healed, and everything that may be waiting woken: from here on it has to settle."""
+"""Heal all faults of a world, and wake everything that may be waiting: the partition must recover from there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from backend.replication_lab.world import World
 
 
 def heal(clock: Clock) -> None:
-    """Producers wait for their answers, and send no more."""
+    """Let producers wait for their answers, and send no more."""
     world, times = clock.world, clock.world.configuration.times
     for pair in sorted(world.cuts):
         clock.take(("heal", *pair))
@@ -27,7 +27,7 @@ def heal(clock: Clock) -> None:
 
 
 def wake_threads(world: World, broker: Broker) -> None:
-    """All that the broker may have to do is due: no clock was there to know when it is."""
+    """Make everything that the broker may have to do due: there was no clock to know when it is."""
     for (sender, receiver), messages in list(world.channels.items()):
         if receiver == broker.id:
             for _ in messages:

@@ -1,4 +1,4 @@
-"""Mutants of the fixed protocol: a mend left out, or one line of a function changed."""
+"""Mutants of the fixed protocol: a fix left out, or one line of a function changed."""
 
 from __future__ import annotations
 import __future__
@@ -19,17 +19,17 @@ from backend.replication_lab.state import Broker
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a function, and what stands there in the mutant."""
+    """A line of a function, and its replacement in the mutant."""
 
     function: Callable[..., Any]
     line: str
     mutated: str
 
     def code(self) -> CodeType:
-        """Of the function with the line changed.
+        """Compile the function with the line changed.
 
         Raises:
-            ValueError: the line does not stand in it just once.
+            ValueError: the line does not occur exactly once.
         """
         source = textwrap.dedent(inspect.getsource(self.function))
         if source.count(self.line) != 1:
@@ -39,12 +39,12 @@ class Line:
         return next(each for each in compiled.co_consts if isinstance(each, CodeType))
 
     def apply(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Wherever the function was imported to, it is the mutant until the test ends."""
+        """Make the function the mutant, wherever it was imported, until the test ends."""
         monkeypatch.setattr(self.function, "__code__", self.code())
 
 
 def without(**mends: object) -> Rules:
-    """The fixed mode with some of its mends otherwise."""
+    """Return the rules of fixed mode with some fixes changed."""
     return replace(FIXED, mode="mutant", **mends)  # type: ignore[arg-type]
 
 

@@ -1,6 +1,6 @@
-"""Random schedules of faults from a seed: a configuration, what goes wrong and when, and the run of it.
+"""Random schedules of faults from a seed: a configuration, faults with their times, and the run.
 
-Each fault is healed after a while, so that in the end everything has to settle.
+Each fault is healed after a while, so that the partition must recover at the end.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ HEALED_BY = {
     "slow_disk": "fast",
     "session_expiry": "",
 }
-"""A session comes back by itself."""
+"""Faults with their heals; a session comes back by itself."""
 KINDS = tuple(HEALED_BY)
 DOWN = ("crash", "power_loss")
 FIRST_MS = 30.0
 BEYOND_THE_LAST_MS = 300.0
 WITHOUT_END = 1 << 30
-"""Records: producers send until the schedule is over."""
+"""Number of records: producers send until the schedule is over."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What goes wrong, with the simulated milliseconds at which it does."""
+    """Faults, with the simulated milliseconds at which they happen."""
 
     configuration: Configuration
     steps: tuple[tuple[float, Action], ...]
 
     @property
     def end(self) -> float:
-        """After which nothing fails any more."""
+        """Return the time after which nothing fails any more."""
         return max((at for at, _ in self.steps), default=0.0) + BEYOND_THE_LAST_MS
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A run of one, and what was seen on the way."""
+    """A run of a schedule, with observations."""
 
     world: World
     steps: tuple[Action, ...]
     settled: bool
     had_nobody: bool
-    """At some moment no in-sync or eligible replica lived."""
+    """Tells whether no in-sync or eligible replica was alive at some moment."""
 
     @property
     def crashed(self) -> frozenset[int]:
-        """Brokers that were down at some time."""
+        """Return the brokers that were down at some time."""
         return frozenset(int(each[1]) for each in self.steps if each[0] in DOWN)  # type: ignore[call-overload]
 
 
 def random_configuration(random: Random) -> Configuration:
-    """Two to five brokers, any replicas and min ISR that are possible on them, one to three producers."""
+    """Draw two to five brokers, any possible replicas and min.insync.replicas, and one to three producers."""
     brokers = random.randint(2, 5)
     factor = random.randint(2, min(brokers, 4))
     return Configuration(
@@ -88,7 +88,7 @@ def random_configuration(random: Random) -> Configuration:
 def random_schedule(
     seed: int, configuration: Configuration | None = None, kinds: tuple[str, ...] = KINDS
 ) -> Schedule:
-    """One to ten faults, which may last at the same time; a replica moved now and then."""
+    """Draw one to ten faults, which may overlap; sometimes a replica is reassigned."""
     random = Random(seed)
     drawn = random_configuration(random) if configuration is None else configuration
     steps: list[tuple[float, Action]] = []
@@ -120,7 +120,7 @@ def _fault(
 
 
 def run(schedule: Schedule, rules: Rules, seed: int) -> Ran:
-    """On a world that is led and replicated, to the first violation or until all has settled."""
+    """Run on an established partition, to the first violation or until it has recovered."""
     world = established(schedule.configuration, replace(rules), records=2)
     clock = Clock(world, seed)
     wake_all(world)
@@ -138,6 +138,6 @@ def run(schedule: Schedule, rules: Rules, seed: int) -> Ran:
 
 
 def nobody_lives(world: World) -> bool:
-    """No broker lives that is in sync or eligible to lead."""
+    """Tell whether no broker in ISR or ELR is alive."""
     in_sync = world.store.isr | world.store.elr
     return bool(in_sync) and not any(world.brokers[each].started for each in in_sync)

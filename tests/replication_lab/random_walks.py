@@ -1,4 +1,4 @@
-"""Random walks without a clock: any step that may come next may come, messages one by one, faults now and then."""
+"""Random walks without a clock: any possible step may come next, messages one by one, faults now and then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOWN = ("crash", "power_loss")
 
 @dataclass(frozen=True)
 class Walked:
-    """Where a walk led."""
+    """Result of a walk."""
 
     start: World
     world: World
@@ -32,12 +32,12 @@ class Walked:
 
     @property
     def crashed(self) -> frozenset[int]:
-        """Brokers that were down at some time."""
+        """Return the brokers that were down at some time."""
         return frozenset(int(each[1]) for each in self.steps if each[0] in DOWN)  # type: ignore[call-overload]
 
 
 def beginning(random: Random, rules: Rules) -> World:
-    """A small partition, led by any of its replicas, one of which may be behind."""
+    """Draw a small partition, led by any of its replicas, of which one may lag."""
     brokers = random.choice((2, 3, 3, 3, 4))
     factor = min(brokers, random.choice((2, 3)))
     min_isr = random.randint(1, min(2, factor))
@@ -65,7 +65,7 @@ def beginning(random: Random, rules: Rules) -> World:
 
 
 def following(world: World, spent: tuple[int, int, int]) -> list[tuple[Action, tuple[int, int, int]]]:
-    """What may come next; that messages arrive, too, and that brokers do not reach the store."""
+    """Return the possible next actions, including deliveries of messages and lost connections to the store."""
     arriving: list[Action] = [("deliver", *connection) for connection in world.channels]
     reaching: list[Action] = [
         ("cut" if world.sees_store(each) else "heal", NOBODY, each.id) for each in world.brokers.values()
@@ -75,7 +75,7 @@ def following(world: World, spent: tuple[int, int, int]) -> list[tuple[Action, t
 
 
 def moved(random: Random, world: World) -> list[Action]:
-    """Other replicas, as many as min ISR asks for or more; none while some are on their way already."""
+    """Draw other replicas, at least min.insync.replicas of them; none while a reassignment is under way."""
     if world.store.reassigned:
         return []
     configuration = world.configuration
@@ -84,9 +84,9 @@ def moved(random: Random, world: World) -> list[Action]:
 
 
 def walk(seed: int, rules: Rules, *, moves: bool = False) -> Walked:
-    """To the first violation, or for so many steps; how likely faults are is drawn as well.
+    """Walk to the first violation, or for a number of steps; the probability of faults is drawn as well.
 
-    With `moves`, an administrator moves the partition to other brokers again and again.
+    With `moves`, an administrator reassigns the partition to other brokers again and again.
     """
     random = Random(f"{seed}, which moves" if moves else seed)
     world = beginning(random, rules)

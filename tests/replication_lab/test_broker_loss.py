@@ -1,4 +1,4 @@
-"""What a cluster told of a broker and its partitions, as an answer: sentence, outcomes, tone, assumptions."""
+"""Answers about the loss of a broker, from a cluster's report: sentence, outcomes, tone, assumptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lost(
     eligible: Mapping[Place, tuple[int, ...]] | None = {},
     sessions_ms: Mapping[int, int] = {1: 5_000, 2: 5_000},
 ) -> BrokerLoss:
-    """Broker 1 dies; the first partition is `a-0`, the next `b-0`."""
+    """Let broker 1 die; the first partition is `a-0`, the next `b-0`."""
     places = {(chr(ord("a") + at), 0): each for at, each in enumerate(partitions)}
     seen = ClusterSeen(cluster_id="k", brokers=HERE, partitions=places)
     known = {topic: USUAL for topic, _ in places} if settings is None else settings
@@ -40,7 +40,7 @@ def lost(
 
 
 def counts(loss: BrokerLoss) -> dict[str, int]:
-    """Of outcomes that there are."""
+    """Return the counts of the outcomes that occur."""
     outcomes: list[dict[str, Any]] = told(loss)["outcomes"]
     return {each["what"]: each["count"] for each in outcomes if each["count"]}
 
@@ -102,7 +102,7 @@ def test_the_session_is_that_of_the_brokers_or_kafkas_own_and_said_so() -> None:
     silent = told(lost(leads, sessions_ms={}))
     assert silent["session_ms"] == 9_000 and 8_550 < silent["longest_away_ms"] < 9_950
     assert "Kafka's default of 9,000 ms is assumed" in silent["assumed"][0]
-    # While it is being changed the longer one is told.
+    # While it is being changed the longer value is used.
     assert told(lost(leads, sessions_ms={1: 5_000, 2: 18_000}))["session_ms"] == 18_000
 
 

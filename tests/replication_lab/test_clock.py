@@ -1,4 +1,4 @@
-"""What the clock makes of brokers that stand still, or do not reach the store: nothing is lost or hurried."""
+"""Effects of the clock on paused brokers and brokers that do not reach the store: no timer is lost or early."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize("mode", [FAITHFUL.mode, FIXED.mode])
 
 
 def played(*faults: dict[str, object], mode: str, seed: int = 1, **changes: object) -> Run:
-    """These faults on three brokers."""
+    """Run these faults on three brokers."""
     configuration, read = read_schedule({"producers": 2, **changes, "faults": list(faults)})
     return run_schedule(configuration, read, mode, seed)
 
@@ -59,7 +59,7 @@ def test_who_stood_still_flushes_again(broker):
 
 
 def test_a_new_leader_s_wait_is_not_cut_short_by_the_store():
-    """It waits a second (KeepInSyncTime) for one that stands still, though the store is away for a moment."""
+    """A leader waits a second (KeepInSyncTime) for a paused replica, even while it cannot reach the store."""
     faults = (
         fault("crash", 1, 1_000, 6_000),
         fault("pause", 3, 1_000, 6_000),
@@ -84,7 +84,7 @@ def test_faults_that_follow_one_another_at_once_come_in_any_order_of_the_list():
 
 @pytest.mark.parametrize("again", ["crash", "pause", "slow", "cut"])
 def test_who_came_back_in_sync_is_dropped_like_anybody_when_it_falls_behind_again(again):
-    """It was waited for without end: nobody watched it any more."""
+    """Regression: the leader waited for it for ever, since no timer watched it any more."""
     more = {"other": 1} if again == "cut" else {}
     second = fault(again, 2, 6_000, 8_000, **more)
     for seed in range(SEEDS):
@@ -107,8 +107,10 @@ def test_who_was_moved_in_is_dropped_like_anybody():
 
 
 def test_one_that_is_moved_in_and_the_only_one_eligible_leads():
-    """Broker 4 comes in place of 2, which is gone; it stands still, and 1, which is left alone, crashes: it comes
-    back in sync no more, and 4, which is eligible, has to lead, although it is not assigned yet."""
+    """Broker 4 replaces broker 2, which is gone, and is paused; broker 1, which is alone, crashes.
+
+    Broker 1 comes back out of sync, and broker 4, which is eligible, has to lead although it is not assigned yet.
+    """
     world = established(Configuration(brokers=4, replication_factor=2, min_isr=2), FIXED)
     clock = Clock(world, 1)
     for at, step in (
@@ -134,7 +136,7 @@ def test_one_that_is_moved_in_and_the_only_one_eligible_leads():
 
 
 def test_a_run_that_is_taken_again_step_by_step_is_the_same_run():
-    """Whatever the clock did: a story is told from the steps alone."""
+    """A story is made from the steps alone, whatever the clock did."""
     draw = random.Random(7)
     taken = 0
     for seed in range(150):
@@ -156,7 +158,7 @@ def test_a_run_that_is_taken_again_step_by_step_is_the_same_run():
 
 
 def test_a_loss_by_unclean_election_is_expected():
-    """Who is in sync stands still: the store hears nothing of it, and another one leads, which lacks records."""
+    """The only in-sync replica is paused: its session expires, and another replica leads, which lacks records."""
     faults = (fault("crash", 2, 500, 3_000), fault("pause", 1, 3_400, 3_000))
     shape = {"brokers": 2, "replication_factor": 2, "min_isr": 1}
     for seed in range(SEEDS):

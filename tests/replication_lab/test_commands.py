@@ -1,4 +1,4 @@
-"""`treeline drill`: what it prints, and what it refuses."""
+"""`treeline drill`: its output, and the requests that it refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.replication_lab.scenarios import SCENARIOS
 
 app = typer.Typer()
 drill.register(app)
-app.command("beside")(lambda: None)  # an app with one command would not name it
+app.command("beside")(lambda: None)  # an app with a single command has no subcommands
 
 LOSS = ("--scenario", "hw-truncation-loss")
 CRASH = {"at_ms": 500, "fault": "crash", "broker": 1, "for_ms": 2_000}

@@ -1,4 +1,4 @@
-"""What cannot be is refused, with what is wrong and what would do."""
+"""Impossible configurations are refused, with the reason and the possible values."""
 
 from __future__ import annotations
 

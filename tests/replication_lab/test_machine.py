@@ -48,18 +48,18 @@ SOME_OR_MANY = pytest.mark.parametrize(
 
 
 class Holds(RuleBasedStateMachine):
-    """What all machines share: the invariants, and that everything settles once all is healed."""
+    """Common part of all machines: the invariants, and recovery once all is healed."""
 
     protocol: Rules = FIXED
     clock: Clock
 
     def begin(self, configuration: Configuration, *, direct: bool = False) -> World:
-        """A world that is led and replicated."""
+        """Return an established world."""
         return established(configuration, self.protocol, records=2, direct=direct)
 
     @invariant()
     def nothing_is_violated(self) -> None:
-        """After every step."""
+        """Check the invariants after every step."""
         if hasattr(self, "clock"):
             history = self.clock.world.history
             assert history.violated is None, f"{history.violated}: {history.what}"
@@ -73,7 +73,7 @@ class Holds(RuleBasedStateMachine):
 
 
 class Timed(Holds):
-    """Faults at any time, while everything else goes on by the clock."""
+    """Faults at any time, while everything else runs by the clock."""
 
     @initialize(seed=SEED, factor=st.integers(2, BROKERS), producers=st.integers(1, 3), data=st.data())
     def begins(self, seed: int, factor: int, producers: int, data: st.DataObject) -> None:
@@ -119,7 +119,7 @@ class Timed(Holds):
 
 
 class Deleted(Timed):
-    """The topic is deleted meanwhile: in the end no broker has its log, whoever was away."""
+    """The topic is deleted during the run: at the end no broker has its log, even one that was down."""
 
     @precondition(lambda self: not self.clock.world.store.deleted)
     @rule()
@@ -128,7 +128,7 @@ class Deleted(Timed):
 
 
 class Untimed(Holds):
-    """Any step that may come next comes next; in the end a clock goes on from there."""
+    """Any possible step comes next; at the end a clock takes over."""
 
     spent = (0, 0, 0)
 
@@ -157,7 +157,7 @@ class Untimed(Holds):
 
 
 class FaithfulTimed(Timed):
-    """Invariants alone: that it settles is not asked for."""
+    """The invariants alone, without recovery."""
 
     protocol = FAITHFUL
 
@@ -166,7 +166,7 @@ class FaithfulTimed(Timed):
 
 
 class FaithfulUntimed(Untimed):
-    """Invariants alone."""
+    """The invariants alone."""
 
     protocol = FAITHFUL
 

@@ -1,7 +1,7 @@
-"""Each mend left out, each promise broken in one line: the checker has to find out, by the cheapest of its ways.
+"""Each fix left out, each promise broken in one line: the checker has to notice, by the cheapest of its ways.
 
-Ways are random schedules of faults, random walks, searches and, where few orders of steps show it, a story. What
-is known to find a mutant is tried first; should other changes have moved it, more of its kind are.
+Ways are random schedules of faults, random walks, searches and, where few orders of steps show it, a story. The
+known way to find a mutant is tried first; if other changes have moved it, more of its kind are tried.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ KNOWN_WALKS = {
     "a log's end is its HW after a start": 2_528,
 }
 KNOWN_MOVES = {"replicas that the partition was moved away from stay in sync": 65}
-"""Walks in which the partition is moved."""
+"""Walks in which the partition is reassigned."""
 SEARCHED = {"the epoch is asked for once"}
 
 
 @dataclass(frozen=True)
 class Story:
-    """Steps that show a mutant, on a world in which answers come at once; what has nothing to do is left out."""
+    """Steps that show a mutant, in a world in which answers come at once; steps without an effect are left out."""
 
     configuration: Configuration
     steps: tuple[Action, ...]
     isr: frozenset[int] | None = None
 
     def found(self, rules: Rules) -> str:
-        """What is not as promised."""
+        """Return what is broken."""
         world = established(self.configuration, rules, records=2, isr=self.isr, direct=True, prompt=True)
         done = tuple(action for action in self.steps if perform(world, action))
         return wrong(random_walks.Walked(world, world, done))
@@ -80,7 +80,7 @@ STORIES = {
 
 
 def wrong(walked: random_walks.Walked) -> str:
-    """What is not as promised in a walk."""
+    """Return what is broken in a walk."""
     history = walked.world.history
     if history.violated is not None:
         return f"{history.violated}: {history.what}"
@@ -90,17 +90,17 @@ def wrong(walked: random_walks.Walked) -> str:
 
 
 def first_seed(rules: Rules) -> str:
-    """What the first seed says that finds anything."""
+    """Return the finding of the first seed that has one."""
     return next((said for seed in range(SEEDS) if (said := broken(seed, ran(seed, rules)))), "")
 
 
 def first_walk(rules: Rules, seeds: Iterable[int], *, moves: bool = False) -> str:
-    """What the first walk says that finds anything."""
+    """Return the finding of the first walk that has one."""
     return next((said for seed in seeds if (said := wrong(random_walks.walk(seed, rules, moves=moves)))), "")
 
 
 def found(name: str, rules: Rules) -> str:
-    """What says that the mutant is one."""
+    """Return the finding that reveals the mutant."""
     if name in SEARCHED:
         return search(begin(THREE, rules, 2), Bounds(crashes=0, expiries=2, attempts=2), 9).what
     if name in STORIES:

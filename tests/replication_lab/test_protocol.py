@@ -1,4 +1,4 @@
-"""Each block of pseudo-code in small: given a state, when it runs, then this; in both modes where they differ."""
+"""Each block of pseudo-code alone: given a state, when it runs, then this; in both modes where they differ."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ BOTH = pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rul
 
 
 def given(rules: Rules, *actions: Action, direct: bool = False, **configuration: int) -> World:
-    """Three replicas with two committed records, broker 1 leads, and these steps taken."""
+    """Return three replicas with two committed records, led by broker 1, after these steps."""
     world = established(Configuration(**configuration), rules, records=2, direct=direct)
     take(world, *actions)
     return world
 
 
 def take(world: World, *actions: Action) -> None:
-    """Each does something."""
+    """Take steps that each have an effect."""
     for action in actions:
         assert perform(world, action), action
 
 
 def answers(world: World, producer: int = 0) -> list[ProduceResponse]:
-    """Under way to a producer."""
+    """Return the answers under way to a producer."""
     return [each for (_, to), some in world.channels.items() if to == -1 - producer for each in some]  # type: ignore[misc]
 
 
@@ -115,7 +115,7 @@ def test_close_replica_stops_the_fetcher_and_closes_the_log():
 
 @pytest.mark.parametrize("rules, kept", [(FAITHFUL, 2), (FIXED, 3)], ids=["faithful", "fixed"])
 def test_become_follower_truncates_to_the_hw_or_with_the_mend_asks_first(rules, kept):
-    """Broker 2 has a record that is not known there to be committed, and hears of its leader again."""
+    """Broker 2 has a record that it does not know to be committed, and is notified of its leader again."""
     world = given(rules, ("produce", 0), ("deliver", -1, 1), ("fetch", 2), ("deliver", 2, 1), ("deliver", 1, 2))
     assert len(world.brokers[2].log) == 3
     take(world, ("crash", 2), ("restart", 2))
@@ -258,7 +258,7 @@ def test_leader_change_event_has_those_in_sync_stand_and_then_all_follow_the_one
 
 
 def clocked(rules: Rules, *actions: Action, leader: int = 1, **configuration: int) -> Clock:
-    """On a clock, with producers that send a while."""
+    """Return a world on a clock, with producers that have sent for a while."""
     world = established(Configuration(records=30, **configuration), rules, records=2, leader=leader)
     clock = Clock(world, 5)
     wake_all(world)

@@ -1,7 +1,7 @@
-"""Random faults on many seeds: fixed mode never violates, always settles, and loses only what has to be expected.
+"""Random faults on many seeds: fixed mode never violates, always recovers, and loses only what is expected.
 
-A loss is to be expected only after a moment at which no replica lived that was in sync or eligible to lead, and
-only if as many brokers as min ISR asks for have been down.
+A loss is expected only after a moment without a live replica in ISR or ELR, and only if at least
+min.insync.replicas brokers have been down.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ WITHOUT_POWER_LOSS = tuple(each for each in HEALED_BY if each != "power_loss")
 
 
 def ran(seed: int, rules: Rules = FIXED) -> Ran:
-    """The schedule of a seed, run by that seed."""
+    """Run the schedule of a seed, with that seed."""
     return run(random_schedule(seed), rules, seed)
 
 
 def broken(seed: int, found: Ran) -> str:
-    """What is not as promised, in words; empty if all is."""
+    """Return what is broken, in words; empty if nothing is."""
     history = found.world.history
     if history.violated is not None:
         return f"seed {seed}: {history.violated}: {history.what}"
@@ -45,7 +45,7 @@ def broken(seed: int, found: Ran) -> str:
 
 
 def all_broken(seeds: Iterable[int]) -> list[str]:
-    """What is not as promised with these seeds."""
+    """Return what is broken with these seeds."""
     return [said for seed in seeds if (said := broken(seed, ran(seed)))]
 
 
@@ -61,7 +61,7 @@ def test_fixed_mode_holds_settles_and_loses_only_what_is_expected_on_ten_thousan
 
 
 def test_nothing_is_lost_for_a_moment_without_anybody_in_sync_if_no_disk_lost_its_tail():
-    """Who crashes and comes back has its log; of all that were in sync one is waited for."""
+    """A broker that crashes and restarts keeps its log; the last one of the ISR is waited for."""
     for seed in range(SEEDS // 3):
         schedule = random_schedule(seed, Configuration(records=1 << 30), WITHOUT_POWER_LOSS)
         found = run(schedule, FIXED, seed)
@@ -70,7 +70,7 @@ def test_nothing_is_lost_for_a_moment_without_anybody_in_sync_if_no_disk_lost_it
 
 
 def test_losses_do_happen_where_they_are_expected():
-    """Otherwise what is asserted about them would be about nothing."""
+    """Losses must occur, or the assertions about them would check nothing."""
     assert any(ran(seed).world.history.expected_losses for seed in (19, 72, 113, 123, 198))
 
 
@@ -113,7 +113,7 @@ def test_partitions_are_moved_in_many_walks():
 
 
 def hold(walks):
-    """What fixed mode promises, on each of them."""
+    """Check the promises of fixed mode on each walk."""
     for seed, walked in enumerate(walks):
         history = walked.world.history
         assert (seed, history.violated, history.what) == (seed, None, "")

@@ -1,4 +1,4 @@
-"""Each defect of the documents: in faithful mode found by just its invariant, in fixed mode absent."""
+"""Each defect of the documents: in faithful mode found by exactly its invariant, in fixed mode absent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_faithful_mode_violates_just_the_named_invariant(name, seeds):
 
 @EACH
 def test_no_defect_is_one_of_how_the_election_waits(name):
-    """leaderElection's wait can be read in two ways: scenarios take one of them, and the other mends nothing."""
+    """leaderElection's wait can be read in two ways: scenarios use one of them, and the other fixes nothing."""
     other = replace(SCENARIOS[name], readings=replace(SCENARIOS[name].readings, yields_to_higher_hw=True))
     assert None not in {play(other, FAITHFUL.mode, seed).violated for seed in range(SEEDS)}
 
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_run_in_another_process_whatever_its_hash_s
 
 @EACH
 def test_seeds_differ(name):
-    """Otherwise a number of seeds would prove no more than one."""
+    """Different seeds must differ, or many seeds would prove no more than one."""
     assert len({play(SCENARIOS[name], FIXED.mode, seed).steps for seed in range(STORIES)}) == STORIES
 
 

@@ -1,6 +1,6 @@
-"""Small configurations, every order of steps: fixed mode holds, and each mend of truncation is needed.
+"""Small configurations, every order of steps: fixed mode holds, and each fix of truncation is needed.
 
-States and steps are asserted exactly: a search that looks at less than it says proves nothing. With `pytest -s`
+States and steps are asserted exactly: a search that covers less than it claims proves nothing. With `pytest -s`
 they are printed.
 """
 
@@ -26,12 +26,12 @@ FENCED_KIP_101 = replace(FIXED, mode="kip-101 and kip-320", truncation=Truncatio
 
 
 def begin(configuration: Configuration, rules: Rules, records: int) -> World:
-    """Led and replicated, answers at once."""
+    """Return an established world in which answers come at once."""
     return established(configuration, rules, records=records, direct=True, prompt=True)
 
 
 def told(found: Found, title: str) -> Found:
-    """Said, for who reads along."""
+    """Print the result, and return it."""
     ended = "whole" if found.is_whole else found.violated or "holds"
     print(f"{title}: {found.states:,} states, {found.steps:,} steps, depth {found.depth}, {ended}")  # noqa: T201
     return found
@@ -112,7 +112,7 @@ def test_two_faithful_replicas_lose_a_committed_record_by_truncation_to_the_hw()
 
 
 def violates_at_its_end(world: World, found: Found) -> bool:
-    """The story is one: replayed, each step does something, and the last one alone violates."""
+    """Tell whether, replayed, each step of the story has an effect, and only the last one violates."""
     assert len(found.story) == found.depth
     for number, action in enumerate(found.story, 1):
         assert perform(world, action)

@@ -1,4 +1,4 @@
-"""Long runs told: the story begins shortly before what goes wrong, and nothing in it waits without a reason."""
+"""Long runs as stories: they begin shortly before the violation, and no timeout in them lacks a cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def told(changes: dict[str, object], mode: str = FAITHFUL.mode, seed: int = 1) -
 
 
 def ready(*steps: Action, patient: bool = True) -> World:
-    """A led and replicated partition after these steps, told one by one."""
+    """Return an established partition after these steps."""
     world = established(THREE, FAITHFUL, records=2)
     world.patient = patient
     for action in steps:
@@ -118,7 +118,7 @@ def test_a_new_leader_waits_for_those_that_can_catch_up():
 
 @pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rules.mode)
 def test_replayed_without_a_clock_each_step_of_a_run_does_something_and_it_ends_alike(rules):
-    """Otherwise stories would tell of another run."""
+    """Otherwise stories would describe another run."""
     for seed in range(60):
         schedule = random_schedule(seed)
         played = run(schedule, rules, seed)
@@ -170,7 +170,7 @@ LEADER_LOSES_POWER = {"faults": [{"at_ms": 500, "fault": "power_loss", "broker":
 
 
 def test_with_asynchronous_acknowledgement_what_producers_were_told_and_is_gone_is_named():
-    """The documents promise nothing then; the mends still keep what is committed."""
+    """The documents promise nothing then; with the fixes committed records are still kept."""
     gone = Counter[str]()
     for seed in range(10):
         for mode in (FAITHFUL.mode, FIXED.mode):

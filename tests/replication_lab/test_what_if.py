@@ -1,4 +1,4 @@
-"""What would be lost if a broker died now, from leaders, replicas in sync and settings alone."""
+"""Losses if a broker died now, from leaders, ISRs and settings alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dies(
 
 
 def lists(found: WhatIf[str]) -> set[str]:
-    """In which it is named."""
+    """Return the lists in which it is named."""
     return {name for name in LISTS if getattr(found, name)}
 
 
@@ -80,7 +80,7 @@ def test_a_replica_that_lives_and_is_out_of_sync_does_not_come_back_by_itself(
 
 def test_a_leader_below_min_isr_still_takes_records_that_only_it_has() -> None:
     assert lists(dies((1, 2, 3, 4), {1, 2}, 1, 3)) == {"moved", "uncopied", "refusing"}
-    # A follower takes nothing away.
+    # A follower's death loses nothing.
     assert lists(dies((2, 1, 3, 4), {1, 2}, 2, 3)) == {"refusing"}
 
 
@@ -89,10 +89,10 @@ def test_a_leader_below_min_isr_still_takes_records_that_only_it_has() -> None:
     [
         ({1}, 1, (), HERE, {"unclean", "moved"}),
         ({1}, 2, (), HERE, {"unclean", "moved", "refusing"}),
-        # Whoever has all that is committed comes first, also if it is out of sync.
+        # A replica with all committed records comes first, even out of sync.
         ({1}, 2, (2,), HERE, {"moved", "uncopied", "refusing"}),
         ({1, 2}, 1, (), HERE, {"moved", "uncopied"}),
-        # Nobody lives who could.
+        # No candidate is alive.
         ({1}, 1, (), frozenset({1, 4}), {"offline"}),
         ({1}, 2, (2,), frozenset({1, 3}), {"unclean", "moved", "refusing"}),
     ],
@@ -108,9 +108,9 @@ def test_an_eligible_replica_leads_and_nothing_committed_is_lost() -> None:
     two = frozenset({2})
     assert lists(dies((1, 2, 3), {1}, 1, 2, eligible=two)) == {"moved", "uncopied", "refusing"}
     assert lists(dies((1, 2, 3), {1}, 1, 2, eligible=two, here=frozenset({1, 3}))) == {"offline"}
-    # One that is in sync is elected before it, though it is the preferred one; so others still follow.
+    # An in-sync replica is elected before it, though it is the preferred one; so others still follow.
     assert lists(dies((2, 1, 3, 4), {1, 3, 4}, 1, 2, eligible=two)) == {"moved", "uncopied"}
-    # Without a leader it is the last copy only where nobody else is eligible.
+    # Without a leader it is the last copy only if no other replica is eligible.
     assert lists(dies((1, 2, 3), {1}, -1, 2, eligible=two)) == {"offline_already"}
     assert lists(dies((1, 2, 3), set(), -1, 2, eligible=frozenset({1}))) == {"offline_already", "last_copy"}
 
@@ -120,7 +120,7 @@ def test_a_leader_is_away_for_a_session_and_an_election_and_a_follower_is_not_mi
     for session_ms in (600.0, 5_000.0, 45_000.0):
         found = if_broker_dies(1, alike, HERE, session_ms)
         assert found.session_ms == session_ms
-        # Time-outs vary by a twentieth, and the one that is not preferred waits for those that are.
+        # Timeouts vary by a twentieth, and a replica that is not preferred waits for the preferred one.
         assert 0.95 * session_ms < found.longest_away_ms < 1.05 * session_ms + 500
     assert dies((1, 2, 3), {1, 2, 3}, 1, 2).session_ms == KAFKA_SESSION_MS
     assert dies((2, 1, 3), {1, 2, 3}, 2, 2).longest_away_ms == 0
@@ -156,7 +156,7 @@ def test_partitions_of_many_replicas_are_told_as_others(factor: int) -> None:
 
 
 def expected(led: Led, broker: int, here: frozenset[int]) -> set[str]:
-    """By Kafka's rules: one that lives of those in sync leads, or of those eligible, or (unclean) any."""
+    """Return the lists by Kafka's rules: a live in-sync replica leads, else an eligible one, or (unclean) any."""
     if led.leader not in led.isr or led.leader not in here:
         return {"offline_already"} | ({"last_copy"} if led.isr | led.eligible == {broker} else set())
     in_sync, eligible, others = (
@@ -170,7 +170,7 @@ def expected(led: Led, broker: int, here: frozenset[int]) -> set[str]:
             named |= {"moved", "unclean"}
         else:
             return {"offline"}
-    # One that leads without having been in sync is then.
+    # A replica that leads without having been in sync is in sync then.
     if (len(in_sync) or 1) < min(led.min_isr, len(led.replicas)):
         named.add("refusing")
     return named
@@ -198,7 +198,7 @@ def test_any_partition_is_told_as_kafkas_rules_have_it(seed: int) -> None:
 
 
 def test_an_unclean_election_is_a_loss_that_the_model_expects_and_names() -> None:
-    """Who had all that was committed follows the new leader when it is back, and has the same log in the end."""
+    """A replica with all committed records follows the new leader when it is back, and ends with the same log."""
     configuration = Configuration(
         brokers=2, replication_factor=2, min_isr=1, unclean_election=True, records=3, gives_way=False
     )
@@ -226,8 +226,9 @@ def test_an_unclean_election_is_a_loss_that_the_model_expects_and_names() -> Non
 
 
 def test_after_an_unclean_election_who_was_in_sync_is_eligible_no_more() -> None:
-    """One that is only silent still has all that was committed, and has to follow: what it alone has is lost, as
-    has to be expected where the store counts it as gone.
+    """A replica that is only silent has all committed records, and still has to follow.
+
+    Records that only it has are lost, as expected where the store counts it as gone.
     """
     configuration = Configuration(
         brokers=2, replication_factor=2, min_isr=2, unclean_election=True, records=3, gives_way=False

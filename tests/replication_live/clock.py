@@ -1,4 +1,4 @@
-"""One time for everything that a drill notes: milliseconds since it began."""
+"""One time base for everything that a drill records: milliseconds since it began."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 
 
 class Clock:
-    """Begins when it is made. Kafka's controller notes the time of day; `of_day` translates it.
+    """A clock that starts when it is created. Kafka's controller records the time of day; `of_day` translates it.
 
-    The two agree to a few milliseconds as long as nobody sets the machine's clock while the drill runs.
+    The two agree to a few milliseconds as long as the machine's clock is not set during the drill.
     """
 
     def __init__(self) -> None:
@@ -19,9 +19,9 @@ class Clock:
         return round(1000 * (time.monotonic() - self._began), 1)
 
     def of_day(self, epoch_ms: float) -> float:
-        """When that was, in milliseconds since the drill began."""
+        """Convert a time of day to milliseconds since the drill began."""
         return round(epoch_ms - self._began_of_day_ms, 1)
 
     def wait_until(self, at_ms: float) -> None:
-        """For what is to happen at its time; returns at once if that is over."""
+        """Wait until a time of the drill; return at once if it has passed."""
         time.sleep(max(0.0, at_ms - self.now()) / 1000)

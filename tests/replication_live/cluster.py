@@ -1,7 +1,7 @@
-"""A real Kafka whose brokers may be killed and stopped at will: three brokers, and a controller of its own.
+"""A real Kafka whose brokers may be killed and paused at will: three brokers, and a controller of its own.
 
-The controller is a process apart that no schedule touches. So the metadata lives whatever happens to the brokers,
-even if all of them are away at once, and its log is the complete history of leaders and in-sync replicas.
+The controller is a separate process that no schedule touches. So the metadata survives whatever happens to the
+brokers, even if all of them are down at once, and its log is the complete history of leaders and ISRs.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ _SPEC = ClusterSpec(
 )  # fmt: skip
 
 TIMES: dict[str, object] = {
-    # Short, so that a drill of ten seconds has room for all that follows from a fault.
+    # Short, so that a drill of ten seconds has room for everything that follows from a fault.
     "broker.session.timeout.ms": SESSION_MS,
     "broker.heartbeat.interval.ms": 500,
     "replica.fetch.wait.max.ms": 100,
     "replica.fetch.backoff.ms": 200,
-    # Once in five minutes it would move leaders without any fault.
+    # Every five minutes it would move leaders without any fault.
     "auto.leader.rebalance.enable": "false",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Node(Broker):
-    """The estate's broker as one that is no controller, or (CONTROLLER) a controller that is no broker.
+    """The estate's broker as a node that is no controller, or (CONTROLLER) a controller that is no broker.
 
-    Its settings are the estate's, followed by what is otherwise here: of two lines with one key the later counts.
+    Its settings are the estate's, followed by the differences: of two lines with the same key the later one
+    counts.
     """
 
     controller_port: int
@@ -69,8 +70,8 @@ class _Node(Broker):
 class Cluster:
     """Broker-only nodes 1, 2 and 3, and controller 100. All processes end with this one.
 
-    The kernel counts the thread that starts a process as its parent: `start`, `restart` and `repair` are for the
-    main thread, or the brokers would end with another one.
+    The kernel counts the thread that starts a process as its parent: call `start`, `restart` and `repair` in the
+    main thread, or the brokers would end with another thread.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,40 +97,40 @@ class Cluster:
         }
         self.servers = ",".join(f"127.0.0.1:{ports[node].client}" for node in NODES)
         self.metadata_log = folder / str(CONTROLLER) / "data" / "__cluster_metadata-0"
-        """The controller's folder with the log of all that it decided."""
+        """The controller's folder with the log of all its decisions."""
 
     def start(self) -> None:
-        """All of them, and wait until they run."""
+        """Start all nodes, and wait until they run."""
         for node in self._specs:
             self._begin(node)
         self._wait_started()
 
     def kill(self, node: int) -> None:
-        """End it with -9, also one that is paused."""
+        """Kill a node with SIGKILL, also one that is paused."""
         process = self._running.pop(node)
         process.kill()
         process.wait()
         self._paused.discard(node)
 
     def pause(self, node: int) -> None:
-        """Stop it in its tracks: it takes connections and answers nothing."""
+        """Pause a node with SIGSTOP: it accepts connections and answers nothing."""
         process = self._running[node]
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # on a busy machine its threads run on for a while
         self._paused.add(node)
 
     def resume(self, node: int) -> None:
-        """It goes on where it was, and believes what it believed."""
+        """Resume a paused node in its old state."""
         self._paused.remove(node)
         self._running[node].send_signal(signal.SIGCONT)
 
     def restart(self, node: int) -> None:
-        """Start one that was killed; nothing waits for it here, as the next fault may be due before it runs."""
+        """Start a node that was killed; do not wait, as the next fault may be due before it runs."""
         assert node not in self._running, f"{node} runs"
         self._begin(node)
 
     def repair(self) -> None:
-        """Have all brokers back, and wait until they run."""
+        """Bring all brokers back, and wait until they run."""
         for node in list(self._paused):
             self.resume(node)
         for node in NODES:
@@ -138,7 +139,7 @@ class Cluster:
         self._wait_started()
 
     def create(self, topic: str) -> None:
-        """A topic of one partition on all brokers, led by broker 1, all of them in sync."""
+        """Create a topic of one partition on all brokers, led by broker 1, all of them in sync."""
         wanted = NewTopic(
             topic,
             num_partitions=1,
@@ -150,9 +151,9 @@ class Cluster:
         self.wait_in_sync(topic)
 
     def wait_in_sync(self, topic: str) -> None:
-        """Wait until every broker tells of the same leader with all brokers in sync.
+        """Wait until every broker reports the same leader with all brokers in sync.
 
-        A single one's word is not enough: what it tells may be from before the fault.
+        A single broker's report is not enough: it may be from before the fault.
         """
         with closing(ProtocolClient(self.servers, {}, _ASK_SECONDS)) as client:
             eventually(lambda: _is_whole(client, topic), f"all brokers are in sync for {topic}")
@@ -162,7 +163,7 @@ class Cluster:
         return self._folder / str(NODES[0]) / "data" / f"{topic}-0"
 
     def end(self) -> None:
-        """Kill all."""
+        """Kill all nodes."""
         for node in list(self._running):
             self.kill(node)
 

@@ -1,5 +1,6 @@
-"""One schedule on the real cluster and in the model: what the cluster did, as the model is asked about it; and
-the same faults run there, with the times that the cluster has.
+"""One schedule on the real cluster and in the model.
+
+The cluster's history is checked against the model, and the same faults run in the model with the cluster's times.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ _UNTIL = {"restart": "crash", "resume": "pause"}
 
 
 def permitted(observed: Observed) -> Verdict:
-    """Whether fixed mode permits the leaders and in-sync replicas that the cluster had, in their order."""
+    """Check whether fixed mode permits the leaders and ISRs that the cluster had, in their order."""
     return permits(AS_THE_CLUSTER, events(observed))
 
 
 def events(observed: Observed) -> list[Suffered | Change]:
-    """What befell the cluster and what it made of it, by time.
+    """Return the faults and the cluster's reactions, by time.
 
-    A killed broker is back when it registers. One that the cluster gave up although nothing was done to it (a busy
-    machine) lost its session.
+    A killed broker is back when it registers. A broker that the cluster gave up without a fault (a busy machine)
+    lost its session.
     """
     done = [(each.began_ms, each.fault) for each in observed.done if each.fault.kind != "restart"]
     silent: set[int] = set()
@@ -47,7 +48,7 @@ def events(observed: Observed) -> list[Suffered | Change]:
             (silent.discard if fault.kind == "resume" else silent.add)(fault.broker)
             found.append(Suffered(fault.kind, fault.broker, began))
         if isinstance(entry, Seen):
-            # Where nobody is left in sync, the last leader is who may come back: the model has it in the ISR.
+            # Where no replica in ISR or ELR is left, the last leader may come back: the model has it in the ISR.
             leader = entry.leader if entry.leader != NO_LEADER else 0
             found.append(Change(leader, entry.isr or entry.last_known, entry.time_ms))
         elif isinstance(entry, BrokerSeen):
@@ -61,7 +62,7 @@ def events(observed: Observed) -> list[Suffered | Change]:
 
 
 def in_the_model(faults: Sequence[Fault], seed: int) -> Run:
-    """The same schedule in fixed mode."""
+    """Run the same schedule in fixed mode."""
     planned = []
     for fault in faults:
         if fault.kind not in _UNTIL:

@@ -1,4 +1,4 @@
-"""One cluster for all drills of a module; each leaves it whole."""
+"""One cluster for all drills of a module; each drill leaves it whole."""
 
 from __future__ import annotations
 

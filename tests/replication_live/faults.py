@@ -1,4 +1,4 @@
-"""What befalls brokers in a drill, and when."""
+"""Faults of brokers in a drill, with their times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.replication_live.cluster import Cluster
 
 Kind = Literal["crash", "restart", "pause", "resume"]
 
-# From what a broker is to what it is then; what is not here makes no sense.
+# State before -> state after; other faults make no sense.
 _THEN: dict[tuple[str, Kind], str] = {
     ("up", "crash"): "down",
     ("paused", "crash"): "down",
@@ -23,7 +23,7 @@ _THEN: dict[tuple[str, Kind], str] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """`crash` is kill -9, `pause` SIGSTOP, `resume` SIGCONT; `at_ms` since the drill began."""
+    """A fault: `crash` is SIGKILL, `pause` SIGSTOP, `resume` SIGCONT; `at_ms` counts from the drill's start."""
 
     at_ms: int
     kind: Kind
@@ -40,9 +40,9 @@ class Done:
 
 
 def in_order(faults: Iterable[Fault]) -> list[Fault]:
-    """By their time, those of one time as they were given; brokers are up at first.
+    """Sort faults by time, equal times in the given order; brokers are up at first.
 
-    Raises ValueError if one makes no sense, such as a restart of a broker that is up.
+    Raises ValueError for an impossible fault, such as a restart of a broker that is up.
     """
     found = sorted(faults, key=lambda fault: fault.at_ms)
     states: dict[int, str] = {}
@@ -55,7 +55,7 @@ def in_order(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def carry_out(faults: Iterable[Fault], cluster: Cluster, clock: Clock) -> list[Done]:
-    """Each at its time, in the main thread (see Cluster). What they leave down or paused stays so."""
+    """Carry out each fault at its time, in the main thread (see Cluster). Brokers may stay down or paused."""
     ways = {"crash": cluster.kill, "restart": cluster.restart, "pause": cluster.pause, "resume": cluster.resume}
     done = []
     for fault in in_order(faults):

@@ -1,8 +1,8 @@
-"""Who led and who was in sync, from the controller's own log: every change in its order, and none is missed.
+"""Leaders and ISRs from the controller's own log: every change in its order, and none is missed.
 
-The log is read with Kafka's own tool. What its records mean for a partition is as in Kafka's class
-PartitionRegistration: a change names what changes and nothing else, and one that names a leader raises the leader
-epoch, also if that leads already.
+The log is read with Kafka's own tool. Its records are interpreted as in Kafka's class PartitionRegistration: a
+change names only what changes, and one that names a leader raises the leader epoch, even if that broker leads
+already.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ What = Literal["registered", "fenced", "unfenced", "shuts down"]
 
 @dataclass(frozen=True)
 class Seen:
-    """The partition from one change on."""
+    """State of the partition from one change on."""
 
     index: int
-    """Of the change in the controller's log."""
+    """Index of the change in the controller's log."""
     time_ms: float
-    """Since the drill began."""
+    """Milliseconds since the drill began."""
     leader: int
-    """-1 if there is none."""
+    """Broker id of the leader; -1 without one."""
     leader_epoch: int
     partition_epoch: int
-    """Rises with every change."""
+    """Epoch that rises with every change."""
     isr: frozenset[int]
     elr: frozenset[int]
-    """Eligible leader replicas: out of sync, and sure to have all that was committed (KIP-966)."""
+    """Eligible leader replicas: out of sync, but with all committed records (KIP-966)."""
     last_known: frozenset[int]
-    """Who led last, where nobody is left in either."""
+    """Last known leader, if no replica is left in ISR and ELR."""
 
 
 @dataclass(frozen=True)
 class BrokerSeen:
-    """What the controller decided of a broker; a broker that registers is fenced until it is said not to be."""
+    """A decision of the controller about a broker; a broker that registers is fenced until it is unfenced."""
 
     index: int
     time_ms: float
@@ -59,7 +59,7 @@ class BrokerSeen:
 
 @dataclass(frozen=True)
 class History:
-    """From the topic's creation on, when all brokers are there."""
+    """History from the topic's creation on, when all brokers are up."""
 
     entries: tuple[Seen | BrokerSeen, ...]
 
@@ -73,12 +73,12 @@ class History:
 
 
 def read_history(kafka: Kafka, metadata_log: Path, topic: str, clock: Clock) -> History:
-    """The history of a topic with one partition so far."""
+    """Read the history of a topic with one partition."""
     return history_of(_dumped(kafka, metadata_log), topic, clock)
 
 
 def history_of(lines: Iterable[str], topic: str, clock: Clock) -> History:
-    """The same from the lines that Kafka's tool writes."""
+    """Parse the history from the lines that Kafka's tool writes."""
     return History(tuple(_entries(_records(lines), topic, clock)))
 
 
@@ -93,7 +93,7 @@ def _dumped(kafka: Kafka, metadata_log: Path) -> list[str]:
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[int, int, str, dict[str, Any]]]:
-    """Of each record: its index, its time of day in milliseconds, its type and its fields."""
+    """Return, of each record, its index, its time of day in milliseconds, its type and its fields."""
     for line in lines:
         if found := _RECORD.match(line):
             payload = json.loads(found["payload"])
@@ -140,7 +140,7 @@ def _created(index: int, time_ms: float, data: dict[str, Any]) -> Seen:
 
 
 def _changed(before: Seen, index: int, time_ms: float, data: dict[str, Any]) -> Seen:
-    # A field that is not there, or is null, did not change.
+    # A field that is missing or null did not change.
     sets = {
         name: frozenset(data[field])
         for name, field in (("isr", "isr"), ("elr", "eligibleLeaderReplicas"), ("last_known", "lastKnownElr"))

@@ -1,4 +1,4 @@
-"""What the controller's log says, read from lines as Kafka's tool writes them; and gaps by acknowledgements."""
+"""The controller's log, parsed from lines as Kafka's tool writes them; and gaps between acknowledgements."""
 
 from __future__ import annotations
 

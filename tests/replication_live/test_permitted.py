@@ -1,4 +1,4 @@
-"""What fixed mode permits of leaders and replicas in sync, and what not; the cluster's broker 1 leads at first."""
+"""Leaders and ISRs that fixed mode permits or not; the cluster's broker 1 leads at first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.replication_live.permitted import Change, Fault, permits
 
 Events = list[Fault | Change]
 LATER, AT_ONCE = 100.0, 0.0
-"""Milliseconds until the next one is written."""
+"""Milliseconds until the next change is written."""
 
 
 def change(leader: int, *isr: int, with_the_next: bool = False) -> Change:
@@ -21,7 +21,7 @@ def fault(kind: str, broker: int) -> Fault:
 
 
 def timed(events: Events) -> Events:
-    """Each a tenth of a second before the next one, or at the same time as that."""
+    """Write each change a tenth of a second before the next one, or at the same time."""
     at, found = 0.0, []
     for each in events:
         found.append(each._replace(time_ms=at))

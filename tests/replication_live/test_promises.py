@@ -24,7 +24,7 @@ def broker(node: int, what: What) -> BrokerSeen:
 
 
 def observed(log: list[int], *history: Seen | BrokerSeen, sent: int = 3) -> Observed:
-    """Records 0, 1, 2 ... of which each was acknowledged where it is at first."""
+    """Return records 0, 1, 2 ..., each acknowledged where it is at first."""
     return Observed(
         topic="t",
         sent=tuple(Sent(number, 0.0, 0.0, number, None) for number in range(sent)),

@@ -20,7 +20,7 @@ STEPS = 250
 
 
 def tree_of(source, names):
-    """Any legal tree of these clusters."""
+    """Draw any legal tree of these clusters."""
 
     def grow(left, highest):
         if len(left) == 1:
@@ -93,7 +93,7 @@ def act(world, action):
 
 
 def heal(world):
-    """Everything is up, every zombie has had its last try, and units run until nothing moves."""
+    """Bring everything up, let every zombie have its last try, and run tasks until nothing moves."""
     for cluster in world.clusters.values():
         cluster.up = True
     moved = True

@@ -24,7 +24,7 @@ def barriers_that_do_not_fence(patch):
 
 
 def reading_on_at_the_own_position(patch):
-    """Whatever the target lacks of origins that come this way only now."""
+    """Copy whatever the target lacks of origins that come this way only now."""
     patch.setattr(rescan, "start", lambda candidates, *_: (list(candidates) or [rescan.BEGINNING])[-1])
 
 
@@ -33,7 +33,7 @@ def rescans_that_forget_what_lay_before(patch):
 
 
 def headers_believed_whatever_was_seen(patch):
-    """So that what a stream processor passes on is taken for a copy."""
+    """Take the output of a stream processor for a copy."""
 
     def born(prefix, offset, found):
         prefix.seen.pop(found.cluster if found else 0, None)

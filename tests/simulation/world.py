@@ -1,9 +1,9 @@
 """A world for simulations: clusters with logs in memory, and the real decision code in between.
 
-Every cluster's log is a list. What a target holds, positions with their marks and the epochs that fence, is kept
-as the target's transactions would keep it. Workers are as bad as they can be: any session may stop at any moment,
-go on after its lease went to another one, or follow a plan that is long out of date. Nothing here decides about
-records: that is `backend.domain`'s part.
+Every cluster's log is a list. A target's state (positions with their marks, and fencing epochs) is kept as the
+target's transactions would keep it. Workers are as bad as possible: any session may stop at any moment, continue
+after its lease went to another one, or follow an outdated plan. Nothing here decides about records: that is
+`backend.domain`'s part.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Cluster:
 
 @dataclass
 class LeafState:
-    """What the control plane knows of the routes into one leaf."""
+    """Routes into one leaf, as the control plane knows them."""
 
     digest: str = ""
     wanted: int = 0
@@ -64,7 +64,7 @@ class LeafState:
 
 
 class Session:
-    """One attempt of some worker to run a unit, step by step."""
+    """One attempt of some worker to run a task, step by step."""
 
     def __init__(self, plan: EdgePlan) -> None:
         self.plan = plan
@@ -103,7 +103,7 @@ class World:
         return tree_shape.leaves(self.root)
 
     def set_tree(self, root: Node, targets: dict[tuple[str, int], str]) -> None:
-        """An event that sets the tree and its targets."""
+        """Apply an event that sets the tree and its targets."""
         self.position += 1
         self.root, self.targets = root, dict(targets)
         self.known |= {self.clusters[name].number for name in self.names}
@@ -137,7 +137,7 @@ class World:
         self.plans = edges.plans(desired)
 
     def barrier_step(self, leaf: str) -> bool:
-        """One step of a leaf's barrier: fence one more id, or, all being fenced, record that it has entered."""
+        """Take one step of a leaf's barrier: fence one more id, or, once all are fenced, record its entry."""
         state, cluster = self.leaves[leaf], self.clusters[leaf]
         if state.entered == state.wanted or leaf not in self.names or not cluster.up:
             return False
@@ -152,11 +152,11 @@ class World:
         return True
 
     def fence_inbound(self, cluster: Cluster, unit: Unit) -> None:
-        """What a barrier does to each unit that was ever allowed to copy to the leaf."""
+        """Fence each task that was ever allowed to copy to the leaf, as a barrier does."""
         cluster.fence(unit.kafka_name)
 
     def reroot_step(self) -> bool:
-        """Let the records of origins that left the tree go on, once no leaf that can be asked moves them."""
+        """Release the records of origins that left the tree, once no reachable leaf moves them."""
         lost = self.known - {self.clusters[name].number for name in self.names}
         asked = [name for name in self.names if self.clusters[name].up]
         if not lost or any(self.leaves[name].entered != self.leaves[name].wanted for name in asked):
@@ -175,14 +175,14 @@ class World:
         return moved
 
     def vector(self, name: str) -> dict:
-        """What a cluster has of each origin, by the positions of all that ever copied to it."""
+        """Return what a cluster has of each origin, by the positions of all tasks that ever copied to it."""
         found = [marks.decode_metadata(metadata).covered for _, metadata in self.clusters[name].committed.values()]
         return origin.merge(found)
 
     # --- workers
 
     def session_step(self, session: Session) -> bool:
-        """One step of a session; False once it can do nothing more, or nothing now."""
+        """Take one step of a session; return False once it can do nothing more, or nothing now."""
         plan = session.plan
         target = self.clusters[plan.target.name]
         source = self.clusters[plan.source.name]
@@ -202,7 +202,7 @@ class World:
         return session.stage != "over"
 
     def may_open(self, plan: EdgePlan) -> bool:
-        """What a session asks the control plane once it has fenced whoever ran the unit before."""
+        """Read the plan from the control plane, as a session does once it has fenced the task's former holder."""
         state = self.leaves[plan.target.name]
         holds = state.wanted == state.entered == plan.routes_version
         return holds and self.plans.get(plan.unit) == plan
@@ -227,7 +227,7 @@ class World:
         session.position, session.edge = taken.offset or 0, taken.edge
 
     def _copy(self, session: Session, source: Cluster, target: Cluster) -> bool:
-        """One transaction of up to five records; lost if the session is fenced."""
+        """Copy one transaction of up to five records; it is lost if the session is fenced."""
         assert session.edge is not None
         records = source.log[session.position : session.position + self.random.randint(1, 5)]
         copies = []
