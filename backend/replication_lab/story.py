@@ -119,7 +119,7 @@ _SENTENCES: Mapping[str, Callable[..., str]] = MappingProxyType(
         "checkpoint": lambda _, broker: f"Broker {broker} flushes its log and its HW",
         "notice": lambda before, broker: f"Broker {broker} is notified: {_notice(before, broker)}",
         "request": lambda before, broker: f"Broker {broker} receives a {_request(before, broker)}",
-        "elect": lambda _, broker, *__: f"Broker {broker} stands for election",
+        "elect": lambda _, broker, *__: f"The election wait of broker {broker} ends",
         "lead": lambda _, broker: f"All live replicas have caught up with broker {broker}",
         "lead_anyway": lambda _, broker, *__: f"Broker {broker} stops waiting for other replicas",
         "expire": lambda _, broker: f"The session of broker {broker} expires",
