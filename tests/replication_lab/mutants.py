@@ -43,9 +43,9 @@ class Line:
         monkeypatch.setattr(self.function, "__code__", self.code())
 
 
-def without(**mends: object) -> Rules:
+def without(**changes: object) -> Rules:
     """Return the rules of fixed mode with some fixes changed."""
-    return replace(FIXED, mode="mutant", **mends)  # type: ignore[arg-type]
+    return replace(FIXED, mode="mutant", **changes)  # type: ignore[arg-type]
 
 
 BY_RULES: dict[str, Rules] = {

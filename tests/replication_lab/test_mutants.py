@@ -113,7 +113,7 @@ def found(name: str, rules: Rules) -> str:
 
 
 @pytest.mark.parametrize("name", BY_RULES)
-def test_each_mend_is_missed_if_it_alone_is_left_out(name):
+def test_each_fix_is_missed_if_it_alone_is_left_out(name):
     assert found(name, BY_RULES[name])
 
 

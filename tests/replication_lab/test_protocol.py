@@ -114,7 +114,7 @@ def test_close_replica_stops_the_fetcher_and_closes_the_log():
 
 
 @pytest.mark.parametrize("rules, kept", [(FAITHFUL, 2), (FIXED, 3)], ids=["faithful", "fixed"])
-def test_become_follower_truncates_to_the_hw_or_with_the_mend_asks_first(rules, kept):
+def test_become_follower_truncates_to_the_hw_or_with_the_fix_asks_first(rules, kept):
     """Broker 2 has a record that it does not know to be committed, and is notified of its leader again."""
     world = given(rules, ("produce", 0), ("deliver", -1, 1), ("fetch", 2), ("deliver", 2, 1), ("deliver", 1, 2))
     assert len(world.brokers[2].log) == 3
@@ -145,7 +145,7 @@ def test_become_leader_drops_who_has_not_caught_up_when_keep_in_sync_time_is_ove
     assert (world.store.isr, world.store.cur) == ({2}, {1, 3})
 
 
-def test_become_leader_does_not_wait_with_the_mend_and_keeps_its_hw():
+def test_become_leader_does_not_wait_with_the_fix_and_keeps_its_hw():
     world = given(FIXED, ("produce", 0), ("deliver", -1, 1), ("fetch", 2), ("deliver", 2, 1), ("deliver", 1, 2))
     take(world, ("crash", 1), ("expire", 1), ("notice", 2), ("elect", 2))
     leader = world.brokers[2]
@@ -177,7 +177,7 @@ def test_produce_request_handler_refuses_where_it_does_not_lead_or_too_few_are_i
 
 
 @pytest.mark.parametrize("rules, written", [(FAITHFUL, 4), (FIXED, 3)], ids=["faithful", "fixed"])
-def test_a_record_that_is_sent_again_is_written_once_with_the_mend(rules, written):
+def test_a_record_that_is_sent_again_is_written_once_with_the_fix(rules, written):
     world = given(rules, ("produce", 0), ("deliver", -1, 1), ("timeout", 0, 0, 1), ("deliver", -1, 1))
     assert len(world.brokers[1].log) == written
 
@@ -227,7 +227,7 @@ def test_replica_fetch_answers_with_records_from_the_offset_and_the_hw():
 
 
 @pytest.mark.parametrize("rules, refused", [(FAITHFUL, False), (FIXED, True)], ids=["faithful", "fixed"])
-def test_replica_fetch_refuses_another_leader_epoch_with_the_mend(rules, refused):
+def test_replica_fetch_refuses_another_leader_epoch_with_the_fix(rules, refused):
     world = given(rules)
     world.channels[2, 1] = (FetchRequest(2, 1, 0, 2, 7),)
     take(world, ("deliver", 2, 1))

@@ -90,17 +90,17 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("rules, expiries, violated, depth, states, steps", NEEDED.values(), ids=NEEDED)
-def test_no_mend_of_truncation_holds_without_the_others(rules, expiries, violated, depth, states, steps):
+def test_no_fix_of_truncation_holds_without_the_others(rules, expiries, violated, depth, states, steps):
     bounds = Bounds(crashes=0, expiries=expiries, attempts=2)
     found = told(search(begin(THREE, rules, 2), bounds, depth + 1), f"{rules.mode}, {bounds}")
     assert found.violated is violated, found.what
     assert (found.depth, found.states, found.steps) == (depth, states, steps)
     assert violates_at_its_end(begin(THREE, rules, 2), found)
 
-    mended = begin(THREE, FIXED, 2)
+    fixed = begin(THREE, FIXED, 2)
     for action in found.story:
-        perform(mended, action)
-    assert mended.history.violated is None
+        perform(fixed, action)
+    assert fixed.history.violated is None
 
 
 def test_two_faithful_replicas_lose_a_committed_record_by_truncation_to_the_hw():

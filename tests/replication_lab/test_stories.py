@@ -182,6 +182,6 @@ def test_with_asynchronous_acknowledgement_what_producers_were_told_and_is_gone_
     assert gone[FAITHFUL.mode] and gone[FIXED.mode]
 
 
-def test_with_acks_all_and_the_mends_nothing_that_was_acknowledged_is_gone():
+def test_with_acks_all_and_the_fixes_nothing_that_was_acknowledged_is_gone():
     for seed in range(10):
         assert told(LEADER_LOSES_POWER, FIXED.mode, seed).acknowledged_losses == ()
