@@ -10,12 +10,22 @@ import pytest
 from backend.replication_lab.drills import drill
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.web.lab.lab_drawing import CELL, LEFT, MOST_CELLS, Kept, Window, bar_of, lacks, promised, window_of
+from backend.web.lab.lab_drawing import (
+    CELL,
+    LEFT,
+    MOST_CELLS,
+    RecordNames,
+    Window,
+    bar_of,
+    committed_bar,
+    missing_offsets,
+    window_of,
+)
 from backend.web.lab.lab_subject import OfScenario, scenario_address
-from backend.web.lab.lab_view import SHORTLY, PlayerView
+from backend.web.lab.lab_view import CONSEQUENCES, PlayerView
 from backend.web.lab.lab_wires import BROKER, COMMITTED, GAP, PRODUCERS, STORE, WIDTH, end_named, wires_of
 
-NOTHING = Kept(0, ())
+NOTHING = RecordNames(0, ())
 
 
 def broker(*records: str, hw: int, flushed: int = 0, epoch: int | None = None) -> dict[str, Any]:
@@ -34,7 +44,7 @@ def broker(*records: str, hw: int, flushed: int = 0, epoch: int | None = None) -
 
 
 def kinds(found: dict[str, Any], *committed: str) -> list[tuple[str, str]]:
-    bar = bar_of(found, Kept(0, committed), Window(0, max(len(committed), found["leo"])))
+    bar = bar_of(found, RecordNames(0, committed), Window(0, max(len(committed), found["leo"])))
     return [(each.record, each.kind) for each in bar.cells]
 
 
@@ -64,7 +74,7 @@ def test_a_cell_says_how_its_record_stands_to_the_hw_and_to_what_is_committed(
 
 
 def test_marks_stand_at_the_edges_of_cells() -> None:
-    bar = bar_of(broker("a0", "a1", "a2", hw=1, flushed=2), Kept(0, ("a0",)), Window(0, 3))
+    bar = bar_of(broker("a0", "a1", "a2", hw=1, flushed=2), RecordNames(0, ("a0",)), Window(0, 3))
     assert [each.x for each in bar.cells] == [LEFT, LEFT + CELL, LEFT + 2 * CELL]
     assert (bar.hw_at, bar.leo_at, bar.disk_at) == (LEFT + CELL, LEFT + 3 * CELL, LEFT + 2 * CELL)
     assert bar.labels_at[1] + 20 <= bar.width, "the LEO's label is within the picture"
@@ -80,7 +90,7 @@ def test_a_long_log_is_cut_at_its_beginning_and_says_how_much_is_left_out() -> N
 
 
 def test_the_picture_is_said_in_words() -> None:
-    found = bar_of(broker("a0", "b1", hw=1, flushed=1), Kept(0, ("a0", "a1", "a2")), Window(0, 3))
+    found = bar_of(broker("a0", "b1", hw=1, flushed=1), RecordNames(0, ("a0", "a1", "a2")), Window(0, 3))
     assert found.said == (
         "Log of broker 2: a0, b1; it ends at 2 (LEO), its HW is 1. On disk: 1 record and HW 0. "
         "Missing committed records: a2 at offset 2. "
@@ -90,12 +100,12 @@ def test_the_picture_is_said_in_words() -> None:
 
 
 def test_what_is_lost_of_the_committed_is_struck_out() -> None:
-    committed = Kept(0, ["a0", "a1"])
-    lost = lacks(broker("a0", hw=1), committed)
-    bar = promised(committed, lost, Window(0, 2))
+    committed = RecordNames(0, ["a0", "a1"])
+    lost = missing_offsets(broker("a0", hw=1), committed)
+    bar = committed_bar(committed, lost, Window(0, 2))
     assert [(each.record, each.kind) for each in bar.cells] == [("a0", "promised"), ("a1", "lost")]
     assert bar.said == "Committed: a0, a1. Lost: a1 at offset 1."
-    assert promised(NOTHING, frozenset(), Window(0, 1)).said == "Committed: nothing yet."
+    assert committed_bar(NOTHING, frozenset(), Window(0, 1)).said == "Committed: nothing yet."
 
 
 def test_a_message_goes_from_the_middle_of_a_lane_to_the_middle_of_another() -> None:
@@ -130,14 +140,14 @@ def test_each_wire_has_a_column_and_labels_where_there_is_room(messages: int, cu
     assert places[-1] <= WIDTH - 18
     assert bool(found.messages[0].label) == (messages <= (2 if cuts else 3))
     assert [end_named(end) for end in (0, 2, -2)] == ["the store", "broker 2", "producer b"]
-    assert len(found.told) == messages
+    assert len(found.entries) == messages
 
 
 def test_of_more_wires_than_there_is_room_for_all_are_told():
     found = wires_of(frame(messages=[message(1, 2)] * 14, cut=[(0, 1), (0, 2), (0, 3), (1, 2)]))
     assert (len(found.messages), len(found.drawn)) == (10, 3)
     assert found.messages[-1].x <= WIDTH - 10
-    assert (len(found.told), len(found.cuts)) == (14, 4)
+    assert (len(found.entries), len(found.cuts)) == (14, 4)
 
 
 def test_of_long_logs_the_newest_records_are_drawn_where_they_are() -> None:
@@ -145,15 +155,15 @@ def test_of_long_logs_the_newest_records_are_drawn_where_they_are() -> None:
     records = [f"a{n}" for n in range(500)]
     long = {**broker(*records[470:], hw=499), "log_start": 470, "leo": 500}
     other = {**broker(*records[40:69], "b0", hw=70), "log_start": 40, "leo": 70}
-    committed = Kept(469, records[469:499])
+    committed = RecordNames(469, records[469:499])
     window = window_of({"committed": committed.names, "committed_start": 469, "brokers": [long, other]})
     assert (window.first, window.end) == (493, 500)
     assert [each.record for each in bar_of(long, committed, window).cells] == records[493:]
     behind = bar_of(other, committed, window)
     assert [(each.record, each.kind) for each in behind.cells] == [(each, "missing") for each in records[493:499]]
     assert behind.left_out == 70
-    assert lacks(long, committed) == frozenset()
-    assert lacks(other, committed) == frozenset(range(469, 499))
+    assert missing_offsets(long, committed) == frozenset()
+    assert missing_offsets(other, committed) == frozenset(range(469, 499))
     assert "Log of broker 2: 480 earlier records, a480" in bar_of(long, committed, window).said
 
 
@@ -178,6 +188,6 @@ def test_ways_lead_to_other_moments_only() -> None:
     assert {name: way is None for name, _, way in first.ways} == {
         "first": True, "previous": True, "next": False, "last": False,
     }  # fmt: skip
-    assert last.go(last.at) is None and last.lost_said == "a0 is lost"
+    assert last.go(last.at) is None and last.lost_text == "a0 is lost"
     assert last.ways[0][2] == scenario_address("hw-truncation-loss", "faithful", 1, 0)
-    assert set(SHORTLY) == set(Invariant)
+    assert set(CONSEQUENCES) == set(Invariant)

@@ -15,7 +15,7 @@ import yaml
 from playwright.sync_api import Page, expect
 from starlette.datastructures import QueryParams
 
-from backend.web.lab.lab_faults import FIRST, asked_for
+from backend.web.lab.lab_faults import FIRST, parse_faults
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 from tests.pages.visitors import Visitor, code, said, visitor
@@ -38,8 +38,8 @@ def viewer(acme: Console) -> Visitor:
 
 
 def test_an_address_and_the_form_s_fields_say_the_same() -> None:
-    short = asked_for(QueryParams(f"{FIELDS}&faults={quote(THREE)}"))
-    filled = asked_for(
+    short = parse_faults(QueryParams(f"{FIELDS}&faults={quote(THREE)}"))
+    filled = parse_faults(
         QueryParams(
             f"{FIELDS}&broker=1&fault=crash&other=&at_ms=1000&for_ms=1500"
             "&broker=2&fault=cut&other=3&at_ms=2000&for_ms=800"
@@ -55,8 +55,8 @@ def test_an_address_and_the_form_s_fields_say_the_same() -> None:
         {"fault": "session_expiry", "broker": 2, "at_ms": 3000},
     ]
     assert short.kept["faults"] == THREE
-    assert asked_for(QueryParams("seed=7")) is None
-    assert asked_for(QueryParams({"faults": FIRST.kept["faults"]})) == FIRST
+    assert parse_faults(QueryParams("seed=7")) is None
+    assert parse_faults(QueryParams({"faults": FIRST.kept["faults"]})) == FIRST
 
 
 def test_the_form_comes_first_and_leads_to_the_player(viewer: Visitor) -> None:

@@ -78,7 +78,7 @@ def replication(
     except ImpossibleDrill as impossible:
         fail(str(impossible), 2)
     if wanted is Form.TABLE:
-        _tell(played)
+        _print_story(played)
     else:
         show(played.document(), wanted, (), ())
 
@@ -103,7 +103,7 @@ def _read(path: Path | None) -> Any:
         fail(f"{path}: {wrong}", 2)
 
 
-def _tell(played: Drill) -> None:
+def _print_story(played: Drill) -> None:
     """Print a run as sentences."""
     from backend.replication_lab.drills import UNEXPLAINED_WAIT
 

@@ -40,7 +40,7 @@ def search(
     from backend.replication_lab.configuration import Configuration, ImpossibleDrill
     from backend.replication_lab.rules import MODES
     from backend.replication_lab.search import Bounds
-    from backend.replication_lab.search import search as look_everywhere
+    from backend.replication_lab.search import search as run_search
     from backend.replication_lab.story import moments
 
     if mode not in MODES:
@@ -59,9 +59,9 @@ def search(
     bounds = Bounds(
         crashes=crashes, power_losses=power_losses, expiries=expiries, attempts=attempts, checkpoints=checkpoints
     )
-    found = look_everywhere(start, bounds, depth, report=_progress)
+    found = run_search(start, bounds, depth, report=_progress)
     story = [each.text for each in moments(start, found.story)] if found.story else []
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "mode": mode,
         "bounds": asdict(bounds),
         "depth": found.depth,
@@ -74,7 +74,7 @@ def search(
         "story": story,
     }
     rows = [{"depth": at, "new_states": number} for at, number in enumerate(found.by_depth)]
-    show(told, Form.JSON if as_json else form, ("depth", "new_states"), rows)
+    show(result, Form.JSON if as_json else form, ("depth", "new_states"), rows)
     if not as_json and form is Form.TABLE:
         for number, text in enumerate(story):
             typer.echo(f"{number:>4}  {text}")

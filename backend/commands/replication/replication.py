@@ -53,7 +53,7 @@ def show_(
 
     def look(client: httpx2.Client) -> Shown:
         found = answer(client.get(f"{_path(cluster)}/replication"))
-        told, health = list(_told(found)), found["health"]
+        told, health = list(_summary(found)), found["health"]
         if brokers:
             return Shown(answer=found, columns=BROKERS, rows=health["brokers"] if health else [], told=told)
         rows = [{**row, "examples": ", ".join(row["examples"])} for row in found["alerts"]]
@@ -97,7 +97,7 @@ def _path(cluster: str) -> str:
     return f"/clusters/{quote(cluster, safe='')}"
 
 
-def _told(found: dict[str, Any]) -> Iterator[str]:
+def _summary(found: dict[str, Any]) -> Iterator[str]:
     """Describe the whole cluster in some sentences."""
     if found["reason"]:
         yield f"{found['cluster']} cannot be observed now: {found['reason']}"

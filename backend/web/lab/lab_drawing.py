@@ -24,7 +24,7 @@ Frame = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class RecordNames:
     """Names of records from an offset on; of a long log the earlier names are not loaded."""
 
     first: int
@@ -50,14 +50,14 @@ class Kept:
         return f"{earlier:,} earlier records, {', '.join(self.names[-_MOST_SAID:])}"
 
 
-def committed_of(frame: Frame) -> Kept:
+def committed_of(frame: Frame) -> RecordNames:
     """Return the committed records at a moment."""
-    return Kept(frame["committed_start"], frame["committed"])
+    return RecordNames(frame["committed_start"], frame["committed"])
 
 
-def log_of(broker: Mapping[str, Any]) -> Kept:
+def log_of(broker: Mapping[str, Any]) -> RecordNames:
     """Return a broker's log."""
-    return Kept(broker["log_start"], [each["record"] for each in broker["log"]])
+    return RecordNames(broker["log_start"], [each["record"] for each in broker["log"]])
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def window_of(frame: Frame) -> Window:
     return Window(max(0, end - MOST_CELLS), end)
 
 
-def bar_of(broker: Mapping[str, Any], committed: Kept, window: Window) -> Bar:
+def bar_of(broker: Mapping[str, Any], committed: RecordNames, window: Window) -> Bar:
     """Return a broker's log, compared with the committed records."""
     log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
     epochs = [each["epoch"] for each in broker["log"]] if broker["epoch"] is not None else []
@@ -163,7 +163,7 @@ def bar_of(broker: Mapping[str, Any], committed: Kept, window: Window) -> Bar:
     )
 
 
-def promised(committed: Kept, lost: frozenset[int], window: Window) -> Bar:
+def committed_bar(committed: RecordNames, lost: frozenset[int], window: Window) -> Bar:
     """Return the committed records, with those that are lost."""
     cells = [
         Cell(offset, window.x(offset), committed[offset], "lost" if offset in lost else "promised")
@@ -175,7 +175,7 @@ def promised(committed: Kept, lost: frozenset[int], window: Window) -> Bar:
     return Bar(width=window.width, cells=cells, left_out=min(window.first, committed.end), said=said)
 
 
-def lacks(broker: Mapping[str, Any], committed: Kept) -> frozenset[int]:
+def missing_offsets(broker: Mapping[str, Any], committed: RecordNames) -> frozenset[int]:
     """Return the loaded offsets at which a broker lacks the committed record or has another one."""
     log = log_of(broker)
     return frozenset(
@@ -185,14 +185,14 @@ def lacks(broker: Mapping[str, Any], committed: Kept) -> frozenset[int]:
     )
 
 
-def _said(broker: Mapping[str, Any], committed: Kept) -> str:
+def _said(broker: Mapping[str, Any], committed: RecordNames) -> str:
     """Describe a lane's picture for screen readers."""
     log, hw, leo = log_of(broker), broker["hw"], broker["leo"]
     parts = [
         f"Log of broker {broker['id']}: {log.said or 'empty'}; it ends at {leo} (LEO), its HW is {hw}",
         f"On disk: {counted(min(broker['flushed'], leo), 'record')} and HW {broker['checkpoint']}",
     ]
-    lacking = lacks(broker, committed)
+    lacking = missing_offsets(broker, committed)
     missing = ", ".join(f"{committed[at]} at offset {at}" for at in sorted(lacking) if at >= leo)
     differing = ", ".join(
         f"{log[at]} at offset {at}, where {committed[at]} is committed" for at in sorted(lacking) if at < leo

@@ -82,7 +82,7 @@ FIRST = OwnFaults(USUAL, [{"fault": "crash", "broker": "1", "other": "", "at_ms"
 """Faults that the form shows first."""
 
 
-def asked_for(query: QueryParams) -> OwnFaults | None:
+def parse_faults(query: QueryParams) -> OwnFaults | None:
     """Parse the faults of an address or a form; None if there are none.
 
     Raises:

@@ -26,9 +26,16 @@ from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Viewer, frame
-from backend.web.lab.lab_faults import FIRST, KINDS, OwnFaults, asked_for
+from backend.web.lab.lab_faults import FIRST, KINDS, OwnFaults, parse_faults
 from backend.web.lab.lab_subject import DRILLS, OWN, REPLICATION, OfFaults, OfScenario
-from backend.web.lab.lab_view import MODES_SAID, SHORTLY, PlayerView, modes_listed, scenarios_listed, sentence
+from backend.web.lab.lab_view import (
+    CONSEQUENCES,
+    MODE_DESCRIPTIONS,
+    PlayerView,
+    list_modes,
+    list_scenarios,
+    sentence,
+)
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -68,7 +75,7 @@ def schedule_page(
     caller = enter(viewer, Action.READ_ESTATE)
     shown, error, view = FIRST, None, None
     try:
-        asked = asked_for(request.query_params)
+        asked = parse_faults(request.query_params)
         if asked is not None:
             shown = asked
             played = _played_faults(json.dumps(asked.document), mode or FIXED.mode, _number("seed", seed, 1))
@@ -90,7 +97,7 @@ def _schedule(
         "asked": shown,
         "run": run,
         "kinds": KINDS,
-        "modes": list(MODES_SAID.items()),
+        "modes": list(MODE_DESCRIPTIONS.items()),
         "view": view,
         "error": error,
         "trail": [LAB],
@@ -99,11 +106,11 @@ def _schedule(
 
 
 def _list(request: Request, caller: Caller, error: str | None = None) -> Response:
-    shown = scenarios_listed()
+    shown = list_scenarios()
     context = {
         "scenarios": shown,
-        "modes": [(mode, MODES_SAID.get(mode, mode)) for mode in modes_listed(shown)],
-        "invariants": [(SHORTLY[each], sentence(words)) for each, words in IN_WORDS.items()],
+        "modes": [(mode, MODE_DESCRIPTIONS.get(mode, mode)) for mode in list_modes(shown)],
+        "invariants": [(CONSEQUENCES[each], sentence(words)) for each, words in IN_WORDS.items()],
         "own": OWN,
         "error": error,
     }

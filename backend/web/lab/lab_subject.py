@@ -133,7 +133,7 @@ class OfFaults:
 
     @property
     def _sentences(self) -> Sequence[str]:
-        return [_told(each) for each in self.asked.document["faults"]]
+        return [_describe_fault(each) for each in self.asked.document["faults"]]
 
     @property
     def path(self) -> str:
@@ -157,7 +157,7 @@ class OfFaults:
 
 
 _MOST_IN_TITLE = 3
-_TOLD = {
+_FAULT_SENTENCES = {
     "crash": "broker {broker} crashes",
     "power_loss": "broker {broker} loses power",
     "pause": "broker {broker} is paused",
@@ -168,8 +168,8 @@ _TOLD = {
 }
 
 
-def _told(fault: Mapping[str, Any]) -> str:
+def _describe_fault(fault: Mapping[str, Any]) -> str:
     other = f"broker {fault['other']}" if fault.get("other") else "the store"
-    what = _TOLD[fault["fault"]].format(broker=fault["broker"], other=other)
+    what = _FAULT_SENTENCES[fault["fault"]].format(broker=fault["broker"], other=other)
     lasts = f" for {fault['for_ms'] / 1000:g} s" if fault.get("for_ms") else ""
     return f"{what} at {fault['at_ms'] / 1000:g} s{lasts}"

@@ -14,11 +14,19 @@ from backend.replication_lab.messages import producer_name
 from backend.replication_lab.rules import MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.story import Moment
-from backend.web.lab.lab_drawing import Bar, Window, bar_of, committed_of, lacks, promised, window_of
+from backend.web.lab.lab_drawing import (
+    Bar,
+    Window,
+    bar_of,
+    committed_bar,
+    committed_of,
+    missing_offsets,
+    window_of,
+)
 from backend.web.lab.lab_subject import Subject, address_of, scenario_address
 from backend.web.lab.lab_wires import Wires, wires_of
 
-SHORTLY: Mapping[str, str] = {
+CONSEQUENCES: Mapping[str, str] = {
     Invariant.COMMITTED_LOST: "a committed record is lost",
     Invariant.LOGS_DIFFER: "logs differ below the HW",
     Invariant.UNCOMMITTED_READ: "an uncommitted record is read",
@@ -34,7 +42,7 @@ SHORTLY: Mapping[str, str] = {
 }
 """Consequence of each violated invariant."""
 HOLDS = "holds"
-MODES_SAID: Mapping[str, str] = {
+MODE_DESCRIPTIONS: Mapping[str, str] = {
     "faithful": "the documents as written",
     "fixed": "Kafka's protocol today: all fixes",
     "kip-101": "all fixes, except that fetches are not fenced and the epoch is requested once",
@@ -67,12 +75,12 @@ class Listed:
     expected: Mapping[str, Expected]
 
 
-def scenarios_listed() -> list[Listed]:
+def list_scenarios() -> list[Listed]:
     """Return all scenarios; none is played for this."""
     return [_listed(each) for each in SCENARIOS.values()]
 
 
-def modes_listed(shown: Sequence[Listed]) -> list[str]:
+def list_modes(shown: Sequence[Listed]) -> list[str]:
     """Return the modes for which a result is expected."""
     return [mode for mode in MODES if any(mode in each.expected for each in shown)]
 
@@ -80,7 +88,7 @@ def modes_listed(shown: Sequence[Listed]) -> list[str]:
 def _listed(scenario: Scenario) -> Listed:
     found = summary(scenario)
     expected = {
-        mode: Expected(given == HOLDS, SHORTLY.get(given, HOLDS), scenario_address(scenario.name, mode, 1))
+        mode: Expected(given == HOLDS, CONSEQUENCES.get(given, HOLDS), scenario_address(scenario.name, mode, 1))
         for mode, given in found["expected"].items()
     }
     return Listed(scenario.name, scenario.title, scenario.document, expected)
@@ -94,7 +102,7 @@ class Lane:
     role: str
     leads: bool
     state: str
-    state_said: str
+    state_label: str
     glyph: str
     about: str
     doubt: str
@@ -140,7 +148,7 @@ class PlayerView:
         """Return the result in a few words."""
         violated = self.drill.violated
         if violated is not None:
-            return sentence(SHORTLY[violated])
+            return sentence(CONSEQUENCES[violated])
         return "All invariants hold" if self.drill.is_checked else "Recovered; records have no guarantees"
 
     @property
@@ -173,7 +181,7 @@ class PlayerView:
         return "" if self.drill.violated is None else IN_WORDS[self.drill.violated]
 
     @property
-    def told(self) -> str:
+    def coverage(self) -> str:
         """Return which part of the run the story shows."""
         whole = f"{self.drill.steps_taken:,} steps were played"
         if self.drill.violated is None:
@@ -211,7 +219,12 @@ class PlayerView:
         """Return each mode's name, description and address, and whether it is the current one."""
         drill = self.drill
         return [
-            (mode, MODES_SAID.get(mode, mode), address_of(self.subject, mode, drill.seed), mode == drill.mode)
+            (
+                mode,
+                MODE_DESCRIPTIONS.get(mode, mode),
+                address_of(self.subject, mode, drill.seed),
+                mode == drill.mode,
+            )
             for mode in MODES
         ]
 
@@ -285,7 +298,7 @@ class PlayerView:
             role="" if broker["role"] == "none" else broker["role"],
             leads=leads,
             state=state,
-            state_said=said,
+            state_label=said,
             glyph=glyph,
             about=", ".join(about),
             doubt=f"the store names {named or 'no leader'}" if leads and named != broker["id"] else "",
@@ -296,7 +309,7 @@ class PlayerView:
     @property
     def committed(self) -> Bar:
         """Return the bar of committed records."""
-        return promised(committed_of(self.frame), self.lost, self.window)
+        return committed_bar(committed_of(self.frame), self.lost, self.window)
 
     @property
     def lost(self) -> frozenset[int]:
@@ -305,10 +318,10 @@ class PlayerView:
             return frozenset()
         leader = self.frame["store"]["leader"]
         found = next((each for each in self.frame["brokers"] if each["id"] == leader), None)
-        return frozenset() if found is None else lacks(found, committed_of(self.frame))
+        return frozenset() if found is None else missing_offsets(found, committed_of(self.frame))
 
     @property
-    def lost_said(self) -> str:
+    def lost_text(self) -> str:
         """Describe the lost records."""
         committed = committed_of(self.frame)
         names = [committed[at] for at in sorted(self.lost)]

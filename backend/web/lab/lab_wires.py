@@ -75,7 +75,7 @@ class Wires:
     cuts: Sequence[Cut]
     drawn: Sequence[Cut]
     """Cuts for which there is room."""
-    told: Sequence[tuple[str, str, str]]
+    entries: Sequence[tuple[str, str, str]]
     """Sender, receiver and text of each message; the first has number 1."""
     width: int = WIDTH
 
@@ -122,7 +122,7 @@ def wires_of(frame: Mapping[str, Any]) -> Wires:
         ],
         cuts=cuts,
         drawn=drawn,
-        told=[(end_named(each["from"]), end_named(each["to"]), each["what"]) for each in frame["messages"]],
+        entries=[(end_named(each["from"]), end_named(each["to"]), each["what"]) for each in frame["messages"]],
     )
 
 

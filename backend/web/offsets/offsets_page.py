@@ -168,18 +168,18 @@ def _listed(
         "is_first": after is None,
         "follows": after is None and past is None,
         "following": asked.query(after=place_in_words(shown[-1].place)) if len(rows) > MOST_SHOWN else None,
-        "translation": _told(caller, translation),
+        "translation": _translation_notice(caller, translation),
         "others": others[:_MOST_OTHERS],
         "more_others": len(others) > _MOST_OTHERS,
     }
 
 
-def _told(caller: Caller, row: TranslationRow | None) -> Mapping[str, Any] | None:
+def _translation_notice(caller: Caller, row: TranslationRow | None) -> Mapping[str, Any] | None:
     """Return the translator's state if commits wait for it; None otherwise."""
     if row is None or not row.waits:
         return None
-    told = row.document(whole=may(caller, Action.READ_ESTATE))
-    return {**told, "since": None if row.since is None else clock(row.since)} if told["text"] else None
+    document = row.document(whole=may(caller, Action.READ_ESTATE))
+    return {**document, "since": None if row.since is None else clock(row.since)} if document["text"] else None
 
 
 def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
