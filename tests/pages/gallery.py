@@ -129,14 +129,14 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("placement-new", "/placements/-new", "A plan is asked for"),
         Picture("placement", "/placements/p1", "A plan: before and after, broker by broker", True, True),
         Picture("replication", "/clusters/c1/replication", "Leaders and in-sync replicas of a cluster"),
-        Picture("replication-elect", "/clusters/c1/replication/-elect", "The preview of an election of preferred leaders"),
+        Picture("replication-elect", "/clusters/c1/replication/-elect", "Preview of a preferred leader election"),
         Picture("replication-policy", "/clusters/c1/replication/-policy", "The placement policy of a cluster"),
         Picture("what-if", "/clusters/c1/replication/what-if?broker=3", "What would be lost if a broker died"),
     ),
     "The replication lab": (
         Picture("drills", "/drills", "Scenarios of the replication lab"),
         Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", True, True),
-        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "A run with your own faults"),
+        Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Your own faults"),
     ),
     "People": (
         Picture("account", "/account", "One's own account"),
