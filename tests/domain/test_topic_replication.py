@@ -103,4 +103,4 @@ def test_a_minimum_above_the_replicas_is_these_and_many_are_figures() -> None:
 
 def test_unclean_election_is_stated() -> None:
     assert unclean_advice(unclean_election=False) == "unclean leader election is off"
-    assert "is lost" in unclean_advice(unclean_election=True)
+    assert "are lost" in unclean_advice(unclean_election=True)
