@@ -53,10 +53,7 @@ def test_a_drill_begins_at_its_beginning_and_goes_on_by_links(viewer: Visitor) -
 def test_the_last_step_says_what_is_violated_and_strikes_out_what_is_lost(viewer: Visitor) -> None:
     page = viewer.get(ways(viewer.get(LOSS).text)["last"])
     words = "a committed record is never lost while one in-sync replica is alive"
-    assert (
-        f"Violated: {words}. Broker 2 leads, and its log, which ends at 2, lacks committed a0"
-        in said(page)
-    )
+    assert f"Violated: {words}. Broker 2 leads, and its log, which ends at 2, lacks committed a0" in said(page)
     assert f"a0 is lost Violated: {words}." in said(page)
     assert page.text.count('<g class="cell lost">') == 1
     assert 'aria-label="Committed: z0, z1, a0. Lost: a0 at offset 2."' in page.text
