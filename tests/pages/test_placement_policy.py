@@ -39,8 +39,9 @@ def seen(database: Database, *looks: dict[int, tuple[bool, bool]], minutes: int 
 
 def test_the_page_says_what_is_done_and_what_is_seen_of_brokers(operator: Visitor, database: Database) -> None:
     page = operator.get(PAGE)
-    assert "A placement is proposed, and moves nothing. A broker that is away has left after 30 minutes." in said(
-        page
+    assert (
+        "A placement is proposed, and moves nothing. An offline broker counts as gone after 30 minutes."
+        in said(page)
     )
     assert 'id="come-and-gone"' not in page.text
     held, empty, away = (True, False), (True, True), (False, False)
@@ -57,7 +58,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
     wish = {"policy": "apply", "away_minutes": "45", "bytes_per_second": "20 MiB"}
     wish |= {"moves_per_broker": "3", "partitions_at_once": "100"}
     preview = operator.client.post(FORM, data={**hidden(form), **wish, "step": "preview"})
-    assert "When brokers of c1 come or go, a placement is proposed and applied, unless" in said(preview)
+    assert "When brokers of c1 join or leave, a placement is proposed and applied, unless" in said(preview)
     assert "the policy at the time of the proposal counts" in said(preview)
     command = code(preview, "same-command")
     assert command.startswith(

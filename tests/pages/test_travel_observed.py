@@ -66,8 +66,8 @@ def test_offsets_are_as_a_look_saw_them(acme: Console, moved: dict[str, int]) ->
     assert re.search(
         r"position \d+ of \d+: what was seen at \d+ \w+ 2\d{3}, [\d:]+ UTC, [\d.]+ m?s before it", said(first)
     )
-    assert "Where groups were" in said(first) and "hx-get" not in first.text
-    assert "Set a group" not in said(first) and f'name="at" value="{moved["first"]}"' in first.text
+    assert "Committed offsets" in said(first) and "hx-get" not in first.text
+    assert "Reset a group" not in said(first) and f'name="at" value="{moved["first"]}"' in first.text
     second = viewer.get(f"{OFFSETS}?at={moved['second']}")
     assert shown(second) == [f"c1/{ORDERS}/0/billing", f"c1/{ITEMS}/0/audit"]
     orders = said(second).partition("audit")[0]
@@ -99,7 +99,7 @@ def test_many_of_then_come_page_by_page(acme: Console, database: Database) -> No
     at = event(acme)
     viewer = visitor(acme, "viewer")
     first = viewer.get(f"{OFFSETS}?at={at}")
-    following = re.search(r'href="(/offsets\?[^"]*)">More', first.text)
+    following = re.search(r'href="(/offsets\?[^"]*)">Next page', first.text)
     assert following is not None
     second = viewer.get(following[1].replace("&amp;", "&"))
     assert len({*shown(first), *shown(second)}) == 130 and f"position {at}" in said(second)
