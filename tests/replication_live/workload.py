@@ -15,9 +15,9 @@ PRODUCER: dict[str, object] = {
     "acks": "all",
     "enable.idempotence": True,
     "linger.ms": 0,
-    # Far beyond any schedule: what is in flight at a fault is tried again until it is there.
+    # Far beyond any schedule: records in flight at a fault are retried until they arrive.
     "delivery.timeout.ms": 1000 * DEADLINE_SECONDS,
-    # A broker that stands still answers nothing, and one without enough replicas waits for them: ask again soon.
+    # A paused broker answers nothing, and one without enough replicas waits for them: retry soon.
     "request.timeout.ms": 2000,
     "socket.timeout.ms": 3000,
     "retry.backoff.max.ms": 200,
@@ -30,34 +30,36 @@ PRODUCER: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Sent:
-    """A record as the producer knows it, in milliseconds since the drill began."""
+    """A record as the producer knows it, with times in milliseconds since the drill began."""
 
     number: int
     handed_in_ms: float
     acknowledged_ms: float | None
     offset: int | None
-    """Where it is, as the acknowledgement says. None as well if Kafka told only that it had it already."""
+    """Offset as acknowledged. None as well if Kafka only reported that it had the record already."""
     error: str | None
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A record as it is in the partition, with all by which a broker knows a record that comes again."""
+    """A record as it is in the partition, with the fields by which a broker recognizes a retry."""
 
     offset: int
     number: int
     producer_id: int
     producer_epoch: int
     sequence: int
-    """Its place in all that the producer sent to the partition in this epoch; the first one is 0."""
+    """Sequence number among the records that the producer sent to the partition in this epoch, from 0."""
 
 
 class Workload:
-    """One producer, which has its id and its connection to the leader: a new one takes a second for both, and what
-    befalls the leader meanwhile would befall nothing in flight."""
+    """A producer that has its id and its connection to the leader before the drill starts.
+
+    A new producer takes a second for both, and a fault at that time would affect nothing in flight.
+    """
 
     def __init__(self, servers: str, topic: str) -> None:
-        """Returns with record 0 acknowledged."""
+        """Connect; return once record 0 is acknowledged."""
         self._topic = topic
         self._producer = Producer({"bootstrap.servers": servers, **PRODUCER})
         first: list[Message] = []
@@ -67,8 +69,10 @@ class Workload:
         self._first = Sent(0, 0.0, 0.0, first[0].offset(), None)
 
     def run(self, clock: Clock, seconds: float, a_second: int) -> list[Sent]:
-        """Hand in records 1, 2, 3 ... for so long, then wait for what is not acknowledged yet. Gives all of them,
-        record 0 as one of time 0; one without acknowledgement and error is one of which nothing was heard."""
+        """Produce records 1, 2, 3 ... for a time, then wait for the missing acknowledgements; return all records.
+
+        Record 0 is among them, with time 0; a record without acknowledgement and error is one without any answer.
+        """
         handed_in: list[float] = []
         answers: dict[int, tuple[float, int | None, KafkaError | None]] = {}
 
@@ -99,7 +103,7 @@ def _sent(number: int, handed_in: float, answer: tuple[float, int | None, KafkaE
 
 
 def read_log(servers: str, topic: str, segments: Path) -> list[Logged]:
-    """Everything in the partition, in its order.
+    """Return everything in the partition, in its order.
 
     Consumers are not told who wrote a record: `segments` is the folder in which a broker in sync keeps the
     partition.
