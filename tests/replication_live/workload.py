@@ -42,7 +42,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Logged:
-    """A record as it is in the partition, with all by which a broker knows a record that comes again."""
+    """A record as it is in the partition, with the fields by which a broker recognizes a retry."""
 
     offset: int
     number: int
@@ -103,7 +103,7 @@ def _sent(number: int, handed_in: float, answer: tuple[float, int | None, KafkaE
 
 
 def read_log(servers: str, topic: str, segments: Path) -> list[Logged]:
-    """Everything in the partition, in its order.
+    """Return everything in the partition, in its order.
 
     Consumers are not told who wrote a record: `segments` is the folder in which a broker in sync keeps the
     partition.

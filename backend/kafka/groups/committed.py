@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NOTHING = -1001
-"""librdkafka's offset of a partition without a commit."""
+"""librdkafka's offset of a partition without a commit (RD_KAFKA_OFFSET_INVALID)."""
 
 Place = tuple[str, int]
 """(topic, partition)."""
@@ -13,7 +13,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Committed:
-    """One partition of a group; `offset` is `NOTHING` where nothing is committed, `code` Kafka's, 0 for none."""
+    """Committed offset of one partition, `NOTHING` if there is none. `code` is Kafka's error code, 0 for none."""
 
     place: Place
     offset: int

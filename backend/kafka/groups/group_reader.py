@@ -1,11 +1,11 @@
 """Committed offsets of groups, requested through a consumer's handle.
 
-`AdminClient.list_consumer_group_offsets` asks the same of librdkafka, but a broker that answers NOT_COORDINATOR
-(as each does while it starts, or while a coordinator moves) kills the process then: librdkafka looks for the
-group of the client that asks, and an admin client has none (librdkafka issue 5040, open in 2.16). A consumer has
-one. Its own bindings do not offer the request, so librdkafka's public functions are called directly. The handle
-that they need is the first field of confluent-kafka's private structure: with a version that was not tested,
-`consumer_per_group` reads the offsets in its place.
+`AdminClient.list_consumer_group_offsets` sends the same request, but a broker that answers NOT_COORDINATOR (as
+each does while it starts, or while a coordinator moves) then kills the process: librdkafka looks up the group of
+the requesting client, and an admin client has none (librdkafka issue 5040, open in 2.16). A consumer has one.
+confluent-kafka's consumer does not offer the request, so librdkafka's public functions are called directly. The
+handle that they need is the first field of confluent-kafka's private structure: with an untested version,
+`consumer_per_group` reads the offsets instead.
 """
 
 from __future__ import annotations
