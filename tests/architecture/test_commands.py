@@ -79,7 +79,7 @@ EXITS = re.compile(r"\b[Ee]xits?(?: codes?)?(?: with)? (\d[^.]*)")
 EXIT = re.compile(r"(?: *exit)? *(\d+)\b:?(.*)")
 SAID_OF_CODES = {
     r"changed (since|while|meanwhile)|another by then|confirmation is missing|another estate": Code.CONFLICT,
-    r"does not answer|is away": Code.AWAY,
+    r"does not (answer|respond)|is away": Code.AWAY,
     r"not allowed|not logged in": Code.NOT_ALLOWED,
     r"missing somewhere|still lacks|not taken|refused meanwhile|no such": Code.NOT_SO,
 }

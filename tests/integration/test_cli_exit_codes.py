@@ -79,9 +79,13 @@ def test_what_is_wrong_with_an_option_is_said_once(program: Program) -> None:
     ("changed", "code", "says"),
     [
         ({"TREELINE_TOKEN": "of nobody"}, Code.NOT_ALLOWED, "the token is unknown, has expired, or was revoked"),
-        ({"TREELINE_URL": f"http://{NOBODY_LISTENS}"}, Code.AWAY, "does not answer"),
-        ({"TREELINE_URL": "nonsense://"}, Code.BAD_INPUT, "TREELINE_URL: 'nonsense://' is no address"),
-        ({"TREELINE_URL": "nonsense"}, Code.BAD_INPUT, "TREELINE_URL: 'nonsense' is no address"),
+        ({"TREELINE_URL": f"http://{NOBODY_LISTENS}"}, Code.AWAY, "does not respond"),
+        (
+            {"TREELINE_URL": "nonsense://"},
+            Code.BAD_INPUT,
+            "TREELINE_URL: 'nonsense://' is not a URL of a control plane",
+        ),
+        ({"TREELINE_URL": "nonsense"}, Code.BAD_INPUT, "TREELINE_URL: 'nonsense' is not a URL of a control plane"),
         ({"TREELINE_URL": "http://[::1"}, Code.BAD_INPUT, "http://[::1"),
         ({"TREELINE_TOKEN": "two\nlines"}, Code.BAD_INPUT, "TREELINE_TOKEN: the token has characters"),
         ({"TREELINE_OFFSETS_PARTITIONS": "none"}, Code.BAD_INPUT, "TREELINE_OFFSETS_PARTITIONS"),

@@ -105,11 +105,11 @@ def test_a_control_plane_that_restarts_is_waited_for(database: Database, tmp_pat
         process.kill()
         process.wait()
         assert running_list.stderr is not None
-        assert "does not answer" in running_list.stderr.readline()
-        assert "asked again" in running_list.stderr.readline()
+        assert "does not respond" in running_list.stderr.readline()
+        assert "Trying again" in running_list.stderr.readline()
     port = int(program.url.rpartition(":")[2])
     with serve(database.url, tmp_path / "second.log", port):
-        assert "answers again" in running_list.stderr.readline()
+        assert "responds again" in running_list.stderr.readline()
         create(program, "beta")
         assert names(line(running_list)) == ["acme", "beta"]
         assert end(running_list) == "", "it was said once that it was away"
@@ -146,7 +146,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_long(program: Program) -
         settings.cache_clear()
         ended = CliRunner().invoke(app, ["get", "tenants", "-w"])
     settings.cache_clear()
-    assert (ended.exit_code, "does not answer" in ended.stderr) == (4, True), ended.stderr
+    assert (ended.exit_code, "does not respond" in ended.stderr) == (4, True), ended.stderr
 
 
 def drawn(program: Program, *words: str, until: bytes, **changed: str) -> bytes:

@@ -126,7 +126,7 @@ def test_a_wrong_token_and_a_control_plane_that_is_away_are_told(shell):
     assert err.strip()
     code, out, err = shell("events", TREELINE_URL="http://127.0.0.1:9")
     assert (code, out) == (4, "")
-    assert "does not answer" in err
+    assert "does not respond" in err
     code, _, err = shell("events", TREELINE_URL="nonsense://")
     assert code != 0
     assert "Traceback" not in err

@@ -339,4 +339,4 @@ def test_a_file_that_is_none_is_refused_at_its_place(
 def test_a_control_plane_that_is_away_is_4_with_a_sentence(nobody: None) -> None:
     result = CliRunner().invoke(app, ["get", "clusters"])
     assert result.exit_code == 4
-    assert "does not answer" in result.stderr
+    assert "does not respond" in result.stderr

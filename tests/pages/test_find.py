@@ -45,7 +45,7 @@ def test_each_kind_is_found_by_parts_of_its_name(acme: Console, viewer: Visitor)
     assert ("page", "Switches", "/switches") in hits(viewer.get("/find?q=swi"))
     assert ("user", "viewer", "/users/viewer") in hits(viewer.get("/find?q=view"))
     assert "Nothing that you may see has this word in its name" in said(viewer.get("/find?q=nowhere"))
-    assert "all of that" in said(viewer.get("/find?q=acme globex"))
+    assert "all of these words" in said(viewer.get("/find?q=acme globex"))
 
 
 def test_consumer_groups_are_found_by_either_name_where_their_streams_may_be_seen(

@@ -213,7 +213,7 @@ def test_a_change_is_shown_field_by_field_with_before_and_after(acme: Console, o
     shown = rows(page, "data-field")
     assert shown["Partitions"] == "Partitions 4 8"
     assert shown["Records are kept"] == "Records are kept 7 d for ever"
-    assert shown["Cleanup"] == "Cleanup delete the same"
+    assert shown["Cleanup"] == "Cleanup delete unchanged"
     assert yaml.safe_load(code(page, "same-yaml"))["tenants"]["acme"]["instances"]["retail"]["environments"] == {
         "prod": {"streams": {"orders": {"partitions": 8, "retention_ms": -1}}}
     }

@@ -87,7 +87,7 @@ def test_a_file_is_of_then_too(acme: Console, moved: dict[str, int]) -> None:
         ("billing", "35000", "34988")
     ]
     none = viewer.get(f"{OFFSETS}/-export?at={moved['none']}")
-    assert none.status_code == 404 and "is not kept" in said(none)
+    assert none.status_code == 404 and "is no longer stored" in said(none)
     assert "Export" not in said(viewer.get(f"{OFFSETS}?at={moved['none']}"))
     assert viewer.get(f"{OFFSETS}/-export?at=x").status_code == 422
 

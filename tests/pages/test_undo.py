@@ -289,7 +289,7 @@ def test_a_newer_thing_of_the_same_name_is_not_what_is_undone(acme: Console, nam
     newest = head(acme)["position"]
     for confirm in (None, "acme/retail/prod/later", "acme/retail/prod/billing"):
         refused = acme.rest("POST", f"/events/{position}/undo", {"confirm": confirm} if confirm else None)
-        assert refused.status_code == 409 and "is another one" in refused.json()["detail"]
+        assert refused.status_code == 409 and "belongs to another resource" in refused.json()["detail"]
     assert head(acme)["position"] == newest
 
 
