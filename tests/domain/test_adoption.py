@@ -126,7 +126,7 @@ def test_what_another_cluster_has_otherwise_is_named():
         TOPIC, topic="acme-prod-orders", config={**CONFIG, "compression.type": "gzip"}, own={}, records=0
     )
     row = only(topics=[TUNED], elsewhere={"c1": {}, "c4": {"acme-prod-orders": other}})
-    assert "the stream's topic on c4 has compression.type=gzip, unlike this one" in row.warnings
+    assert "the stream's topic on c4 has compression.type=gzip, which differs from this one" in row.warnings
 
 
 def test_a_topic_with_records_beyond_what_a_stream_keeps_is_refused():
@@ -164,7 +164,9 @@ def test_partitions_only_grow_and_the_plan_says_which(here, declared, elsewhere,
     row = only(topics=[replace(TOPIC, partitions=here)], streams=streams, elsewhere=others)
     assert row.settings.partitions == after
     assert {name: each for name, each in row.changes.items() if "partitions" in name} == changes
-    assert any("keys go to other partitions" in each for each in row.warnings) == (after > here)
+    assert any("with the same key will then go to another partition" in each for each in row.warnings) == (
+        after > here
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_data_on_both_sides_and_silent_or_mirrored_clusters_are_warned_of():
     assert "another replicator" in found.topics[0].warnings[0]
     assert [word in " ".join(found.warnings) for word in ("c1 did not answer", "in no tree")] == [True, True]
     copied = plan(topics=[replace(TOPIC, has_copies=True)])
-    assert "taken for copies" in copied.topics[0].warnings[0]
+    assert "treated as copies" in copied.topics[0].warnings[0]
     mirrored = plan(elsewhere={"c1": {"mm2-offset-syncs.c3.internal": TOPIC}})
     assert "MirrorMaker 2" in mirrored.warnings[0]
     assert plan().warnings == ()

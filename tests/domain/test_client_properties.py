@@ -59,11 +59,11 @@ def test_connection_keys_are_accepted(properties: dict[str, str]) -> None:
         ({"sasl.username": "${env:TREELINE_ADMIN_TOKEN}"}, "/properties/sasl.username", "Treeline's own"),
         ({"client.id": "x${env:HOME}"}, "/properties/client.id", "whole value"),
         ({"sasl.username": "${env:A}${env:B}"}, "/properties/sasl.username", "whole value"),
-        ({"client.id": "${env:HOME}"}, "/properties/client.id", "takes no reference"),
+        ({"client.id": "${env:HOME}"}, "/properties/client.id", "cannot be a reference"),
         ({TOKENS: "https://evil/${env:HOME}"}, f"/properties/{TOKENS}", "whole value"),
         ({TOKENS: "http://127.0.0${file:/dev/null}.1:1/"}, f"/properties/{TOKENS}", "whole value"),
         ({"sasl.password": "${env:treeline_admin_token}"}, "/properties/sasl.password", "Treeline's own"),
-        ({"sasl.username": "a\x00b"}, "/properties/sasl.username", "cannot be printed"),
+        ({"sasl.username": "a\x00b"}, "/properties/sasl.username", "non-printable characters"),
         ({"client.id": "x" * 20000}, "/properties/client.id", "longer"),
     ],
 )

@@ -89,10 +89,10 @@ def test_refusals_say_what_is_wrong() -> None:
     assert "delete one first" in refused([], create(webhooks=webhook.MOST_WEBHOOKS), StateConflict)
     assert "enable it first" in refused([CREATED, changed(enabled=False)], SendTest(), StateConflict)
     assert "position 7" in refused([CREATED], RetryDelivery(delivery=7, known=False), NotFound)
-    assert "'all' is no kind of events; there are: switch, gap, quarantine" in refused(
+    assert "'all' is not a kind of events; use switch, gap, quarantine" in refused(
         [], create(events=["all"]), ValueInvalid
     )
-    assert "name one kind at least" in refused([CREATED], ChangeWebhook(events=[]), ValueInvalid)
+    assert "choose at least one" in refused([CREATED], ChangeWebhook(events=[]), ValueInvalid)
 
 
 @pytest.mark.parametrize(
@@ -101,23 +101,23 @@ def test_refusals_say_what_is_wrong() -> None:
         ("receiver.example/treeline", "like https://"),
         ("ftp://receiver.example/", "like https://"),
         ("https:///treeline", "like https://"),
-        ("https://receiver.example:0/", "names port 0"),
-        ("https://receiver.example:99999/", "names port 99999"),
+        ("https://receiver.example:0/", "has port 0"),
+        ("https://receiver.example:99999/", "has port 99999"),
         ("https://[::1", "like https://"),
         ("https://receiver.example:/", "like https://"),
         ("https://[nothing]/", "like https://"),
         ("https://[1:2]/", "like https://"),
-        ("https://receiver.example\\@10.0.0.1/", "holds a login"),
+        ("https://receiver.example\\@10.0.0.1/", "contains a login"),
         ("https://receiver%2eexample/", "like https://"),
-        ("https://ada:secret@receiver.example/", "holds a login"),
+        ("https://ada:secret@receiver.example/", "contains a login"),
         ("https://receiver.example/#part", "never sent"),
         ("https://receiver.example/a b", "%20"),
         ("https://receiver.example/a\r\nX-Header: 1", "%20"),
         ("https://receiver.example/ü", "%20"),
         ("https://receiver.example/" + "a" * 2000, "at most 2000"),
-        ("http://127.0.0.1:8000/", "no public address"),
-        ("http://169.254.169.254/latest/", "no public address"),
-        ("http://[::ffff:10.0.0.1]/", "no public address"),
+        ("http://127.0.0.1:8000/", "not a public address"),
+        ("http://169.254.169.254/latest/", "not a public address"),
+        ("http://[::ffff:10.0.0.1]/", "not a public address"),
     ],
 )
 def test_an_address_that_cannot_be_one(url: str, why: str) -> None:

@@ -119,7 +119,7 @@ def test_a_cluster_with_data_is_adopted_and_every_record_gets_everywhere_once(ad
     assert rows[PARCELS]["changes"] == {"max.message.bytes": {"from": "2000000", "to": "2001024"}}
     assert rows[ORDERS]["changes"]["stream partitions"] == {"from": "2", "to": "3"}
     assert "another replicator" in rows[ORDERS]["warnings"][0]
-    assert [name for name, row in rows.items() if "taken for copies" in " ".join(row["warnings"])] == [COPIED]
+    assert [name for name, row in rows.items() if "treated as copies" in " ".join(row["warnings"])] == [COPIED]
     assert [row["stands_for"] for row in plan["groups"] if row["group"] == GROUP] == ["acme/retail/prod/billing"]
     assert rest("GET", "/tenants/globex").status_code == 404  # a plan changes nothing
 

@@ -89,10 +89,10 @@ def test_what_the_cluster_says_of_itself_is_told_before_it_is_added(
     ("wrong", "field", "told"),
     [
         ({"name": "Spare!"}, "name", "cannot name a cluster"),
-        ({"name": "c1"}, "name", "there is a cluster 'c1' already"),
+        ({"name": "c1"}, "name", "cluster 'c1' already exists"),
         ({"topic_format": "{tenant}"}, "topic_format", "topic"),
         ({"properties": "sasl.password=hunter2"}, "properties", "never the secret itself"),
-        ({"properties": "plugin.library.paths=/x"}, "properties", "not among the connection keys"),
+        ({"properties": "plugin.library.paths=/x"}, "properties", "not one of the allowed connection keys"),
         ({"properties": "security.protocol"}, "properties", "line 1 is not key=value"),
         ({"bootstrap_servers": "nowhere"}, "bootstrap_servers", "host:port"),
     ],
@@ -129,7 +129,7 @@ def test_secrets_go_to_no_new_address_unless_they_are_given_anew(acme: Console, 
     kept = {**moved, "properties": "security.protocol=SASL_SSL\nsasl.password=***"}
     for step in ("check", "preview"):
         answer = operator.client.post("/clusters/spare/-change", data={**kept, "step": step})
-        assert "give this one anew" in said(answer)
+        assert "give it again" in said(answer)
     assert answer.status_code == 422 and 'id="wrong-properties"' in answer.text
     anew = {**moved, "properties": SPARE["properties"]}
     assert operator.client.post("/clusters/spare/-change", data={**anew, "step": "preview"}).status_code == 200

@@ -23,7 +23,7 @@ def test_what_is_chosen_before_the_script_is_there_is_checked(
     assert len(held) == 1, "nobody has listened yet"
     expect(page.locator("#verdict").first).to_contain_text("Type a name")
     held[0].continue_()
-    expect(page.locator("#verdict").first).to_contain_text("there is a stream acme/retail/prod/orders already")
+    expect(page.locator("#verdict").first).to_contain_text("stream acme/retail/prod/orders already exists")
 
 
 def test_a_form_as_it_came_asks_for_nothing(acme: Console, open_page: Callable[..., Page]) -> None:

@@ -63,7 +63,7 @@ def test_groups_rule_what_they_are_named_for_and_nothing_else(
         assert seen() == ("tenant", {"globex": "owner"})
         assert console.rest.ok("GET", "/events/head") == head
         provider.person = {**provider.person, "groups": None, "_claim_names": {"groups": "src1"}}
-        refused(log_in(console)[1], "does not tell your groups")
+        refused(log_in(console)[1], "did not send your groups")
 
 
 PEOPLE = (

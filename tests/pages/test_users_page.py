@@ -205,7 +205,7 @@ def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> Non
     page = open_page(console, "/users", expect_errors=True)
     page.get_by_label("Name").fill("ada")
     page.get_by_role("button", name="Create").click()
-    expect(page.get_by_role("alert")).to_contain_text("there is a user 'ada' already")
+    expect(page.get_by_role("alert")).to_contain_text("user 'ada' already exists")
     expect(page.get_by_label("Name")).to_have_value("ada")
     page.goto(f"{console.url}/users/ada")
     page.get_by_role("combobox", name="Tenant").fill("nothing")

@@ -67,7 +67,7 @@ def test_what_is_refused_is_told_at_its_field(admin: Visitor) -> None:
     answer = admin.send(NEW, step="preview", name="Ops", url="http://10.0.0.1/", enabled="yes")
     assert answer.status_code == 422 and "cannot name a webhook" in said(answer)
     answer = admin.send(NEW, step="preview", name="ops", url="http://10.0.0.1/", enabled="yes")
-    assert "is no public address" in said(answer) and "name one kind at least" in said(answer)
+    assert "is not a public address" in said(answer) and "choose at least one" in said(answer)
     assert values(answer)["url"] == "http://10.0.0.1/", "what was typed is still there"
 
 

@@ -1,4 +1,4 @@
-"""Who may do what here, who logs in, and what applications need on clusters.
+"""Permissions of callers, users and their logins, and the access that applications need on clusters.
 
 Of this layer's rooms it imports base and names.
 """

@@ -1,8 +1,9 @@
-"""Who may do what: one table of roles and one of memberships, and `may`, which everything asks.
+"""Permissions: a table of roles, a table of memberships, and `may`, the one check that every request passes.
 
-A user has one role, which holds for the whole estate, and memberships, each of which holds within one tenant. What
-either of them allows is allowed. A tenant that the caller has nothing to do with does not exist for it: `refusal`
-gives the same answer for another's tenant as for one that nobody has (design: console.md, "Access").
+A user has one role, which holds for the whole estate, and memberships, each of which holds within one tenant.
+Whatever either of them allows is allowed. A tenant that the caller has nothing to do with does not exist for the
+caller: `refusal` gives the same answer for another's tenant as for a tenant that does not exist (design:
+console.md, "Access").
 """
 
 from __future__ import annotations
@@ -14,51 +15,54 @@ from enum import StrEnum
 from backend.domain.base.errors import DomainError, NotAllowed, NotFound
 
 ADMIN_NAME = "admin"
-"""Who comes with the token of the settings; no user can be called so."""
+"""Name of the administrator who uses the token from the settings; no user can have this name."""
 
 
 class Role(StrEnum):
-    """What a user is for the whole estate."""
+    """Role of a user in the whole estate."""
 
     TENANT = "tenant"
-    """Nothing but what its memberships give."""
+    """No permissions besides those of its memberships."""
     VIEWER = "viewer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
 
 class Membership(StrEnum):
-    """What a user is within one tenant."""
+    """Membership of a user in one tenant."""
 
     MEMBER = "member"
     OWNER = "owner"
 
 
 class Action(StrEnum):
-    """What a request needs; every route declares one."""
+    """Permission that a request needs; every route declares one."""
 
     OWN_ACCOUNT = "own-account"
-    """See oneself; one's own tokens, password and login links."""
+    """See the own account; manage its tokens, password and login links."""
     READ_ESTATE = "read-estate"
-    """Clusters, trees, distributors, operations, losses, users, the whole event log. Secrets are never shown."""
+    """Read clusters, trees, distributors, operations, losses, users and the whole event log. Secrets are never
+    shown."""
     CHANGE_ESTATE = "change-estate"
-    """Clusters, trees, targets, distributors, adoptions, replays, rebuilds; new tenants."""
+    """Change clusters, trees, targets, distributors; adopt topics, replay dead letters, rebuild projections;
+    create tenants."""
     READ_TENANT = "read-tenant"
-    """A tenant, all that is in it, its streams' records' ways, its groups' offsets, its events."""
+    """Read a tenant and all that is in it, the traces of its records, the offsets of its groups, and its events.
+    """
     DECLARE_STREAMS = "declare-streams"
-    """Declare and change streams of a tenant, and applications, which ask for access to streams."""
+    """Declare and change streams of a tenant, and applications, which request access to streams."""
     MANAGE_TENANT = "manage-tenant"
-    """A tenant's instances and environments; deleting its streams, resetting its groups' offsets; passwords of its
-    applications, which open what these were granted."""
+    """Manage a tenant's instances and environments; delete its streams, reset its groups' offsets; issue passwords
+    of its applications, which use what these were granted."""
     DECIDE_ACCESS = "decide-access"
-    """Which applications, of whatever tenant, may produce to a tenant's streams and consume from them."""
+    """Decide which applications, of any tenant, may produce to a tenant's streams and consume from them."""
     MANAGE_MEMBERS = "manage-members"
-    """Who belongs to a tenant."""
+    """Manage the members of a tenant."""
     MANAGE_USERS = "manage-users"
-    """Users, their roles, tokens and passwords."""
+    """Manage users, their roles, tokens and passwords."""
     MANAGE_WEBHOOKS = "manage-webhooks"
-    """Who outside is told of what happens, and signs what they are sent: it takes events out of the estate, and
-    has the control plane call an address."""
+    """Manage webhooks and their signing secrets: this takes events out of the estate, and makes the control plane
+    call an address."""
 
 
 ROLES: Mapping[Role, frozenset[Action]] = {
@@ -84,18 +88,21 @@ MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a request came from: by what its caller was known, its address, and what its program calls itself."""
+    """Origin of a request: the caller's credential, the client's address, and its user agent."""
 
     means: str
-    """`token <name>`, `session by <how it began>`, `token of the settings`; empty for nobody who is known."""
+    """`token <name>`, `session by <how it began>`, `token of the settings`; empty for an anonymous request."""
     address: str
     agent: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks. `tenants`: tenant -> membership; `token`, `issued`: the token that it came with, if it was one;
-    `session`: how the session that it came with began, if it was one."""
+    """Authenticated sender of a request.
+
+    `tenants`: tenant -> membership. `token`, `issued`: the API token that was presented, if any; `session`: how
+    the session began that the request belongs to, if any.
+    """
 
     name: str
     role: Role
@@ -106,13 +113,13 @@ class Caller:
 
     @property
     def means(self) -> str:
-        """By what it was known."""
+        """Return the credential by which the caller was authenticated, in words."""
         if self.session is not None:
             return f"session by {self.session}"
         return "token of the settings" if self.token is None else f"token {self.token}"
 
     def tenants_for(self, action: Action) -> frozenset[str] | None:
-        """The tenants in which it may do this; None for all there are."""
+        """Return the tenants in which the caller may do this; None for all tenants."""
         if action in ROLES[self.role]:
             return None
         return frozenset(
@@ -124,7 +131,7 @@ ADMIN = Caller(name=ADMIN_NAME, role=Role.ADMIN)
 
 
 def may(caller: Caller, action: Action, tenant: str | None = None) -> bool:
-    """Whether the caller may do this: everywhere if `tenant` is None, else in that tenant."""
+    """Tell whether the caller may do this: everywhere if `tenant` is None, else in that tenant."""
     if action in ROLES[caller.role]:
         return True
     membership = caller.tenants.get(tenant) if tenant is not None else None
@@ -132,37 +139,40 @@ def may(caller: Caller, action: Action, tenant: str | None = None) -> bool:
 
 
 def may_somewhere(caller: Caller, action: Action) -> bool:
-    """Whether the caller may do this at all, be it in one tenant only."""
+    """Tell whether the caller may do this at all, be it in one tenant only."""
     return caller.tenants_for(action) != frozenset()
 
 
 def tenants_read(caller: Caller) -> frozenset[str] | None:
-    """The tenants whose events the caller may read; None for all events there are."""
+    """Return the tenants whose events the caller may read; None for all events."""
     return None if may(caller, Action.READ_ESTATE) else caller.tenants_for(Action.READ_TENANT)
 
 
 def refusal(caller: Caller, action: Action, tenant: str | None = None) -> DomainError | None:
-    """Why the caller may not: NotAllowed, or NotFound for a tenant that it may not know of. None if it may."""
+    """Return the error for a caller without permission: NotAllowed, or NotFound for a tenant hidden from it.
+
+    Returns None if the caller may do this.
+    """
     if may(caller, action, tenant):
         return None
     if tenant is not None and not may(caller, Action.READ_TENANT, tenant):
         return no_tenant(tenant)
-    return NotAllowed(f"this needs {action}, which {_who_may(action, tenant)}; {_what_is(caller, tenant)}")
+    return NotAllowed(f"this needs {action}, which {_allowed_roles(action, tenant)}; {_roles_of(caller, tenant)}")
 
 
 def no_tenant(tenant: str) -> NotFound:
-    """The one answer for a tenant that there is not, and for one that the caller may not know of."""
+    """Return the one error for a tenant that does not exist and for one that is hidden from the caller."""
     return NotFound(f"there is no tenant {tenant[:300]!r}")
 
 
-def _who_may(action: Action, tenant: str | None) -> str:
+def _allowed_roles(action: Action, tenant: str | None) -> str:
     roles = [str(role) for role, actions in ROLES.items() if action in actions]
     within = "a tenant" if tenant is None else tenant
     members = [f"{membership} of {within}" for membership, actions in MEMBERSHIPS.items() if action in actions]
     return f"is for: {', '.join([*roles, *members])}"
 
 
-def _what_is(caller: Caller, tenant: str | None) -> str:
+def _roles_of(caller: Caller, tenant: str | None) -> str:
     membership = caller.tenants.get(tenant) if tenant is not None else None
     also = f" and {membership} of {tenant}" if membership else ""
     return f"{caller.name} is {caller.role}{also}"

@@ -1,12 +1,13 @@
-"""What an application should have on a cluster against what is seen there gives the steps to take. Pure.
+"""Compare the access an application should have on a cluster with what was observed; return the steps to take.
 
-A principal has three parts on a cluster: ACLs, credentials, quotas. A cluster that cannot take a part says why;
-that is no failure, it is recorded with what was applied. Everything that a principal of ours has there counts as
-ours: what is in excess is taken away. What is missing or in excess although the log says that all is applied is
-drift: set back, and recorded with what was found (as `RestoreTopic` of `steps`).
+The comparison is pure. A principal has three parts on a cluster: ACLs, credentials, quotas. A cluster that does
+not support a part gives a reason; that is no failure, the reason is recorded with what was applied. Everything
+that a principal of ours has there counts as ours: what is in excess is removed. What is missing or in excess
+although the log says that all is applied is drift: it is set back, and recorded with what was found (as
+`RestoreTopic` of `steps`).
 
-Order of a principal's steps: credentials that are to go, then ACLs (first those to add, so that nothing that stays
-allowed is refused in between), quotas, new credentials, and last the record of it. (Style, "Reconcile in four
+Order of a principal's steps: remove credentials, add ACLs, remove ACLs (in this order, so that nothing that stays
+allowed is refused in between), set quotas, set credentials, and last record the result. (Style, "Reconcile in four
 parts".)
 """
 
@@ -23,59 +24,62 @@ CREDENTIALS = "credentials"
 QUOTAS = "quotas"
 PARTS = (ACLS, CREDENTIALS, QUOTAS)
 APPLIED = "applied"
-"""Of a part; any other word is the reason why the cluster cannot take it."""
+"""Status of a part that is applied; any other text is the reason why the cluster does not support the part."""
 MOST_FOUND = 20
-"""Texts of one drift; the rest is counted."""
+"""Most findings that are listed for one drift; the rest is counted."""
 LEAST_ITERATIONS = 8192
 NUMBERS_TOLD_APART = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class WantedAccess:
-    """What one application should have on one cluster, and what the log says of it."""
+    """Access that one application should have on one cluster, and what the log says about it."""
 
     principal: str
-    """Without `User:`."""
+    """Name of the principal, without `User:`."""
     cluster: str
     revision: int
-    """0 for one that is gone."""
+    """The revision; 0 for an application that was deleted."""
     acls: frozenset[Acl] = frozenset()
     credentials: int | None = None
-    """Number of the password, None for none."""
+    """Number of the password; None if it has none."""
     quotas: Mapping[str, float] = field(default_factory=dict)
-    """By Kafka's names; units are Kafka's, bytes a second and percent."""
+    """Quotas by Kafka's names; units are Kafka's, bytes per second and percent."""
     gone: bool = False
-    """Deleted, or this cluster has left its tree: nothing may be left."""
+    """True if it was deleted, or if this cluster has left its tree: nothing may be left there."""
     left: bool = False
-    """Gone for the second reason: the application itself is still there."""
+    """True if it is gone for the second reason: the application itself still exists."""
     applied: int | None = None
-    """The revision that is recorded as applied."""
+    """Revision that is recorded as applied."""
     failure: str | None = None
-    """The reason that is recorded for its not being applied, or not being set back."""
+    """Recorded reason why it is not applied, or why its drift was not set back."""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """What is recorded of each part."""
+    """Recorded status of each part."""
     settled: frozenset[Acl] | None = None
-    """Entries that were there after the last look, None if that is not known: what is due changes without a new
+    """ACLs that were there at the last observation; None if unknown. The ACLs that are due change without a new
     revision as streams are declared and deleted, which is no drift."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenAccess:
-    """One look at one cluster, by principal; principals that have nothing are absent."""
+    """Observed access on one cluster, by principal; principals that have nothing are absent."""
 
     acls: Mapping[str, frozenset[Acl]] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Mechanism -> iterations."""
+    """Principal -> mechanism -> iterations."""
     quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     mechanism: str | None = None
-    """The SCRAM mechanism that clients log in by."""
+    """SCRAM mechanism that clients log in with."""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    """Parts that this cluster does not take, with the reason."""
+    """Parts that this cluster does not support, with the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveCredentials:
-    """It has credentials that it should not have; `before`: mechanism -> iterations of those to go."""
+    """Remove credentials that the principal should not have.
+
+    `before`: mechanism -> iterations of those to remove.
+    """
 
     wanted: WantedAccess
     before: Mapping[str, int]
@@ -83,7 +87,7 @@ class RemoveCredentials:
 
 @dataclass(frozen=True, kw_only=True)
 class AddAcls:
-    """It lacks entries."""
+    """Add ACLs that the principal lacks."""
 
     wanted: WantedAccess
     acls: frozenset[Acl]
@@ -91,7 +95,7 @@ class AddAcls:
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveAcls:
-    """It has entries that it should not have."""
+    """Remove ACLs that the principal should not have."""
 
     wanted: WantedAccess
     acls: frozenset[Acl]
@@ -99,7 +103,7 @@ class RemoveAcls:
 
 @dataclass(frozen=True, kw_only=True)
 class SetQuotas:
-    """Its quotas differ; those to take away are None in `after`, those that are not there in `before`."""
+    """Set quotas that differ. A quota to remove is None in `after`, one that is missing is None in `before`."""
 
     wanted: WantedAccess
     before: Mapping[str, float | None]
@@ -108,7 +112,7 @@ class SetQuotas:
 
 @dataclass(frozen=True, kw_only=True)
 class SetCredentials:
-    """The password that it should log in by is not the one there; `before`: iterations, None if it has none."""
+    """Replace the principal's password. `before`: iterations of the present one, None if it has none."""
 
     wanted: WantedAccess
     mechanism: str
@@ -118,7 +122,7 @@ class SetCredentials:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordApplied:
-    """All is there that the cluster can take, and the log does not say so yet."""
+    """Record that everything that the cluster supports is applied; the log does not say so yet."""
 
     wanted: WantedAccess
     parts: Mapping[str, str]
@@ -126,7 +130,7 @@ class RecordApplied:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordFailed:
-    """It cannot be as it should; the reason is recorded."""
+    """Record the reason why the access cannot be applied."""
 
     wanted: WantedAccess
     reason: str
@@ -134,7 +138,7 @@ class RecordFailed:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDrift:
-    """Somebody changed what was as it should; `reason`: why it could not be set back."""
+    """Record that somebody changed what had been applied. `reason`: why it could not be set back."""
 
     wanted: WantedAccess
     found: tuple[str, ...]
@@ -143,7 +147,7 @@ class RecordDrift:
 
 @dataclass(frozen=True, kw_only=True)
 class RemovePrincipal:
-    """Nothing of it is left on the cluster."""
+    """Record that nothing of the principal is left on the cluster."""
 
     wanted: WantedAccess
 
@@ -154,20 +158,23 @@ Step = Change | Record
 
 
 def iterations_of(number: int) -> int:
-    """Iterations of the SCRAM credentials that are made of a password, by its number.
+    """Return the iterations of the SCRAM credentials that are made from a password, by the password's number.
 
-    A password cannot be read back, its iterations can: so a cluster shows which password it has, and one that
-    somebody else set shows as another. Kafka takes 4,096 to 16,384.
+    A password cannot be read back, its iterations can: so a cluster shows which password it has, and a password
+    that somebody else set shows as a different one. Kafka accepts 4,096 to 16,384.
     """
     return LEAST_ITERATIONS + number % NUMBERS_TOLD_APART
 
 
 def access_steps(wanted: Iterable[WantedAccess], seen: SeenAccess) -> list[Step]:
-    """Bring the principals of one cluster to what they should have. The cluster has answered."""
-    return [step for each in wanted for step in _of_principal(each, seen)]
+    """Return the steps that bring the principals of one cluster to what they should have.
+
+    The cluster has answered.
+    """
+    return [step for each in wanted for step in _steps_of_principal(each, seen)]
 
 
-def _of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
+def _steps_of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
     changes = [change for change in _changes(wanted, seen) if part_of(change) not in seen.cannot]
     if wanted.gone:
         left = sorted(part for part in PARTS if part in seen.cannot and wanted.parts.get(part) == APPLIED)
@@ -176,7 +183,7 @@ def _of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
         reason = f"{left[0]} may be left on it: {seen.cannot[left[0]]}"
         return [*changes, *_failed(wanted, reason)]
     parts = {part: seen.cannot.get(part, APPLIED) for part in PARTS}
-    # A part that the cluster could not take when the rest was applied is not there for a good reason.
+    # A part that the cluster did not support when the rest was applied is missing for a good reason: no drift.
     known = [part for part in PARTS if wanted.parts.get(part) == APPLIED and wanted.applied == wanted.revision]
     found = [line for change in changes if part_of(change) in known for line in _found(change)]
     records: list[Step] = []
@@ -210,7 +217,7 @@ def _changes(wanted: WantedAccess, seen: SeenAccess) -> list[Change]:
 
 
 def part_of(change: Change) -> str:
-    """The part that a change is about."""
+    """Return the part that a change is about."""
     match change:
         case AddAcls() | RemoveAcls():
             return ACLS
@@ -221,7 +228,7 @@ def part_of(change: Change) -> str:
 
 
 def _found(change: Change) -> list[str]:
-    """What somebody else must have changed, for people."""
+    """Describe what somebody else must have changed."""
     match change:
         case AddAcls(acls=acls):
             known = acls if change.wanted.settled is None else change.wanted.settled
@@ -249,12 +256,12 @@ def _failed(wanted: WantedAccess, reason: str) -> list[Step]:
 
 
 def is_record(step: Step) -> TypeGuard[Record]:
-    """Whether a step only records."""
+    """Tell whether a step only records."""
     return isinstance(step, RecordApplied | RecordFailed | RecordDrift | RemovePrincipal)
 
 
 def after_failure(wanted: WantedAccess, planned: Iterable[Record], reason: str) -> list[Record]:
-    """What is to be recorded of a principal, one of whose changes failed, instead of what was planned."""
+    """Return what to record of a principal after one of its changes failed, instead of what was planned."""
     if wanted.failure == reason:
         return []
     drifted = [step for step in planned if isinstance(step, RecordDrift)]
@@ -264,12 +271,12 @@ def after_failure(wanted: WantedAccess, planned: Iterable[Record], reason: str) 
 
 
 def drifts(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
-    """Principal -> what was found on it."""
+    """Return what drifted, by principal."""
     return {step.wanted.principal: step.found for step in steps if isinstance(step, RecordDrift)}
 
 
 def twice_seen(steps: list[Step], before: Mapping[str, tuple[str, ...]]) -> list[Step]:
-    """Without the steps of principals that did not drift in the same way at the look before.
+    """Leave out the steps of principals whose drift was not the same at the poll before.
 
     A broker may answer before it has heard of what we ourselves set a moment ago.
     """

@@ -1,9 +1,9 @@
-"""What an application may do on a cluster, as Kafka's access control entries: the least that a stock client needs.
+"""ACLs of an application on a cluster: the least that a stock Kafka client needs.
 
-A producer needs `write` on its topics; idempotence comes with it (KIP-679). A transactional one needs `write` on
-its transactional ids too and, to send offsets along, `read` on its group and on the topics that they are of. A
-consumer needs `read` on topics and groups. `describe` is implied by each of them in Kafka's own authorizer; it is
-given in words as `kafka-acls --producer --consumer` does, since not every authorizer implies it.
+A producer needs `write` on its topics; idempotence comes with it (KIP-679). A transactional producer also needs
+`write` on its transactional ids and, to send offsets to the transaction, `read` on its group and on the topics of
+these offsets. A consumer needs `read` on topics and groups. Kafka's own authorizer implies `describe` with each of
+them; it is written out as `kafka-acls --producer --consumer` does, since not every authorizer implies it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ ALLOW = "allow"
 
 @dataclass(frozen=True, order=True)
 class Acl:
-    """One entry of one principal. Words are Kafka's, in lower case, with - for _."""
+    """One access control entry of one principal. Words are Kafka's, in lower case, with - instead of _."""
 
     resource: str
-    """topic, group, transactional-id; of entries that others made also cluster, user, …"""
+    """topic, group or transactional-id; in entries that others made also cluster, user, …."""
     name: str
     pattern: str
     """literal or prefixed."""
     operation: str
     host: str = EVERY_HOST
     permission: str = ALLOW
-    """allow; of entries that others made also deny."""
+    """allow; in entries that others made also deny."""
 
 
 def acls_of(
     produces: Iterable[str], consumes: Iterable[str], groups: Iterable[str], transactional_prefix: str | None
 ) -> frozenset[Acl]:
-    """What an application needs on one cluster; all names are technical ones.
+    """Return the ACLs that an application needs on one cluster; all names are technical names.
 
     `transactional_prefix`: what its transactional ids start with, None if it may have none.
     """
@@ -49,7 +49,7 @@ def acls_of(
     needed = {Acl(TOPIC, topic, LITERAL, operation) for topic in produces for operation in (WRITE, DESCRIBE)}
     needed |= {Acl(TOPIC, topic, LITERAL, operation) for topic in consumed for operation in (READ, DESCRIBE)}
     if consumed:
-        # Without a topic to read, a group is of no use.
+        # Without a topic to read from, a group is of no use.
         needed |= {Acl(GROUP, group, LITERAL, operation) for group in groups for operation in (READ, DESCRIBE)}
     if transactional_prefix is not None:
         needed |= {
@@ -59,7 +59,7 @@ def acls_of(
 
 
 def text(acl: Acl) -> str:
-    """An entry for people: `topic acme-retail-prod-orders: write`; a prefix ends in `*`."""
+    """Describe an entry: `topic acme-retail-prod-orders: write`; a prefix ends in `*`."""
     name = f"{acl.name}*" if acl.pattern == PREFIXED else acl.name
     host = "" if acl.host == EVERY_HOST else f" from {acl.host}"
     permission = "" if acl.permission == ALLOW else f" ({acl.permission})"

@@ -1,4 +1,4 @@
-"""Which passwords users may have."""
+"""Rules for users' passwords."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FEWEST_CHARACTERS = 5
 
 
 def check_password(user: str, password: str) -> None:
-    """Raise ValueInvalid unless a user may have this password; what it is stands in no message."""
+    """Raise ValueInvalid unless a user may have this password; the password appears in no message."""
     problem = None
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         problem = f"has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters"

@@ -1,6 +1,7 @@
-"""Who logs in by an OpenID provider: whether it is let in, what it is called here, and what its groups give it.
+"""Login through an OpenID provider: admission, the user's name here, and what the user's groups grant.
 
-All of it is said by claims, which the provider signs (`backend/oidc`), and by the settings (`TREELINE_OIDC_*`):
+All of it follows from claims, which the provider signs (`backend/oidc`), and from the settings
+(`TREELINE_OIDC_*`):
 
     claims --> is it admitted? --> subject, name --> role and memberships, as far as groups rule them
 """
@@ -21,7 +22,7 @@ _ROLES = tuple(Role)  # from the least to the most
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What the settings say. `grants`: group -> roles, and memberships as `tenant/membership`."""
+    """Rules from the settings. `grants`: group -> roles, and memberships as `tenant/membership`."""
 
     user_claim: str = "preferred_username"
     groups_claim: str = "groups"
@@ -30,7 +31,7 @@ class Rules:
     groups: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """Raise ValueInvalid for a grant that is none."""
+        """Raise ValueInvalid for a grant that is neither a role nor a membership."""
         for group, words in self.grants.items():
             for word in words:
                 tenant, _, membership = word.partition("/")
@@ -43,35 +44,38 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
-    """Who the provider says has logged in. `name`: what it would be called here; None if nobody can be."""
+    """Person who has logged in, by the provider's word. `name`: the user's name here; None if it cannot be one."""
 
     subject: str
     name: str | None
     groups: frozenset[str]
-    """Those that give it something: none of who is kept out."""
+    """Groups that grant something; none for a person who is kept out."""
     admitted: bool
-    """By domain or group; without such rules nobody is: then only who was linked by an admin gets in."""
+    """True if a domain or group admits the person. Without such rules only users linked by an admin get in."""
     kept_out: bool
-    """There are such rules, and they do not let it in."""
+    """True if there are such rules, and they do not admit the person."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Granted:
-    """What groups give. `role`: None if they give nobody one. `tenants`: those that groups rule -> the
-    membership, None for none."""
+    """Role and memberships that groups grant.
+
+    `role`: None if no group grants one. `tenants`: tenants ruled by groups -> the membership, None for no
+    membership.
+    """
 
     role: str | None
     tenants: Mapping[str, str | None]
 
     def memberships(self, present: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
-        """All that a user has after it: where groups do not rule, what it has; no tenant that there is not."""
+        """Return a user's memberships afterwards: tenants that groups do not rule stay, unknown ones go."""
         kept = {tenant: membership for tenant, membership in present.items() if tenant not in self.tenants}
         given = {t: membership for t, membership in self.tenants.items() if membership is not None and t in known}
         return {**kept, **given}
 
 
 def person(claims: Mapping[str, Any], rules: Rules) -> Person:
-    """Who has logged in. Raises NotAllowed for one whose groups are not told."""
+    """Return the person whom these claims describe. Raises NotAllowed if the claims do not list the groups."""
     groups = _groups(claims, rules)
     admitted = EVERYBODY in rules.domains or bool(groups & rules.groups) or _domain(claims) in rules.domains
     kept_out = not admitted and bool(rules.domains or rules.groups)
@@ -85,7 +89,7 @@ def person(claims: Mapping[str, Any], rules: Rules) -> Person:
 
 
 def granted(groups: frozenset[str], rules: Rules) -> Granted:
-    """What these groups give: of several roles and memberships the one that may most."""
+    """Return what these groups grant: of several roles or memberships, the most permissive."""
     words = {word for group, given in rules.grants.items() if group in groups for word in given}
     ruled = {word for given in rules.grants.values() for word in given}
     roles = [role for role in _ROLES if role in words]
@@ -102,14 +106,16 @@ def _groups(claims: Mapping[str, Any], rules: Rules) -> frozenset[str]:
     found = claims.get(rules.groups_claim)
     elsewhere = claims.get("_claim_names")
     if found is None and isinstance(elsewhere, dict) and rules.groups_claim in elsewhere:
-        # Of who is in very many groups some providers only say where to ask for them: that is not "in none".
-        raise NotAllowed("your provider does not tell your groups, as they are too many; make it filter them")
+        # Some providers list too many groups only by reference ("overage" claims): that is not "in no group".
+        raise NotAllowed(
+            "your provider did not send your groups because there are too many; limit the groups in its token"
+        )
     listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     return frozenset(group for group in listed if isinstance(group, str))
 
 
 def _domain(claims: Mapping[str, Any]) -> str:
-    """Of an e-mail address that the provider has verified; anybody may claim any other."""
+    """Return the domain of a verified e-mail address, else ''; anybody may claim an unverified one."""
     email = claims.get("email")
     if not isinstance(email, str) or claims.get("email_verified") is not True:
         return ""
@@ -117,7 +123,10 @@ def _domain(claims: Mapping[str, Any]) -> str:
 
 
 def _name(claims: Mapping[str, Any], rules: Rules) -> str | None:
-    """The claim in lower case; of an address what stands before the @."""
+    """Return the user's name: the claim in lower case, of an address the part before the @.
+
+    None if it is no name.
+    """
     value = claims.get(rules.user_claim)
     name = value.partition("@")[0].lower() if isinstance(value, str) else ""
     return name if is_name(name) else None

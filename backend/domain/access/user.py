@@ -1,11 +1,11 @@
-"""Event stream `user-<name>`: who may log in, as what, in which tenants, and with which tokens.
+"""Event stream `user-<name>`: a user's role, memberships, API tokens, and ways to log in.
 
-Secrets are no part of it: an event says that a password was set or a token issued, their hashes stand in tables of
-their own (`backend/queries/access/secrets.py`), since what the log once holds can never be taken out of it again.
+Secrets are no part of it: an event says that a password was set or a token issued, and the hashes are kept in
+tables of their own (`backend/queries/access/secrets.py`), since nothing can be removed from the log.
 
-    (nobody) --CreateUser--> there, disabled or not, for good: events name users, so none is ever deleted
-    (no token) --IssueToken--> live --RevokeToken--> gone; or its time is over. Its name can be given again then.
-    (no identity) --LinkIdentity--> logs in by that of an OpenID provider --UnlinkIdentity--> no longer
+    (no user) --CreateUser--> exists, disabled or not, for good: events name users, so none is ever deleted
+    (no token) --IssueToken--> live --RevokeToken--> revoked; or it expires. Its name can be used again then.
+    (no identity) --LinkIdentity--> logs in through an OpenID provider --UnlinkIdentity--> no longer
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ W = TypeVar("W", Role, Membership)
 
 @dataclass(frozen=True, kw_only=True)
 class UserCreated(Event, name="UserCreated", version=1):
-    """There is a user."""
+    """A user was created."""
 
     user: str
     role: str
-    """`tenant`, `viewer`, `operator` or `admin`: what it is for the whole estate."""
+    """Role in the whole estate: `tenant`, `viewer`, `operator` or `admin`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserChanged(Event, name="UserChanged", version=1):
-    """The user is this from now on."""
+    """The user's role, or whether the user is disabled, has changed."""
 
     user: str
     role: str
     disabled: bool
-    """A disabled user can do nothing, by no token and no password."""
+    """A disabled user can do nothing, with any token or password."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipGiven(Event, name="MembershipGiven", version=1):
-    """The user belongs to a tenant, or does so otherwise than before."""
+    """The user belongs to a tenant, or has another membership than before."""
 
     user: str
     tenant: str
@@ -72,25 +72,25 @@ class MembershipEnded(Event, name="MembershipEnded", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PasswordSet(Event, name="PasswordSet", version=1):
-    """The user has a password, or another one; its sessions are over."""
+    """The user has a new password; all of the user's sessions have ended."""
 
     user: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenIssued(Event, name="TokenIssued", version=1):
-    """The user has a token; it was shown once."""
+    """The user has a new API token, which was shown once."""
 
     user: str
     token: str
-    """Its name."""
+    """Name of the token."""
     expires_at: str | None
-    """ISO 8601; null: it lasts until it is revoked."""
+    """ISO 8601; null if the token is valid until it is revoked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRevoked(Event, name="TokenRevoked", version=1):
-    """The token no longer opens anything."""
+    """The token is no longer valid."""
 
     user: str
     token: str
@@ -98,18 +98,18 @@ class TokenRevoked(Event, name="TokenRevoked", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityLinked(Event, name="IdentityLinked", version=1):
-    """Who logs in to an OpenID provider as this subject is the user."""
+    """A login to an OpenID provider as this subject is a login as the user from now on."""
 
     user: str
     issuer: str
-    """The provider, as it calls itself."""
+    """Issuer identifier of the provider."""
     subject: str
-    """What the provider calls who logs in, for good; names there may be given to others."""
+    """The provider's permanent identifier of the person; names at a provider may be given to others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentityUnlinked(Event, name="IdentityUnlinked", version=1):
-    """The user no longer logs in by an OpenID provider."""
+    """The user can no longer log in through an OpenID provider."""
 
     user: str
 
@@ -131,7 +131,7 @@ UserEvent = (
 
 @dataclass(frozen=True, kw_only=True)
 class CreateUser:
-    """Make a user."""
+    """Create a user."""
 
     user: str
     role: str = Role.TENANT
@@ -139,25 +139,25 @@ class CreateUser:
     tenants: Mapping[str, str] = field(default_factory=dict)
     """Tenant -> membership."""
     known_tenants: frozenset[str] = frozenset()
-    """Those of `tenants` that there are."""
+    """Tenants of `tenants` that exist."""
     users: int = 0
-    """How many there are."""
+    """Number of users that exist."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeUser:
-    """Change what a user is; None stays."""
+    """Change a user's role, memberships or disabled state; None keeps a value."""
 
     role: str | None = None
     disabled: bool | None = None
     tenants: Mapping[str, str] | None = None
-    """All memberships anew."""
+    """The complete new memberships, tenant -> membership."""
     known_tenants: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
 class GiveMembership:
-    """Let a user belong to a tenant."""
+    """Give a user a membership of a tenant."""
 
     tenant: str
     membership: str
@@ -165,19 +165,19 @@ class GiveMembership:
 
 @dataclass(frozen=True, kw_only=True)
 class EndMembership:
-    """Take a user out of a tenant."""
+    """End a user's membership of a tenant."""
 
     tenant: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetPassword:
-    """Say that the user has a new password."""
+    """Record that the user has a new password."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IssueToken:
-    """Give the user a token of this name."""
+    """Issue an API token with this name to the user."""
 
     token: str
     now: datetime
@@ -186,24 +186,24 @@ class IssueToken:
 
 @dataclass(frozen=True, kw_only=True)
 class RevokeToken:
-    """Take a token away."""
+    """Revoke a token."""
 
     token: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkIdentity:
-    """Let who is this for an OpenID provider log in as the user."""
+    """Let a person whom an OpenID provider identifies log in as the user."""
 
     issuer: str
     subject: str
     linked_to: str | None = None
-    """The user that it is linked to already."""
+    """Name of the user that the identity is already linked to."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnlinkIdentity:
-    """Let nobody log in as the user by an OpenID provider."""
+    """End the user's login through an OpenID provider."""
 
 
 UserCommand = (
@@ -223,7 +223,7 @@ UserCommand = (
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """A user as its events left it. `tokens`: those not revoked -> when they end."""
+    """A user as its events left it. `tokens`: tokens that are not revoked -> their expiry."""
 
     name: str
     role: str
@@ -240,7 +240,7 @@ INITIAL: User | None = None
 
 
 def decide(state: User | None, command: UserCommand) -> Sequence[UserEvent]:
-    """The events that a command leads to.
+    """Return the events that a command leads to.
 
     Raises NameInvalid, ValueInvalid, AlreadyExists, NotFound, StateConflict.
     """
@@ -275,9 +275,9 @@ def decide(state: User | None, command: UserCommand) -> Sequence[UserEvent]:
 def _create(state: User | None, command: CreateUser) -> list[UserEvent]:
     check_name(command.user, "user")
     if state is not None or command.user == ADMIN_NAME:
-        raise AlreadyExists(f"there is a user {command.user!r} already", TAKEN)
+        raise AlreadyExists(f"user {command.user!r} already exists", TAKEN)
     if command.users >= MOST_USERS:
-        raise StateConflict(f"there are {MOST_USERS} users already, which is the most")
+        raise StateConflict(f"there are {MOST_USERS} users already, which is the limit")
     role = _one_of(Role, command.role, "/role")
     memberships = _memberships(command.user, {}, command.tenants, command.known_tenants)
     disabled = [UserChanged(user=command.user, role=role, disabled=True)] if command.disabled else []
@@ -298,7 +298,10 @@ def _change(state: User, command: ChangeUser) -> list[UserEvent]:
 def _memberships(
     user: str, present: Mapping[str, str], wished: Mapping[str, str], known: frozenset[str], pointer: str = ""
 ) -> list[UserEvent]:
-    """The way from the memberships that there are to those wished for; `pointer` overrides where they stand."""
+    """Return the events that lead from the present memberships to the wished ones.
+
+    `pointer` overrides error pointers.
+    """
     if len(wished) > MOST_TENANTS:
         raise ValueInvalid(
             f"a user belongs to at most {MOST_TENANTS} tenants", (FieldError("/tenants", "too many"),)
@@ -318,12 +321,12 @@ def _memberships(
 def _issue(state: User, command: IssueToken) -> TokenIssued:
     check_name(command.token, "token")
     if state.disabled:
-        raise StateConflict(f"{state.name} is disabled; a token would open nothing")
+        raise StateConflict(f"{state.name} is disabled, so a token could not be used; enable the user first")
     live = {name for name, end in state.tokens.items() if end is None or end > command.now}
     if command.token in live:
         raise AlreadyExists(f"{state.name} has a token {command.token!r} already; revoke it first", TAKEN)
     if len(live) >= MOST_TOKENS:
-        raise StateConflict(f"{state.name} has {MOST_TOKENS} tokens, which is the most; revoke one first")
+        raise StateConflict(f"{state.name} has {MOST_TOKENS} tokens, which is the limit; revoke one first")
     if command.expires_at is not None:
         days = (command.expires_at - command.now).days
         refuse(range_errors((("expires_in_days", days, 1, LONGEST_TOKEN_DAYS),)))
@@ -333,12 +336,12 @@ def _issue(state: User, command: IssueToken) -> TokenIssued:
 
 def _link(state: User, command: LinkIdentity) -> list[UserEvent]:
     if not 0 < len(command.subject) <= LONGEST_SUBJECT or not command.subject.isprintable():
-        detail = f"a subject has 1 to {LONGEST_SUBJECT} characters that can be printed"
+        detail = f"a subject has 1 to {LONGEST_SUBJECT} printable characters"
         raise ValueInvalid(detail, (FieldError("/subject", detail),))
     if state.identity == (command.issuer, command.subject):
         return []
     if command.linked_to is not None:
-        raise AlreadyExists(f"this identity is that of {command.linked_to}; unlink it there first", TAKEN)
+        raise AlreadyExists(f"this identity is linked to {command.linked_to}; unlink it there first", TAKEN)
     return [IdentityLinked(user=state.name, issuer=command.issuer, subject=command.subject)]
 
 
@@ -353,7 +356,7 @@ def _one_of(words: type[W], word: str, pointer: str) -> str:
 
 
 def evolve(state: User | None, event: Event) -> User | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves the state unchanged."""
     if isinstance(event, UserCreated):
         return User(name=event.user, role=event.role)
     if state is None:
@@ -378,7 +381,7 @@ def evolve(state: User | None, event: Event) -> User | None:
 
 
 def end_of(event: TokenIssued) -> datetime | None:
-    """When a token ends; None: not by itself."""
+    """Return when a token expires; None if it never does."""
     return None if event.expires_at is None else datetime.fromisoformat(event.expires_at)
 
 

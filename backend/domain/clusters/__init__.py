@@ -1,4 +1,4 @@
-"""Clusters, the properties of clients that reach them, and the adoption of what they hold already.
+"""Kafka clusters, the properties of clients that connect to them, and the adoption of their existing topics.
 
 Of this layer's rooms it imports base, distribution, names and topics.
 """

@@ -1,9 +1,9 @@
-"""Event stream `adoption-<cluster>`: taking over topics that a cluster already holds.
+"""Event stream `adoption-<cluster>`: turning topics that a cluster already holds into streams.
 
-What is taken over was planned and shown first (`adoption_plan.py`). Beginning says which topics become which
-streams, with the settings that the topics have; a worker then declares the streams, some hundreds in one
-transaction, and ends the adoption with what was refused meanwhile. Nothing on the cluster is rewritten: the
-reconcile loop finds the topics there and records them, and distribution begins with their first records.
+An adoption was planned and shown first (`adoption_plan.py`). Its beginning says which topics become which streams,
+with the settings that the topics have; a worker then declares the streams, some hundreds in one transaction, and
+ends the adoption with what was refused meanwhile. Nothing on the cluster is rewritten: the reconcile loop finds
+the topics there and records them, and distribution begins with their first records.
 
     (none) --Begin--> open --End--> ended --Begin--> open ...
 """
@@ -17,14 +17,14 @@ from backend.domain.base.errors import FieldError, StateConflict, ValueInvalid
 from backend.domain.base.event import Event
 
 MOST_TOPICS = 1000
-"""At once: an event has at most 1 MiB."""
+"""Most topics of one adoption: an event has at most 1 MiB."""
 
 # --- events
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptedTopic:
-    """One topic of the cluster and the stream that it becomes, with the settings that it has."""
+    """A topic of the cluster and the stream that it becomes, with the topic's settings."""
 
     topic: str
     topic_id: str
@@ -39,12 +39,12 @@ class AdoptedTopic:
     cleanup_policy: str
     max_message_bytes: int
     config: dict[str, str]
-    """Other settings of the topic that the stream is to declare."""
+    """Other settings of the topic that the stream will declare."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptionBegun(Event, name="AdoptionBegun", version=2):
-    """These topics of the cluster become streams, or join the ones that are declared."""
+    """The adoption of topics has begun: they become new streams, or join streams that are declared."""
 
     cluster: str
     topics: tuple[AdoptedTopic, ...]
@@ -52,11 +52,11 @@ class AdoptionBegun(Event, name="AdoptionBegun", version=2):
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptionEnded(Event, name="AdoptionEnded", version=1):
-    """Every topic's stream is declared, or was refused."""
+    """The adoption has ended: every topic's stream is declared, or was refused."""
 
     cluster: str
     refused: dict[str, str]
-    """Topic -> why its stream could not be declared."""
+    """Topic -> reason why its stream could not be declared."""
 
 
 AdoptionEvent = AdoptionBegun | AdoptionEnded
@@ -66,7 +66,7 @@ AdoptionEvent = AdoptionBegun | AdoptionEnded
 
 @dataclass(frozen=True, kw_only=True)
 class BeginAdoption:
-    """Take these topics over."""
+    """Begin the adoption of these topics."""
 
     cluster: str
     topics: tuple[AdoptedTopic, ...]
@@ -74,7 +74,7 @@ class BeginAdoption:
 
 @dataclass(frozen=True, kw_only=True)
 class EndAdoption:
-    """All that could be declared is declared."""
+    """End the adoption: everything that could be declared is declared."""
 
     refused: Mapping[str, str]
 
@@ -98,13 +98,13 @@ INITIAL: Adoption | None = None
 
 
 def decide(state: Adoption | None, command: AdoptionCommand) -> list[AdoptionEvent]:
-    """Events that carry the command out. Raises StateConflict or ValueInvalid."""
+    """Return the events that carry the command out. Raises StateConflict or ValueInvalid."""
     if isinstance(command, EndAdoption):
         if state is None or not state.open:
             return []
         return [AdoptionEnded(cluster=state.cluster, refused=dict(command.refused))]
     if state is not None and state.open:
-        raise StateConflict(f"an adoption on {command.cluster} is under way; try again when it has ended")
+        raise StateConflict(f"an adoption on {command.cluster} is already running; try again when it has ended")
     if not 1 <= len(command.topics) <= MOST_TOPICS:
         detail = f"name 1 to {MOST_TOPICS} topics at once, not {len(command.topics)}"
         raise ValueInvalid(detail, (FieldError("/topics", detail),))
@@ -115,7 +115,7 @@ def decide(state: Adoption | None, command: AdoptionCommand) -> list[AdoptionEve
 
 
 def evolve(state: Adoption | None, event: Event) -> Adoption | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves the state unchanged."""
     match event:
         case AdoptionBegun():
             return Adoption(cluster=event.cluster, open=True)

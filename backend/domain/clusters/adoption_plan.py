@@ -1,13 +1,13 @@
-"""What adopting a cluster would do with the topics and groups that it holds; nothing is done here.
+"""Plan the adoption of a cluster's topics and groups; nothing is changed here.
 
-    declare    the topic becomes a stream that is not declared yet, with the settings that the topic has
-    join       its stream is declared; the topic is taken as the stream's on this cluster
+    declare    the topic becomes a new stream, with the settings that the topic has
+    join       its stream is declared; the topic becomes the stream's topic on this cluster
     kept       it is its stream's topic already
     ambiguous  the name can be read in several ways; only the operator can choose
-    unmanaged  it stays what it is, with the reason
+    unmanaged  it stays as it is, for the given reason
 
-Records that are in an adopted topic were born on its cluster, whatever their age, and are distributed from the
-first one on.
+The adopted topic's cluster is the origin of the records that are in it, whatever their age; they are distributed
+from the first one on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _KINDS_OF_GROUPS = ("classic", "consumer")
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPlan:
-    """What becomes of one topic."""
+    """Plan for one topic."""
 
     topic: str
     action: str
@@ -55,7 +55,7 @@ class TopicPlan:
     settings: StreamSettings | None = None
     """The stream's settings after the adoption."""
     changes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """What would change on the topic or on its stream: name -> (from, to)."""
+    """Changes to the topic or to its stream: name -> (from, to)."""
     undeclared: Mapping[str, str] = field(default_factory=dict)
     """Settings of the topic itself that its stream will not declare: they stay on this cluster only."""
     reason: str | None = None
@@ -65,17 +65,17 @@ class TopicPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupPlan:
-    """Which logical group a group of the cluster is; nothing is done with groups."""
+    """The logical group that a group of the cluster is read as; groups are not changed."""
 
     group: str
     found: StreamName | None
-    """Its last part is the group's logical name."""
+    """The last part of this name is the group's logical name."""
     reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdoptionPlan:
-    """The whole plan; `digest` stands for what it would do, not for how much data there is."""
+    """The whole plan. `digest` covers what the plan would do, not the amount of data."""
 
     cluster: str
     topics: tuple[TopicPlan, ...]
@@ -91,9 +91,10 @@ class AdoptionPlan:
         return hashlib.sha256(json.dumps([self.cluster, rows], sort_keys=True).encode()).hexdigest()[:32]
 
     def chosen(self, topics: Sequence[str] | None) -> tuple[AdoptedTopic, ...]:
-        """What an adoption of these topics (None: all that can be) begins with; those kept need nothing.
+        """Return the topics of an adoption that begins with these names (None: all that can be adopted).
 
-        Raises ValueInvalid at each topic that cannot be adopted.
+        Topics that are kept need nothing, and are left out. Raises ValueInvalid with an error for each topic that
+        cannot be adopted.
         """
         by_name = {row.topic: row for row in self.topics}
         errors = []
@@ -109,8 +110,11 @@ class AdoptionPlan:
 
 
 def plan(facts: Facts, named: Mapping[str, StreamName], *, take_settings: bool = False) -> AdoptionPlan:
-    """Return the plan. `named`: topic -> the stream that the operator says it is. `take_settings`: new streams
-    declare every setting of their topic that can be declared. Raises ValueInvalid."""
+    """Return the plan. Raises ValueInvalid.
+
+    `named`: topic -> the stream that the operator chose for it. `take_settings`: new streams declare every setting
+    of their topic that can be declared.
+    """
     _check_named(facts, named)
     declared = {formats.technical_name(facts.cluster.topic_format, name): name for name in facts.streams}
     reader = Reader(facts.cluster.topic_format, "topic", facts.environments, declared)
@@ -181,7 +185,7 @@ def _taken_over(
         )
         check_settings(settings)
     except (DomainError, ValueError) as error:
-        return _left(found, f"its settings are not within what a stream may declare: {error}")
+        return _left(found, f"a stream cannot declare its settings: {error}")
     config = _config(settings, found)
     if found.records and (loss := steps.loss(config, found.config)):
         return _left(found, loss)
@@ -209,19 +213,22 @@ def _taken_over(
 
 
 def _excluded(found: FoundTopic, *, sure: bool) -> str | None:
-    """Why a topic stays out; `sure` if the operator named it, which overrules what only looks like it."""
+    """Return why a topic cannot be adopted.
+
+    `sure`: the operator named it, which overrules guesses from its name.
+    """
     problem = formats.topic_problem(found.topic)
     if problem is not None:
         return problem
     if found.refusal is not None:
-        return f"it cannot be seen: {found.refusal}"
+        return f"it cannot be described: {found.refusal}"
     if not sure and found.topic.endswith(_STREAMS_SUFFIXES):
         return (
-            "its name is one of Kafka Streams' internal topics, which belong to one application on one cluster; "
-            "if it is not, name its stream"
+            "its name looks like an internal topic of Kafka Streams, which belongs to one application on one "
+            "cluster; if it is not one, name its stream"
         )
     if not sure and MIRROR_MAKER.fullmatch(found.topic):
-        return "its name is one of MirrorMaker 2's own topics; if it is not, name its stream"
+        return "its name looks like an internal topic of MirrorMaker 2; if it is not one, name its stream"
     if found.config.get(TIMESTAMP_TYPE) == steps.APPEND_TIME:
         return steps.append_time_reason(found.topic)
     if found.partitions > MOST_PARTITIONS:
@@ -230,10 +237,13 @@ def _excluded(found: FoundTopic, *, sure: bool) -> str | None:
 
 
 def _settings_of(found: FoundTopic, *, take_settings: bool) -> StreamSettings:
-    """Settings that change the topic as little as can be. Raises ValueError for what no stream can declare."""
+    """Return settings that change the topic as little as possible.
+
+    Raises ValueError for what no stream can declare.
+    """
     largest = int(found.config.get("max.message.bytes", 0))
     if largest > LARGEST_MESSAGE_BYTES:
-        raise ValueError(f"max.message.bytes is {largest}, a stream may have {LARGEST_MESSAGE_BYTES}")
+        raise ValueError(f"max.message.bytes is {largest}, the limit for a stream is {LARGEST_MESSAGE_BYTES}")
     policies = {policy.strip() for policy in found.config.get("cleanup.policy", "delete").split(",")}
     factor = max(1, found.replication_factor)
     return StreamSettings(
@@ -255,7 +265,7 @@ def _declarable(found: FoundTopic) -> dict[str, str]:
 
 
 def _roomy(settings: StreamSettings, found: FoundTopic) -> StreamSettings:
-    """A declared stream's settings, raised so that no record that the topic takes now is refused from then on."""
+    """Raise a declared stream's settings so that records that the topic accepts now are accepted later."""
     largest = int(found.config.get("max.message.bytes", 0))
     roomy = largest <= settings.max_message_bytes + steps.HEADROOM_BYTES
     return settings if roomy else replace(settings, max_message_bytes=largest)
@@ -283,7 +293,7 @@ def _config(settings: StreamSettings, found: FoundTopic) -> dict[str, str]:
 
 
 def _others(facts: Facts, stream: StreamName) -> dict[str, FoundTopic]:
-    """The stream's topics that the tree's other clusters hold already."""
+    """Return the stream's topics on the tree's other clusters."""
     found = {}
     for leaf in facts.leaves:
         topics = facts.elsewhere.get(leaf.cluster)
@@ -295,10 +305,10 @@ def _others(facts: Facts, stream: StreamName) -> dict[str, FoundTopic]:
 
 def _group(reader: Reader, name: str, kind: str) -> GroupPlan:
     if name.startswith(OWN_GROUPS):
-        return GroupPlan(group=name, found=None, reason="it is one of Treeline's own")
+        return GroupPlan(group=name, found=None, reason="it is an internal group of Treeline")
     if kind not in _KINDS_OF_GROUPS:
         return GroupPlan(
-            group=name, found=None, reason=f"a {kind} group: only offsets of consumer groups are carried over"
+            group=name, found=None, reason=f"a {kind} group: only offsets of consumer groups are translated"
         )
     reading = reader.read(name)
     return GroupPlan(group=name, found=reading.found, reason=reading.reason)
@@ -323,7 +333,7 @@ def _adopted(row: TopicPlan) -> AdoptedTopic:
 
 
 class _Taken:
-    """Technical names that streams have on every cluster of the tree, those of the plan too."""
+    """Technical names that are taken on every cluster of the tree, including those of the plan."""
 
     def __init__(self, leaves: Sequence[ClusterFormats], streams: Iterable[StreamName]) -> None:
         self._leaves = leaves
@@ -333,7 +343,7 @@ class _Taken:
             self._add(stream)
 
     def take(self, stream: StreamName) -> str | None:
-        """Give a stream its names, or say why it cannot have them."""
+        """Reserve a stream's names; return the problem if one is taken."""
         try:
             formats.technical_names(stream, self._leaves)
             formats.refuse_taken(stream, self._leaves, self._topics, self._subjects)

@@ -1,4 +1,4 @@
-"""Warnings of a plan of an adoption, in words."""
+"""Warnings of an adoption's plan."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ MIRROR_MAKER = re.compile(r"heartbeats|mm2-.+\.internal|.+\.checkpoints\.interna
 def topic_warnings(
     found: FoundTopic, others: Mapping[str, FoundTopic], partitions: int, undeclared: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield what an operator should know before a topic is taken over.
+    """Yield what an operator should know before a topic is adopted.
 
     `others`: the stream's topics on other clusters; `undeclared`: settings of the topic that stay its own.
     """
     if partitions > found.partitions:
         yield (
-            f"it gets {partitions} partitions instead of {found.partitions}: from then on keys go to other "
-            "partitions than before"
+            f"it will have {partitions} partitions instead of {found.partitions}: records with the same key will "
+            "then go to another partition than before"
         )
     if found.has_copies:
         yield (
-            "records in it carry copy flags or an origin already: they are taken for copies from this tree's "
-            "clusters, and go only where their headers let them. If another installation wrote them, copy the "
-            "topic without these headers first"
+            "some records already carry copy flags or an origin: they are treated as copies from this tree's "
+            "clusters, and are copied only where their headers allow. If another installation wrote them, copy "
+            "the topic without these headers first"
         )
     holding = [f"{name} ({row.records})" for name, row in others.items() if row.records]
     if holding and found.records:
         yield (
-            f"records of the stream are on {', '.join(holding)} too: each cluster's are distributed to all "
-            "others. If one side's are copies that another replicator made, they will be there twice: empty that "
-            "side's topic first"
+            f"the stream has records on {', '.join(holding)} too: each cluster's records are distributed to all "
+            "others. If some of them are copies made by another replicator, they will be duplicated: empty that "
+            "topic first"
         )
     yield from _settings_warnings(found, others, undeclared)
 
@@ -43,17 +43,17 @@ def cluster_warnings(facts: Facts) -> Iterator[str]:
     """Yield what an operator should know about the whole cluster."""
     silent = [name for name, topics in facts.elsewhere.items() if topics is None]
     if silent:
-        yield f"{', '.join(silent)} did not answer: what they hold of these streams is not known"
+        yield f"{', '.join(silent)} did not answer: their topics of these streams are unknown"
     clusters = {facts.cluster.cluster: [row.topic for row in facts.topics]}
     clusters |= {name: list(topics or ()) for name, topics in facts.elsewhere.items()}
     mirrored = [name for name, topics in clusters.items() if any(map(MIRROR_MAKER.fullmatch, topics))]
     if mirrored:
         yield (
-            f"MirrorMaker 2 has left topics on {', '.join(mirrored)}: what it copied between clusters of this "
-            "tree cannot be told from records that were born there, and would be distributed again"
+            f"MirrorMaker 2 has topics on {', '.join(mirrored)}: records that it copied between clusters of this "
+            "tree cannot be distinguished from records first produced there, and would be distributed again"
         )
     if not facts.in_tree:
-        yield f"{facts.cluster.cluster} is in no tree yet: its records are distributed once it is a leaf"
+        yield f"{facts.cluster.cluster} is in no tree yet: its records will be distributed once it is a leaf"
 
 
 def _settings_warnings(
@@ -65,8 +65,8 @@ def _settings_warnings(
     left = {name: value for name, value in undeclared.items() if name not in refused}
     if left:
         yield (
-            f"its stream will not declare {_listed(left)}: this topic keeps it, and the stream's topics on other "
-            "clusters do not get it. Take settings over, or declare them in the stream's config"
+            f"its stream will not declare {_listed(left)}: this topic keeps it, but the stream's topics on other "
+            "clusters will not have it. Adopt topic settings, too, or declare them in the stream's config"
         )
     for name, why in refused.items():
         yield f"{_listed({name: undeclared[name]})} stays on this topic only: it {why}"
@@ -79,7 +79,7 @@ def _settings_warnings(
             if name in other.config and not same_value(name, other.config[name], found.config.get(name))
         }
         if unlike:
-            yield f"the stream's topic on {cluster} has {_listed(unlike)}, unlike this one"
+            yield f"the stream's topic on {cluster} has {_listed(unlike)}, which differs from this one"
 
 
 def _listed(settings: Mapping[str, str]) -> str:

@@ -1,9 +1,9 @@
-"""Client properties of a cluster: which librdkafka keys may be set, and how secrets are referred to.
+"""Client properties of a cluster: the allow-list of librdkafka keys, and references to secrets.
 
-Only an allow-list of connection keys gets in. Some librdkafka keys run commands (`sasl.kerberos.kinit.cmd`) or
-load libraries (`plugin.library.paths`, `ssl.engine.location`): whoever may edit a cluster must not thereby run
-code on the workers. A secret is given as a reference, `${env:NAME}` or `${file:/path}`, resolved where the
-client is made, because the event log keeps everything for ever. (Design, "Access".)
+Only connection keys are allowed. Some librdkafka keys run commands (`sasl.kerberos.kinit.cmd`) or load libraries
+(`plugin.library.paths`, `ssl.engine.location`): the permission to edit a cluster must not let anybody run code on
+the workers. A secret is given as a reference, `${env:NAME}` or `${file:/path}`, which is resolved where the client
+is made, because the event log keeps everything for ever. (Design, "Access".)
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ LOCATION_KEYS = frozenset({*PEM_OF_LOCATION, KEYSTORE})
 PROBE = "probe"
 """Value of `ssl.ca.location` that lets librdkafka look for the system's certificates; it is no path."""
 _MECHANISM_KEYS = ("sasl.mechanism", "sasl.mechanisms")
-# Where a reference may stand: secrets, the contents of files, and who logs in. Others' values go where no secret
-# belongs: into addresses, logs and messages.
+# Properties that may be references: secrets, contents of files, and user names. Values of other properties appear
+# in addresses, logs and messages, where no secret belongs.
 REFERENCE_KEYS = SECRET_KEYS | {"sasl.username", "ssl.ca.pem", "ssl.certificate.pem"}
 MASK = "***"
 LONGEST_VALUE = 16384
 
 REFERENCE = re.compile(r"\$\{(?:env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<path>/[^}\x00-\x1f\x7f]+))\}")
-"""In whole: a value with one in it is no reference."""
+"""Pattern for the whole value: a value that merely contains a reference is no reference."""
 
 
 def check_properties(properties: Mapping[str, str], pointer: str = "/properties") -> None:
@@ -81,7 +81,7 @@ def check_properties(properties: Mapping[str, str], pointer: str = "/properties"
 
 def _problem(key: str, value: str) -> str | None:
     if key not in PLAIN_KEYS and key not in SECRET_KEYS:
-        return f"the key {key[:60]!r} is not among the connection keys that may be set"
+        return f"the key {key[:60]!r} is not one of the allowed connection keys"
     if problem := reference_problem(key, value):
         return problem
     if key in SECRET_KEYS and not is_reference(value):
@@ -89,7 +89,7 @@ def _problem(key: str, value: str) -> str | None:
     if len(value) > LONGEST_VALUE:
         return f"{key} is longer than {LONGEST_VALUE} characters"
     if any(not (character.isprintable() or character == "\n") for character in value):
-        return f"{key} contains characters that cannot be printed"
+        return f"{key} contains non-printable characters"
     if key in _MECHANISM_KEYS and value.strip().upper() == "GSSAPI":
         return f"{key}: GSSAPI is not supported, since librdkafka runs kinit as a command for it"
     return _location_problem(key, value)
@@ -104,36 +104,36 @@ def _location_problem(key: str, value: str) -> str | None:
     path = location_of(key, value)
     if path is None or (path.startswith("/") and path == posixpath.normpath(path)):
         return None
-    return f"{key} is to be an absolute path of a file, without . and .. in it"
+    return f"{key} must be the absolute path of a file, without . and .."
 
 
 def reference_problem(key: str, value: str) -> str | None:
-    """What is wrong with the reference that a property is, or has in it; None if nothing is, or it has none."""
+    """Return what is wrong with a property's reference; None if it is correct, or if there is none."""
     if "${" not in value:
         return None
     found = REFERENCE.fullmatch(value)
     if found is None:
-        return f"{key} has ${{ in it: a reference, ${{env:NAME}} or ${{file:/path}}, is the whole value"
+        return f"{key} contains ${{: a reference, ${{env:NAME}} or ${{file:/path}}, must be the whole value"
     if key not in REFERENCE_KEYS:
-        return f"{key} is no secret and takes no reference: give the value itself"
+        return f"{key} is not a secret and cannot be a reference: give the value itself"
     if (found["name"] or "").upper().startswith("TREELINE_"):
-        # Else a cluster of the caller's own could be made to receive the control plane's secrets.
+        # Otherwise a caller could have the control plane's own secrets sent to a cluster of the caller.
         return f"{key} must not refer to Treeline's own settings"
     return None
 
 
 def is_reference(value: str) -> bool:
-    """Whether it is `${env:NAME}` or `${file:/path}`, and nothing else."""
+    """Tell whether a value is `${env:NAME}` or `${file:/path}`, and nothing else."""
     return REFERENCE.fullmatch(value) is not None
 
 
 def masked(properties: Mapping[str, str]) -> dict[str, str]:
-    """For answers: the same with every secret as `***`."""
+    """Return the properties with every secret as `***`, for responses."""
     return {key: MASK if key in SECRET_KEYS else value for key, value in properties.items()}
 
 
 def unmasked(properties: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    """A secret sent back as `***` stays what it is, so that an answer can be edited and sent back."""
+    """Replace each secret that was sent back as `***` by its present value, so that responses can be edited."""
     return {
         key: present[key] if value == MASK and key in SECRET_KEYS and key in present else value
         for key, value in properties.items()
@@ -145,8 +145,8 @@ def check_secrets_stay(
 ) -> None:
     """Raise PropertiesInvalid if secrets would go to servers that they were not given for.
 
-    Who may change a cluster need not know its secrets: sent back as `***`, or not named (`given` is None), they
-    go where they went (CWE-441). `before` and `now`: its bootstrap servers.
+    The permission to change a cluster includes no knowledge of its secrets: sent back as `***`, or not named
+    (`given` is None), they stay with their servers (CWE-441). `before` and `now`: the cluster's bootstrap servers.
     """
     wanted = present if given is None else unmasked(given, present)
     kept = [
@@ -154,7 +154,7 @@ def check_secrets_stay(
     ]
     by_others = _servers(now) - _servers(before)
     fetched = wanted.get(TOKEN_ENDPOINT) != present.get(TOKEN_ENDPOINT)
-    detail = "the address changes, and secrets go to no other than they were given for: give this one anew"
+    detail = "the address changes, and a secret is only sent to the servers it was given for: give it again"
     errors = tuple(
         FieldError(f"/properties/{key}", detail)
         for key in kept
@@ -170,5 +170,5 @@ def _servers(bootstrap_servers: str) -> set[str]:
 
 
 def _escaped(key: str) -> str:
-    """One reference token of a JSON pointer (RFC 6901)."""
+    """Return a key as one reference token of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

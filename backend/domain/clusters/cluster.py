@@ -1,9 +1,9 @@
-"""Event stream `cluster-<name>`: one Kafka cluster, how to reach it and what names look like on it.
+"""Event stream `cluster-<name>`: one Kafka cluster, its connection, and the formats of names on it.
 
-A cluster's number goes into every record's `copy-origin`, so numbers rise and are never given again, not even
-after a removal. Whether it answers is an observation that others act on, so it is an event too, but only when it
-changes. The Kafka cluster id that first answered stays the cluster's identity: another one behind the same
-address would make every position on it meaningless, so it counts as offline.
+A cluster's number goes into every record's `copy-origin`, so numbers rise and are never used again, not even after
+a removal. Whether a cluster answers is an observation that others act on, so it is an event too, but only when it
+changes. The Kafka cluster id that first answered stays the cluster's identity: another one behind the same address
+would make every position on it meaningless, so it counts as offline.
 
     (none) --Add--> online | offline --RecordOnline/RecordOffline--> online | offline --Remove--> (none)
 """
@@ -30,11 +30,11 @@ LONGEST_BOOTSTRAP = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAdded(Event, name="ClusterAdded", version=1):
-    """A Kafka cluster may be used as a leaf from now on."""
+    """A Kafka cluster was added; it may be used as a leaf."""
 
     name: str
     number: int
-    """Names the cluster in `copy-origin`; from 1, never used again."""
+    """Number that stands for the cluster in `copy-origin`; from 1, never used again."""
     bootstrap_servers: str
     """`host:port`, several separated by commas."""
     zone: str | None
@@ -44,14 +44,14 @@ class ClusterAdded(Event, name="ClusterAdded", version=1):
     properties: dict[str, str]
     """Connection properties; secrets are references."""
     kafka_cluster_id: str | None
-    """Id that Kafka gave; None while the cluster has never answered."""
+    """Kafka's cluster id; None while the cluster has never answered."""
     brokers: int | None
-    """How many brokers answered; None while the cluster has never answered."""
+    """Number of brokers that answered; None while the cluster has never answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterChanged(Event, name="ClusterChanged", version=1):
-    """The cluster is described like this from now on; every field is the full new value."""
+    """The cluster's description has changed; every field is the full new value."""
 
     bootstrap_servers: str
     zone: str | None
@@ -63,12 +63,12 @@ class ClusterChanged(Event, name="ClusterChanged", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRemoved(Event, name="ClusterRemoved", version=1):
-    """The cluster is no longer known. Its number stays taken."""
+    """The cluster was removed. Its number stays taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterCameOnline(Event, name="ClusterCameOnline", version=1):
-    """The cluster answers, or answers with another number of brokers than before."""
+    """The cluster answers, or its number of brokers has changed."""
 
     kafka_cluster_id: str
     brokers: int
@@ -76,7 +76,7 @@ class ClusterCameOnline(Event, name="ClusterCameOnline", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterWentOffline(Event, name="ClusterWentOffline", version=1):
-    """The cluster does not answer, or for another reason than before."""
+    """The cluster does not answer, or the reason has changed."""
 
     reason: str
 
@@ -90,7 +90,7 @@ ClusterEvent = (
 
 @dataclass(frozen=True, kw_only=True)
 class AddCluster:
-    """Make a Kafka cluster known. `unreachable` is why it did not answer, then the id and brokers are None."""
+    """Add a Kafka cluster. If it did not answer, `unreachable` is the reason, and the id and brokers are None."""
 
     name: str
     number: int
@@ -104,15 +104,15 @@ class AddCluster:
     brokers: int | None = None
     unreachable: str | None = None
     known_kafka_clusters: Mapping[str, str] = field(default_factory=dict)
-    """Kafka cluster id -> name of the other cluster that it is known as."""
+    """Kafka cluster id -> name of another cluster that has this id."""
     declared_streams: Sequence[StreamName] = ()
-    """Every stream there is: a leaf's formats must give each a name of its own."""
+    """All streams: a leaf's formats must give each of them a unique name."""
     defaults: ReplicaDefaults | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeCluster:
-    """Describe the cluster anew; None keeps a value, `clear_zone` takes the zone away."""
+    """Change the cluster's description; None keeps a value, `clear_zone` removes the zone."""
 
     bootstrap_servers: str | None = None
     zone: str | None = None
@@ -123,7 +123,7 @@ class ChangeCluster:
     properties: Mapping[str, str] | None = None
     defaults: ReplicaDefaults | None = None
     kafka_cluster_id: str | None = None
-    """Who answers at the new address; None if nobody was asked or nobody answered."""
+    """Kafka cluster id that answers at the new address; None if none was requested or none answered."""
     known_kafka_clusters: Mapping[str, str] = field(default_factory=dict)
     declared_streams: Sequence[StreamName] = ()
     live_stream: StreamName | None = None
@@ -134,7 +134,7 @@ class ChangeCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveCluster:
-    """Forget the cluster."""
+    """Remove the cluster."""
 
     trees: tuple[str, ...] = ()
     """Trees that it is a leaf of."""
@@ -142,7 +142,7 @@ class RemoveCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOnline:
-    """The cluster answered."""
+    """Record that the cluster answered."""
 
     kafka_cluster_id: str
     brokers: int
@@ -151,7 +151,7 @@ class RecordOnline:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOffline:
-    """The cluster did not answer."""
+    """Record that the cluster did not answer."""
 
     reason: str
 
@@ -186,7 +186,7 @@ INITIAL: Cluster | None = None
 
 
 def decide(state: Cluster | None, command: ClusterCommand) -> list[ClusterEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry the command out; none if it changes nothing.
 
     Raises NameInvalid, ValueInvalid, FormatInvalid, PropertiesInvalid, AlreadyExists, StateConflict,
     TechnicalNameTaken, NotFound.
@@ -222,7 +222,7 @@ def _add(state: Cluster | None, command: AddCluster) -> list[ClusterEvent]:
     )
     check_description(event)
     if state is not None:
-        raise AlreadyExists(f"there is a cluster {command.name!r} already, number {state.number}", TAKEN)
+        raise AlreadyExists(f"cluster {command.name!r} already exists, with number {state.number}", TAKEN)
     _refuse_known(command.name, command.kafka_cluster_id, command.known_kafka_clusters)
     _check_names(event, command.name, command.declared_streams)
     offline = [] if command.unreachable is None else [_offline(command.unreachable)]
@@ -248,8 +248,8 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
     if _formats(event) != _formats(state):
         if command.live_stream is not None:
             raise StateConflict(
-                f"{command.live_stream} has a topic on {state.name}; its formats cannot change while topics made "
-                "from them exist, since their records would be left behind under the old names"
+                f"{command.live_stream} has a topic on {state.name}; its formats cannot change while topics with "
+                "these names exist, since their records would stay in the topics with the old names"
             )
         _check_names(event, state.name, command.declared_streams)
     if event.group_format != state.group_format and command.live_application is not None:
@@ -262,7 +262,7 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
         raise StateConflict(
             f"{event.bootstrap_servers} is Kafka cluster {answering}, but {state.name} is {known}; add it as a "
             "new cluster",
-            (FieldError("/bootstrap_servers", f"another Kafka cluster than {state.name}"),),
+            (FieldError("/bootstrap_servers", f"not the Kafka cluster of {state.name}"),),
         )
     _refuse_known(state.name, answering, command.known_kafka_clusters)
     same = all(getattr(state, name) == value for name, value in vars(event).items())
@@ -272,7 +272,7 @@ def _change(state: Cluster, command: ChangeCluster) -> list[ClusterEvent]:
 def _remove(state: Cluster, command: RemoveCluster) -> list[ClusterEvent]:
     if command.trees:
         raise StateConflict(
-            f"{state.name} is a leaf of tree {', '.join(command.trees)}; replace the tree by one without it first"
+            f"{state.name} is a leaf of tree {', '.join(command.trees)}; remove it from the tree first"
         )
     return [ClusterRemoved()]
 
@@ -300,7 +300,7 @@ def _refuse_known(name: str, kafka_cluster_id: str | None, known: Mapping[str, s
     other = known.get(kafka_cluster_id or "")
     if other and other != name:
         raise StateConflict(
-            f"this is Kafka cluster {kafka_cluster_id}, which is known as {other!r}; one Kafka cluster can be one "
+            f"this is Kafka cluster {kafka_cluster_id}, which exists as {other!r}; a Kafka cluster can be one "
             "leaf only",
             (FieldError("/bootstrap_servers", f"the same Kafka cluster as {other!r}"),),
         )
@@ -321,7 +321,7 @@ def _check_names(event: ClusterAdded | ClusterChanged, name: str, streams: Seque
 
 
 def check_description(described: ClusterAdded | ClusterChanged) -> None:
-    """What can be judged about a cluster's description without asking anybody.
+    """Check a cluster's description as far as possible without a connection.
 
     Raises ValueInvalid, FormatInvalid, NameInvalid or PropertiesInvalid.
     """
@@ -338,16 +338,16 @@ _HOST = re.compile(r"\[[0-9a-fA-F:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za
 
 
 def check_bootstrap_servers(servers: str) -> None:
-    """Raise ValueInvalid unless it is `host:port[,host:port ...]`, without white space anywhere."""
+    """Raise ValueInvalid unless the text is `host:port[,host:port ...]`, without white space anywhere."""
     if any(character.isspace() for character in servers):
-        # Clients differ in what they make of it: some connect to a host whose name begins with a blank.
-        detail = "has white space in it: write host:port,host:port without any"
+        # Clients interpret white space differently: some connect to a host whose name begins with a blank.
+        detail = "contains white space: write host:port,host:port without any"
         raise ValueInvalid(f"bootstrap_servers {detail}", (FieldError("/bootstrap_servers", detail),))
     for server in servers.split(","):
         host, _, port = server.rpartition(":")
         number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
         if not _HOST.fullmatch(host) or not 1 <= number <= 65535 or len(servers) > LONGEST_BOOTSTRAP:
-            detail = f"{server[:100]!r} is not host:port; give one or several, separated by commas"
+            detail = f"{server[:100]!r} is not host:port; give one or more, separated by commas"
             raise ValueInvalid(f"bootstrap_servers: {detail}", (FieldError("/bootstrap_servers", detail),))
 
 
@@ -355,7 +355,7 @@ def check_bootstrap_servers(servers: str) -> None:
 
 
 def evolve(state: Cluster | None, event: Event) -> Cluster | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves the state unchanged."""
     if isinstance(event, ClusterAdded):
         return Cluster(
             name=event.name,

@@ -1,4 +1,4 @@
-"""What subjects are called on clusters, and what a distributor of schemas does about conflicts.
+"""Names of subjects on clusters, and conflicts between schema registries.
 
 Of this layer's rooms it imports base and names.
 """

@@ -1,7 +1,7 @@
-"""Event stream `schemas-<cluster>`: what of the primary's schemas a target cannot have, and what is there alone.
+"""Event stream `schemas-<cluster>`: schemas of the primary that a target cannot have, and schemas only it has.
 
-The schema distributor compares again and again; an event tells of a conflict once, when it is first seen, and once
-more when it is gone. Nothing on the target is written over meanwhile (decision 23).
+The schema distributor compares periodically; an event reports a conflict once, when it is first seen, and once
+more when it is resolved. Nothing on the target is overwritten meanwhile (decision 23).
 
     (none) --RecordConflicts--> open --RecordConflicts--> resolved
 """
@@ -21,29 +21,29 @@ ONLY_THERE = "only-there"
 RECORD_NAME = "record-name"
 TOO_LARGE = "too-large"
 MOST_AT_ONCE = 500
-"""Events of one command: the event log is locked for all of them."""
+"""Most events of one command: the event log is locked while they are appended."""
 
 # --- events
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaConflictFound(Event, name="SchemaConflictFound", version=1):
-    """Something of the primary is not written on a target, or something there is nobody else's."""
+    """A schema of the primary cannot be written to a target, or a schema exists only on the target."""
 
     cluster: str
     kind: str
     """id-taken, version-taken, name-taken, refers-to-conflict, only-there, record-name, or too-large."""
     subject: str
-    """On the target; of a name that is taken, on the primary."""
+    """Subject on the target; for name-taken, the subject on the primary."""
     version: int | None
-    """Null: the subject as a whole."""
+    """Version of the subject; null if the conflict is about the whole subject."""
     schema_id: int | None
     detail: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaConflictResolved(Event, name="SchemaConflictResolved", version=1):
-    """It is not in the way any more."""
+    """The conflict no longer exists."""
 
     cluster: str
     kind: str
@@ -59,7 +59,7 @@ ConflictEvent = SchemaConflictFound | SchemaConflictResolved
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Conflict:
-    """What cannot be made equal on a target without taking something away from somebody; see the event."""
+    """A difference on a target that cannot be removed without a loss for somebody; see the event."""
 
     kind: str
     subject: str
@@ -70,7 +70,7 @@ class Conflict:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordConflicts:
-    """Say which conflicts a target has, all of them."""
+    """Record all conflicts that a target has."""
 
     cluster: str
     conflicts: tuple[Conflict, ...]
@@ -81,7 +81,7 @@ class RecordConflicts:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConflicts:
-    """Those that are open."""
+    """The open conflicts of a target."""
 
     open: Mapping[Conflict, None] = field(default_factory=dict)
 
@@ -92,7 +92,10 @@ INITIAL = TargetConflicts()
 
 
 def decide(state: TargetConflicts, command: RecordConflicts) -> list[ConflictEvent]:
-    """Events for what is new and what is gone, at most MOST_AT_ONCE: the same command again gives the next."""
+    """Return events for new and resolved conflicts, at most MOST_AT_ONCE.
+
+    Repeating the same command returns the next ones.
+    """
     there = frozenset(command.conflicts)
     found: list[ConflictEvent] = [
         SchemaConflictFound(cluster=command.cluster, **vars(each))
@@ -117,7 +120,7 @@ def decide(state: TargetConflicts, command: RecordConflicts) -> list[ConflictEve
 
 
 def evolve(state: TargetConflicts, event: Event) -> TargetConflicts:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never make it fail."""
     match event:
         case SchemaConflictFound():
             return TargetConflicts(open={**state.open, _conflict(event, event.detail): None})

@@ -1,4 +1,4 @@
-"""Tenants, their streams, and their applications.
+"""Tenants with their instances and environments, streams, and applications.
 
 Of this layer's rooms it imports base, names, offsets, records and topics.
 """

@@ -1,20 +1,21 @@
-"""Event stream `application-<tenant>/<instance>/<environment>/<application>`: what an application is, may and has.
+"""Event stream `application-<full name>`: an application's settings, grants, credentials and state on clusters.
 
-An application belongs to an environment. It produces to and consumes from streams, of its own tenant or of others,
-by grants; the owner of a stream's tenant decides. Its principal on every cluster is its full name. What clusters
-must have is applied to each of them by the reconcile loop, which records here what it achieved. `revision` rises
-with all that changes what clusters must have; what was recorded for an older one says nothing any more.
+The full name is `<tenant>/<instance>/<environment>/<application>`. An application belongs to an environment. It
+produces to and consumes from streams, of its own tenant or of others, by grants; the owner of a stream's tenant
+decides. Its principal on every cluster is its full name. The reconcile loop applies what clusters must have, and
+records here what it achieved. `revision` rises with every change of what clusters must have; what was recorded for
+an older revision no longer counts.
 
-    grant: (none) --asks--> requested --Decide grant--> granted --Decide withdraw--> withdrawn
-                                |--Decide refuse--> refused        (refused, withdrawn --Decide grant--> granted)
-           any --the application no longer names the stream--> (none); named again, it asks again
-    cluster: pending --RecordAccessApplied--> applied --anything new--> pending ...
+    grant: (none) --request--> requested --Decide grant--> granted --Decide withdraw--> withdrawn
+                                   |--Decide refuse--> refused     (refused, withdrawn --Decide grant--> granted)
+           any --the application no longer names the stream--> (none); named again, it is requested again
+    cluster: pending --RecordAccessApplied--> applied --any change--> pending ...
                 |--RecordAccessFailed--> failed --RecordAccessApplied--> applied
              any --the cluster leaves the tree--> (none), by RecordAccessRemoved
-    application: declared --Delete--> deleted, until RecordAccessRemoved on each cluster; can be declared anew
+    application: declared --Delete--> deleted, until RecordAccessRemoved on each cluster; can be declared again
 
-Its password is no part of it (`backend/queries/tenants/secrets_of_applications.py`). What people ask for is
-decided in `application_commands.py`, what workers record in `application_records.py`.
+Its password is no part of it (`backend/queries/tenants/secrets_of_applications.py`). Users' commands are decided
+in `application_commands.py`, workers' records in `application_records.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BY_APPLICATION, BY_OWNER = "application", "owner"
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationDeclared(Event, name="ApplicationDeclared", version=1):
-    """The environment has an application; its access is due on every cluster of the instance's tree."""
+    """An application was declared; its access is due on every cluster of the instance's tree."""
 
     tenant: str
     instance: str
@@ -42,17 +43,18 @@ class ApplicationDeclared(Event, name="ApplicationDeclared", version=1):
     application: str
     revision: int
     groups: tuple[str, ...]
-    """Logical names of the consumer groups that are its own."""
+    """Logical names of the consumer groups that the application owns."""
     producer_bytes_per_second: int | None
-    """Most bytes that it may produce on a broker; null: as many as it can. So the others."""
+    """Quota for producing, in bytes per second and broker; null means no limit. The same holds for the next two.
+    """
     consumer_bytes_per_second: int | None
     request_percentage: int | None
-    """Most of a broker's request handlers that it may keep busy, in per cent of one."""
+    """Quota of a broker's request handlers, in per cent of one handler."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationChanged(Event, name="ApplicationChanged", version=1):
-    """The application's groups and quotas are these from now on."""
+    """The application's groups or quotas have changed."""
 
     tenant: str
     instance: str
@@ -67,7 +69,7 @@ class ApplicationChanged(Event, name="ApplicationChanged", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationDeleted(Event, name="ApplicationDeleted", version=1):
-    """The application is gone, with its grants and credentials; what clusters have of it is to be removed."""
+    """The application was deleted, with its grants and credentials; clusters must remove its access."""
 
     tenant: str
     instance: str
@@ -79,21 +81,21 @@ class ApplicationDeleted(Event, name="ApplicationDeleted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class AccessRequested(Event, name="AccessRequested", version=1):
-    """The application asks to produce to a stream, or to consume from it."""
+    """The application requests to produce to a stream, or to consume from it."""
 
     tenant: str
     instance: str
     environment: str
     application: str
     stream: str
-    """tenant/instance/environment/stream; of another tenant, it may be one that there is not."""
+    """Full name, tenant/instance/environment/stream; another tenant's stream may not exist."""
     operation: str
     """`produce` or `consume`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccessGranted(Event, name="AccessGranted", version=1):
-    """The application may do it."""
+    """The application may produce to the stream, or consume from it."""
 
     tenant: str
     instance: str
@@ -106,7 +108,7 @@ class AccessGranted(Event, name="AccessGranted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class AccessRefused(Event, name="AccessRefused", version=1):
-    """The application may not do what it asked for."""
+    """The application's request was refused."""
 
     tenant: str
     instance: str
@@ -119,7 +121,7 @@ class AccessRefused(Event, name="AccessRefused", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class AccessWithdrawn(Event, name="AccessWithdrawn", version=1):
-    """The application may no longer do it, or does not ask for it any more."""
+    """The application may no longer produce or consume, or its request is withdrawn."""
 
     tenant: str
     instance: str
@@ -128,28 +130,29 @@ class AccessWithdrawn(Event, name="AccessWithdrawn", version=1):
     stream: str
     operation: str
     revision: int
-    """As before, if it had not been granted."""
+    """The revision is the same as before if access had not been granted."""
     by: str
-    """`application`: it no longer names the stream; `owner`: of the stream's tenant."""
+    """`application`: it no longer names the stream; `owner`: the owner of the stream's tenant withdrew the grant.
+    """
     reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CredentialsIssued(Event, name="CredentialsIssued", version=1):
-    """The application has a new password, shown once; the one before is to open nothing any more."""
+    """The application has a new password, which was shown once; the one before is no longer valid."""
 
     tenant: str
     instance: str
     environment: str
     application: str
     number: int
-    """1 for the first, one more for each next."""
+    """1 for the first password, then counting up."""
     revision: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class CredentialsRevoked(Event, name="CredentialsRevoked", version=1):
-    """The application has no password any more."""
+    """The application no longer has a password."""
 
     tenant: str
     instance: str
@@ -160,7 +163,7 @@ class CredentialsRevoked(Event, name="CredentialsRevoked", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationApplied(Event, name="ApplicationApplied", version=1):
-    """The cluster has what the application needs there, as far as the cluster can."""
+    """The cluster has the access that the application needs, as far as the cluster supports it."""
 
     tenant: str
     instance: str
@@ -169,12 +172,12 @@ class ApplicationApplied(Event, name="ApplicationApplied", version=1):
     cluster: str
     revision: int
     parts: dict[str, str]
-    """`credentials`, `acls`, `quotas` -> `applied`, or why the cluster cannot have them."""
+    """`credentials`, `acls`, `quotas` -> `applied`, or the reason why the cluster does not support the part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationApplyFailed(Event, name="ApplicationApplyFailed", version=1):
-    """The cluster refused something; it is tried again."""
+    """The cluster refused a part of the access; it is retried."""
 
     tenant: str
     instance: str
@@ -186,7 +189,7 @@ class ApplicationApplyFailed(Event, name="ApplicationApplyFailed", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationDrifted(Event, name="ApplicationDrifted", version=1):
-    """Somebody had changed on the cluster what the application has there; it was set back, or was not."""
+    """The application's access on the cluster was changed by somebody else; it was set back, or could not be."""
 
     tenant: str
     instance: str
@@ -194,9 +197,9 @@ class ApplicationDrifted(Event, name="ApplicationDrifted", version=1):
     application: str
     cluster: str
     found: tuple[str, ...]
-    """What was there and not due, or due and not there."""
+    """ACLs, credentials and quotas that were there in excess, or missing."""
     reason: str | None
-    """Why it could not be set back; null if it was."""
+    """Reason why it could not be set back; null if it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,18 +229,18 @@ ApplicationEvent = (
 
 
 class GrantState(StrEnum):
-    """How far a grant is."""
+    """State of a grant."""
 
     REQUESTED = "requested"
     GRANTED = "granted"
     REFUSED = "refused"
     WITHDRAWN = "withdrawn"
-    """By the owner; what the application takes back itself is gone."""
+    """Withdrawn by the owner; a grant that the application itself gives up is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationSettings:
-    """What an application declares besides its streams; quotas hold for each broker, None: no limit."""
+    """Settings of an application besides its streams. Quotas hold for each broker; None means no limit."""
 
     groups: tuple[str, ...] = ()
     producer_bytes_per_second: int | None = None
@@ -247,34 +250,34 @@ class ApplicationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OnCluster:
-    """What is recorded of the application on one cluster."""
+    """State of the application's access on one cluster, as recorded."""
 
     applied: bool = False
-    """The latest revision is applied."""
+    """True if the latest revision is applied."""
     parts: Mapping[str, str] = field(default_factory=dict)
     failure: str | None = None
-    """Why it is not applied, or why what drifted was not set back."""
+    """Reason why it is not applied, or why its drift was not set back."""
     removing: bool = False
-    """The application was deleted, and the cluster may still have something of it."""
+    """True if the application was deleted and the cluster may still have something of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """An application as its events left it; `settings` None once it is deleted."""
+    """An application as its events left it; `settings` is None once it is deleted."""
 
     name: ApplicationName
     settings: ApplicationSettings | None
     revision: int
     grants: Mapping[tuple[str, str], GrantState] = field(default_factory=dict)
-    """(operation, STREAM) -> how far it is; what the application names is what stands here."""
+    """(operation, STREAM) -> state of the grant, for every stream that the application names."""
     credentials: int | None = None
-    """Number of the password that it has."""
+    """Number of its current password."""
     issued: int = 0
-    """How many passwords it ever had."""
+    """Number of passwords that were ever issued."""
     clusters: Mapping[str, OnCluster] = field(default_factory=dict)
 
     def streams(self, operation: str) -> frozenset[str]:
-        """STREAMs that it names, in whatever state their grants are."""
+        """Return the STREAMs that the application names for an operation, whatever the state of the grants."""
         return frozenset(stream for of, stream in self.grants if of == operation)
 
 
@@ -284,7 +287,7 @@ INITIAL: Application | None = None
 
 
 def evolve(state: Application | None, event: Event) -> Application | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves the state unchanged."""
     if isinstance(event, ApplicationDeclared):
         name = ApplicationName(event.tenant, event.instance, event.environment, event.application)
         before = state or Application(name=name, settings=None, revision=0)
@@ -311,7 +314,7 @@ def evolve(state: Application | None, event: Event) -> Application | None:
 
 
 def settings_of(event: ApplicationDeclared | ApplicationChanged) -> ApplicationSettings:
-    """The settings that an event carries."""
+    """Return the settings that an event carries."""
     return ApplicationSettings(
         groups=event.groups,
         producer_bytes_per_second=event.producer_bytes_per_second,
@@ -321,7 +324,7 @@ def settings_of(event: ApplicationDeclared | ApplicationChanged) -> ApplicationS
 
 
 def _due(state: Application, revision: int) -> Application:
-    """Something else is due on every cluster from this revision on."""
+    """Set the new revision; access is due again on every cluster."""
     if revision == state.revision:
         return state
     clusters = {
@@ -333,7 +336,7 @@ def _due(state: Application, revision: int) -> Application:
 
 def _deleted(state: Application, event: ApplicationDeleted) -> Application:
     gone = replace(state, settings=None, grants={}, credentials=None, revision=event.revision)
-    # What was applied is kept: it may be left where a cluster can no longer be asked.
+    # What was applied is kept: it may be left on a cluster that can no longer be reached.
     parts = {cluster: state.clusters[cluster].parts for cluster in event.clusters if cluster in state.clusters}
     clusters = {cluster: OnCluster(removing=True, parts=parts.get(cluster, {})) for cluster in event.clusters}
     return replace(gone, clusters=clusters)

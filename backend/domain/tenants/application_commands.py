@@ -1,4 +1,4 @@
-"""Event stream `application-<name>`: what people ask for, and what is decided. Its story: `application.py`."""
+"""Event stream `application-<name>`: the commands of users, and their decisions. Its story: `application.py`."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ from backend.domain.tenants.application import (
 from backend.domain.tenants.application_records import ApplicationRecord, decide_record
 
 MOST_APPLICATIONS = 1000
-"""In one environment."""
+"""Limit for one environment."""
 MOST_STREAMS = 100
 MOST_GROUPS = 50
 MOST_BYTES_PER_SECOND = 2**53 - 1  # Kafka keeps quotas as doubles
 MOST_PERCENT = 100_000  # of one request handler; a broker has several
 GRANT, REFUSE, WITHDRAW = DECISIONS = ("grant", "refuse", "withdraw")
 FIELDS = {PRODUCE: "produces", CONSUME: "consumes"}
-"""Operation -> where an application names its streams."""
+"""Operation -> field in which an application names its streams."""
 
 # --- commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What there is, and what the caller may decide by itself."""
+    """Facts for a decision: what exists, and what the caller may decide."""
 
     may_decide: frozenset[str] | None = frozenset()
-    """Tenants for whose streams it decides; None: all."""
+    """Tenants for whose streams the caller may decide; None means all."""
     missing: frozenset[str] = frozenset()
-    """STREAMs that are named and that there are not, of tenants that the caller may look into; no others."""
+    """Named STREAMs that do not exist, of tenants that the caller may read; other tenants' are not checked."""
     clusters: Sequence[ClusterGroups] = ()
-    """Of the instance's tree."""
+    """Clusters of the instance's tree."""
     taken_groups: Mapping[tuple[str, str], ApplicationName] = field(default_factory=dict)
     applications: int = 0
-    """How many the environment has."""
+    """Number of applications that the environment has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclareApplication:
-    """Declare an application; streams as `orders`, of its own environment, or in full."""
+    """Declare an application. Streams are named as `orders`, if of its own environment, or in full."""
 
     name: ApplicationName
     groups: tuple[str, ...] | None = None
-    """None: one that is called like the application."""
+    """None means one group that has the application's name."""
     produces: tuple[str, ...] = ()
     consumes: tuple[str, ...] = ()
     quotas: Mapping[str, int | None] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class DeclareApplication:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeApplication:
-    """Change an application; None keeps a list, a quota that is not given stays, None takes it away."""
+    """Change an application. None keeps a list; a quota that is not given stays, a quota of None is removed."""
 
     groups: tuple[str, ...] | None = None
     produces: tuple[str, ...] | None = None
@@ -90,12 +90,12 @@ class DeleteApplication:
     """Delete an application with its grants and credentials."""
 
     clusters: frozenset[str]
-    """Which may have something of it, whether that was recorded or not; all of them clusters that there are."""
+    """Clusters that may have something of the application, recorded or not; all of them exist."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecideAccess:
-    """Grant, refuse or withdraw what an application asked for; the caller may decide for the stream's tenant."""
+    """Grant, refuse or withdraw an application's access; the caller may decide for the stream's tenant."""
 
     application: ApplicationName
     stream: str
@@ -106,12 +106,12 @@ class DecideAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class IssueCredentials:
-    """Give the application a new password."""
+    """Issue a new password to the application."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RevokeCredentials:
-    """Take its password away."""
+    """Revoke the application's password."""
 
 
 ApplicationCommand = (
@@ -128,7 +128,7 @@ ApplicationCommand = (
 
 
 def decide(state: Application | None, command: ApplicationCommand) -> Sequence[ApplicationEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry the command out; none if it changes nothing.
 
     Raises NameInvalid, ValueInvalid, AlreadyExists, NotFound, StateConflict, TechnicalNameTaken.
     """
@@ -146,12 +146,15 @@ def decide(state: Application | None, command: ApplicationCommand) -> Sequence[A
 
 
 def not_asked(application: object, operation: str, stream: str) -> NotFound:
-    """The one answer for what an application does not ask, and for an application that there is not."""
+    """Return the one error for access that was not requested and for an application that does not exist."""
     return NotFound(f"{str(application)[:1000]!r} does not ask to {operation[:60]}: {stream[:1000]!r}")
 
 
 def stream_named(text: str, within: ApplicationName) -> StreamName | None:
-    """The stream that an application means: `orders`, of its own environment, or the full name; None: no name."""
+    """Return the stream that a text names:
+
+    `orders`, of the own environment, or a full name; None if it is no name.
+    """
     parts = text.split("/")
     if len(parts) == 1:
         parts = [within.tenant, within.instance, within.environment, text]
@@ -164,9 +167,9 @@ def _declare(state: Application | None, command: DeclareApplication) -> list[App
     name = command.name
     check_name(name.application, "application")
     if state is not None and state.settings is not None:
-        raise AlreadyExists(f"there is an application {name} already", TAKEN)
+        raise AlreadyExists(f"application {name} already exists", TAKEN)
     if command.facts.applications >= MOST_APPLICATIONS:
-        raise StateConflict(f"the environment has {MOST_APPLICATIONS} applications, which is the most")
+        raise StateConflict(f"the environment has {MOST_APPLICATIONS} applications, which is the limit")
     settings = replace(ApplicationSettings(), **_quotas(command.quotas), groups=_groups(name, command))
     wished = {operation: _wished(name, command, operation) for operation in OPERATIONS}
     revision = state.revision + 1 if state else 1
@@ -219,7 +222,7 @@ def _quotas(quotas: Mapping[str, int | None]) -> dict[str, Any]:
 
 
 def _groups(name: ApplicationName, command: DeclareApplication | ChangeApplication) -> tuple[str, ...]:
-    """The logical groups, once they are known to be the application's own on every cluster."""
+    """Return the logical groups, after checking that each can be the application's own on every cluster."""
     if command.groups is None:
         places = {name.application: "/name"}
     else:
@@ -237,7 +240,7 @@ def _wished(
     operation: str,
     known: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
-    """The STREAMs that an application names for an operation; those `known` before may have been deleted since."""
+    """Return the STREAMs that an application names for an operation; `known` ones may have been deleted since."""
     place, found = FIELDS[operation], set()
     errors: list[FieldError] = []
     for number, text in enumerate(getattr(command, place)):
@@ -264,7 +267,7 @@ def _follow(
     wished: Mapping[str, frozenset[str]],
     facts: Facts,
 ) -> list[ApplicationEvent]:
-    """`events`, and behind them those that lead from the streams named so far to those wished for."""
+    """Return `events`, followed by the events that lead from the streams named so far to those wished."""
     for event in events:
         state = evolve(state, event)
     assert state is not None
@@ -293,7 +296,7 @@ def _decide_access(state: Application | None, command: DecideAccess) -> list[App
             raise ValueInvalid(detail, (FieldError(pointer, detail),))
     present = state.grants.get((command.operation, command.stream)) if state else None
     if state is None or present is None:
-        # Whether there is such an application is not told: who decides may be of another tenant.
+        # The answer hides whether the application exists: the caller may be of another tenant.
         raise not_asked(command.application, command.operation, command.stream)
     access = {**asdict(state.name), "stream": command.stream, "operation": command.operation}
     granted = present is GrantState.GRANTED
@@ -304,12 +307,14 @@ def _decide_access(state: Application | None, command: DecideAccess) -> list[App
             if present is GrantState.REFUSED:
                 return []
             if present is not GrantState.REQUESTED:
-                raise StateConflict(f"this is {present}, nobody waits for an answer; a grant is withdrawn")
+                raise StateConflict(
+                    f"this is {present}, so there is no request to answer; withdraw the grant instead"
+                )
             return [AccessRefused(**access, reason=command.reason)]
         case _:
             if present is GrantState.WITHDRAWN:
                 return []
             if not granted:
-                raise StateConflict(f"this is {present}, not granted; what is asked for is refused")
+                raise StateConflict(f"this is {present}, not granted; refuse the request instead")
             revision, reason = state.revision + 1, command.reason
             return [AccessWithdrawn(**access, revision=revision, by=BY_OWNER, reason=reason)]

@@ -1,4 +1,4 @@
-"""Event stream `application-<name>`: what workers record of an application's access, and what is decided of it."""
+"""Event stream `application-<name>`: the records of workers about an application's access, and their decisions."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ MOST_FOUND = 100
 
 @dataclass(frozen=True, kw_only=True)
 class RecordAccessApplied:
-    """A worker found or made what a revision of the application needs on a cluster, as far as the cluster can."""
+    """Record that a worker found or applied a revision on a cluster, as far as the cluster supports it."""
 
     cluster: str
     revision: int
     parts: Mapping[str, str]
     anew: bool = False
-    """The read model has nothing of it there: the cluster was removed and added again, which this stream does not
-    tell."""
+    """True if the projection has nothing about the cluster: it was removed and added again, which this stream does
+    not show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordAccessFailed:
-    """A worker could not make it, or could not remove what the application had where it is to have nothing."""
+    """Record that a worker could not apply the access, or could not remove it where nothing is due."""
 
     cluster: str
     reason: str
     revision: int | None = None
-    """What it tried to apply, None if to remove; if that is not the present one, nothing is recorded."""
+    """Revision that was tried, None for a removal; nothing is recorded if it is no longer the present one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordAccessDrifted:
-    """A worker found something else than what it had applied; `reason` is why it could not set it back."""
+    """Record that a worker found drift. `reason`: why it could not be set back."""
 
     cluster: str
     found: Sequence[str]
@@ -55,12 +55,12 @@ class RecordAccessDrifted:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordAccessRemoved:
-    """A worker removed everything of a deleted application from a cluster, or found nothing."""
+    """Record that a worker removed everything of a deleted application from a cluster, or found nothing there."""
 
     cluster: str
     left: bool = False
-    """The application is there, the cluster is no longer in its tree, which this stream does not tell. If it is in
-    it again meanwhile, all is due there anew."""
+    """True if the application still exists and the cluster is no longer in its tree, which this stream does not
+    show. If the cluster is back in the tree meanwhile, all is due there again."""
 
 
 ApplicationRecord = RecordAccessApplied | RecordAccessFailed | RecordAccessDrifted | RecordAccessRemoved
@@ -69,7 +69,7 @@ ApplicationRecord = RecordAccessApplied | RecordAccessFailed | RecordAccessDrift
 
 
 def decide_record(state: Application, command: ApplicationRecord) -> list[ClusterEvent]:
-    """Events that record it; none for what is known already, or was overtaken."""
+    """Return the events that record it; none for what is known already, or was overtaken."""
     present = state.clusters.get(command.cluster, OnCluster())
     name = {**asdict(state.name), "cluster": command.cluster}
     if isinstance(command, RecordAccessRemoved):

@@ -1,16 +1,17 @@
-"""A stream of an environment: its events, which stand in its tenant's event stream, and its state.
+"""Streams of an environment: their events, which are in their tenant's event stream, and their state.
 
-What a stream declares is applied to every cluster of the tree by the reconcile loop, which records here what it
-achieved, so that "applied" is history like everything else. The incarnation rises whenever a cluster's topic is
-not the one recorded (deleted and made again), or a partition's log was cut off: offsets are then given out anew,
-and a copied record must not be taken for one that was seen before. It outlives even the stream's deletion.
+The reconcile loop applies a stream's settings to every cluster of the tree and records here what it achieved, so
+that "applied" is history like everything else. The incarnation rises whenever a cluster's topic is not the
+recorded one (deleted and re-created), or a partition's log was cut off: offsets are then assigned again, and a
+copied record must not be mistaken for one that was seen before. The incarnation outlives even the stream's
+deletion.
 
     stream: (none) --Declare--> pending --RecordApplied--> applied --Change--> pending ...
                                    |--RecordApplyFailed--> failed --RecordApplied--> applied
        applied --RecordDrift--> applied, with the reason if the topic could not be set back
             any --Delete--> deleted --RecordRemoved, RecordKept on each cluster--> gone --Declare--> pending ...
 
-What operators ask for is decided in `tenant_commands.py`, what workers record in `stream_records.py`.
+Operators' commands are decided in `tenant_commands.py`, workers' records in `stream_records.py`.
 """
 
 from __future__ import annotations
@@ -27,33 +28,34 @@ from backend.domain.topics.stream_settings import StreamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDeclared(Event, name="StreamDeclared", version=3):
-    """The environment has a stream; a topic for it is due on every cluster of the instance's tree."""
+    """A stream was declared; a topic for it is due on every cluster of the instance's tree."""
 
     tenant: str
     instance: str
     environment: str
     stream: str
     revision: int
-    """Counts declarations and changes of this stream; says which of them was applied."""
+    """Number of the stream's declaration or change, counting up; it tells which of them was applied."""
     partitions: int
     replication_factor: int | None
-    """Declared; a cluster with fewer brokers has as many replicas as brokers. None: each cluster's default."""
+    """Declared replicas; a cluster with fewer brokers has as many replicas as brokers. None: each cluster's
+    default."""
     min_insync_replicas: int | None
-    """None: each cluster's default."""
+    """min.insync.replicas; None: each cluster's default."""
     retention_ms: int
-    """-1 keeps records for ever."""
+    """retention.ms; -1 keeps records for ever."""
     cleanup_policy: str
     max_message_bytes: int
-    """Without our headers, for which topics have room on top."""
+    """Largest record batch without Treeline's headers, for which topics have room on top."""
     distributed: bool
-    """Whether the distributors copy it along the tree."""
+    """True if distributors copy the stream along the tree."""
     config: dict[str, str]
-    """Other settings of Kafka that its topics have, by Kafka's names."""
+    """Other topic settings, by Kafka's names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamChanged(Event, name="StreamChanged", version=3):
-    """The stream's settings are these from now on, to be applied again everywhere."""
+    """The stream's settings have changed, and are to be applied again on every cluster."""
 
     tenant: str
     instance: str
@@ -68,12 +70,12 @@ class StreamChanged(Event, name="StreamChanged", version=3):
     max_message_bytes: int
     distributed: bool
     config: dict[str, str]
-    """An entry that is no longer here goes back to the cluster's default on each topic, once."""
+    """A setting that is no longer here goes back to the cluster's default on each topic, once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDeleted(Event, name="StreamDeleted", version=2):
-    """The stream is gone; its topics are to be removed from these clusters."""
+    """The stream was deleted; its topics are to be removed from these clusters."""
 
     tenant: str
     instance: str
@@ -81,12 +83,12 @@ class StreamDeleted(Event, name="StreamDeleted", version=2):
     stream: str
     clusters: tuple[str, ...]
     confirmed: bool
-    """Whether with their records; else a topic that has some by then stays."""
+    """True if topics are removed with their records; otherwise a topic that has records by then is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamApplied(Event, name="StreamApplied", version=1):
-    """The cluster has the stream's topic, as declared."""
+    """The cluster has the stream's topic, with the declared settings."""
 
     tenant: str
     instance: str
@@ -94,16 +96,16 @@ class StreamApplied(Event, name="StreamApplied", version=1):
     stream: str
     cluster: str
     topic_id: str
-    """Id that Kafka gave to the topic."""
+    """Kafka's topic id."""
     incarnation: int
-    """1 for the first topic of this stream on this cluster, one more for each next."""
+    """1 for the first topic of this stream on this cluster, then counting up."""
     replication_factor: int
     """Replicas that the topic really has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamApplyFailed(Event, name="StreamApplyFailed", version=1):
-    """The cluster refused the stream's topic or its settings; it is tried again."""
+    """The cluster refused the stream's topic or its settings; it is retried."""
 
     tenant: str
     instance: str
@@ -126,9 +128,9 @@ class StreamRemoved(Event, name="StreamRemoved", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamTopicKept(Event, name="StreamTopicKept", version=1):
-    """The topic of a deleted stream stays on the cluster and is no stream's any more.
+    """The topic of a deleted stream stays on the cluster, and belongs to no stream any more.
 
-    Records came between the look for them and its removal, and nobody has confirmed that they may go.
+    Records arrived between the check and the removal, and nobody has confirmed that they may be deleted.
     """
 
     tenant: str
@@ -140,7 +142,7 @@ class StreamTopicKept(Event, name="StreamTopicKept", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDrifted(Event, name="StreamDrifted", version=1):
-    """Somebody had changed the configuration of the stream's topic on the cluster; it was set back, or was not."""
+    """The topic's configuration was changed on the cluster by somebody else; it was set back, or could not be."""
 
     tenant: str
     instance: str
@@ -148,14 +150,16 @@ class StreamDrifted(Event, name="StreamDrifted", version=1):
     stream: str
     cluster: str
     found: dict[str, str]
-    """What the topic had instead of what is declared."""
+    """Settings that differed, with the values found on the topic."""
     reason: str | None
-    """Why it could not be set back; None if it was."""
+    """Reason why it could not be set back; None if it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamTailLost(Event, name="StreamTailLost", version=1):
-    """A partition's log ended, or had gone on, before what had been read of it: its offsets were given out anew.
+    """A partition's log was cut off below what had been read of it: its offsets were assigned again.
+
+    The lost records stay where they had been copied to; the cluster does not get them back.
 
     The lost records stay where they had been copied to; the cluster does not get them back.
     """
@@ -167,11 +171,12 @@ class StreamTailLost(Event, name="StreamTailLost", version=1):
     cluster: str
     partition: int
     first_offset: int
-    """Of what was lost, and then of what was born there afterwards."""
+    """First offset that was lost, and was then given to a new record."""
     last_offset: int
-    """The last one known to have been read."""
+    """Last offset that is known to have been read."""
     incarnation: int
-    """Of the records born from `first_offset` on; above all before of this stream on this cluster."""
+    """Incarnation of the records produced from `first_offset` on; above all earlier ones of this stream on this
+    cluster."""
 
 
 StreamEvent = (
@@ -191,46 +196,46 @@ StreamEvent = (
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """What is recorded of the stream's topic on one cluster."""
+    """State of the stream's topic on one cluster, as recorded."""
 
     topic_id: str | None = None
     incarnation: int = 0
     replication_factor: int | None = None
     """None while no topic is known to exist."""
     applied: bool = False
-    """The latest revision is applied."""
+    """True if the latest revision is applied."""
     failure: str | None = None
-    """Why it is not applied, or why what drifted in its configuration was not set back."""
+    """Reason why it is not applied, or why drift in its configuration was not set back."""
     removing: bool = False
-    """The stream was deleted and the topic was not yet removed."""
+    """True if the stream was deleted and the topic is not removed yet."""
     tails: Mapping[int, Births] = field(default_factory=dict)
-    """Births of the partitions that lost a tail."""
+    """Partition -> incarnations of its records, for partitions that lost a tail."""
 
     def births(self, partition: int) -> Births:
-        """Incarnations of the records born in a partition."""
+        """Return the incarnations of the records first produced in a partition."""
         return births_of(self.tails, partition, self.incarnation)
 
     @property
     def newest_incarnation(self) -> int:
-        """Of all that was ever born in this stream on the cluster."""
+        """Return the newest incarnation of all records ever produced to this stream on the cluster."""
         return max([self.incarnation, *(born[-1][1] for born in self.tails.values())])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A stream; `settings` None once it is deleted."""
+    """A stream; `settings` is None once it is deleted."""
 
     settings: StreamSettings | None
     revision: int
     topics: Mapping[str, Topic] = field(default_factory=dict)
-    """By cluster; entries stay for ever, for their incarnations."""
+    """Topics by cluster; entries stay for ever, for their incarnations."""
 
 
 # --- evolve
 
 
 def evolve_stream(stream: Stream | None, event: StreamEvent) -> Stream | None:
-    """The stream after an event; what does not apply leaves it as it was."""
+    """Return the stream after an event; an event that does not apply leaves it unchanged."""
     if isinstance(event, StreamDeclared | StreamChanged):
         return Stream(
             settings=settings_of(event),
@@ -260,7 +265,7 @@ def evolve_stream(stream: Stream | None, event: StreamEvent) -> Stream | None:
         case StreamDrifted():
             topic = replace(topic, failure=event.reason)
         case StreamTopicKept() if topic.tails:
-            # Who adopts it knows nothing of its births: all of its records get an incarnation above them.
+            # An adoption knows nothing of earlier incarnations: all records of the topic get a newer one.
             topic = Topic(incarnation=topic.newest_incarnation)
         case StreamRemoved() | StreamTopicKept():
             topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation, tails=topic.tails)
@@ -278,7 +283,7 @@ def _to_remove(topics: Mapping[str, Topic]) -> dict[str, Topic]:
 
 
 def settings_of(event: StreamDeclared | StreamChanged) -> StreamSettings:
-    """The settings that an event carries."""
+    """Return the settings that an event carries."""
     return StreamSettings(
         partitions=event.partitions,
         replication_factor=event.replication_factor,

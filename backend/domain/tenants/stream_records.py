@@ -1,4 +1,4 @@
-"""Event stream `tenant-<name>`: what workers record of a stream's topics, and what is decided of it."""
+"""Event stream `tenant-<name>`: the records of workers about a stream's topics, and their decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_REASON = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class RecordApplied:
-    """A worker found or made the stream's topic as declared on a cluster."""
+    """Record that a worker found or created the stream's topic on a cluster, with the declared settings."""
 
     instance: str
     environment: str
@@ -34,14 +34,14 @@ class RecordApplied:
     topic_id: str
     replication_factor: int
     revision: int | None = None
-    """The revision that was applied; an older one than the present is not recorded."""
+    """Revision that was applied; an older one than the present is not recorded."""
     made: bool = False
-    """The worker made the topic itself; False: it found it, or no longer knows."""
+    """True if the worker created the topic itself; False if it found the topic, or no longer knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordApplyFailed:
-    """A worker could not make the stream's topic as declared on a cluster."""
+    """Record that a worker could not create or alter the stream's topic on a cluster."""
 
     instance: str
     environment: str
@@ -53,7 +53,7 @@ class RecordApplyFailed:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDrift:
-    """A worker found another configuration on the stream's topic; `reason` is why it could not set it back."""
+    """Record that a worker found another configuration on the topic. `reason`: why it could not be set back."""
 
     instance: str
     environment: str
@@ -66,7 +66,7 @@ class RecordDrift:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordRemoved:
-    """A worker removed a deleted stream's topic from a cluster, or found that it is gone."""
+    """Record that a worker deleted the topic of a deleted stream from a cluster, or found no topic."""
 
     instance: str
     environment: str
@@ -76,7 +76,7 @@ class RecordRemoved:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordKept:
-    """A worker found records in the topic of a stream that was deleted for being empty; it stays as it is."""
+    """Record that the topic of a stream deleted as empty turned out to have records; it stays as it is."""
 
     instance: str
     environment: str
@@ -86,9 +86,9 @@ class RecordKept:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordTailLost:
-    """A unit found that a partition's log was cut off below what it had read.
+    """Record that a task found a partition's log cut off below what the task had read.
 
-    `incarnation` is what it took the partition's records for; several units find the same loss.
+    `incarnation` is the one that the task assumed for the partition's records; several tasks find the same loss.
     """
 
     instance: str
@@ -107,7 +107,7 @@ StreamRecord = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved |
 
 
 def decide_record(name: StreamName, stream: Stream, command: StreamRecord) -> list[TenantEvent]:
-    """Events that record it; none for what is known already, or was overtaken."""
+    """Return the events that record it; none for what is known already, or was overtaken."""
     match command:
         case RecordApplied():
             return _record_applied(name, stream, command)
@@ -127,13 +127,13 @@ def decide_record(name: StreamName, stream: Stream, command: StreamRecord) -> li
 def _record_applied(name: StreamName, stream: Stream, command: RecordApplied) -> list[TenantEvent]:
     if command.revision is not None and command.revision != stream.revision:
         return []
-    # What is recorded of a deleted stream is removed. A topic that was made just before belongs to that, else
-    # nobody would remove it; one that was there before is somebody's, whatever it holds.
+    # The recorded topic of a deleted stream is removed. A topic that was created just before counts as recorded,
+    # otherwise nobody would remove it; a topic that existed before belongs to somebody, whatever it holds.
     if stream.settings is None and not command.made:
         return []
     topic = stream.topics.get(command.cluster, Topic())
     same = (topic.topic_id, topic.replication_factor) == (command.topic_id, command.replication_factor)
-    # A topic that waits for its removal is not taken for the one of a stream declared anew.
+    # A topic that is pending deletion is not taken for the topic of a stream that was declared again.
     if same and ((topic.applied and topic.failure is None) or topic.removing):
         return []
     new_topic = topic.topic_id != command.topic_id

@@ -1,7 +1,7 @@
 """Event stream `tenant-<name>`: a tenant, its instances, their environments, and the streams in these.
 
-An instance names the tree it lives on, an environment belongs to an instance, a stream to an environment. Events
-of streams stand in `stream.py`, the commands and what they decide in `tenant_commands.py`.
+An instance names its tree, an environment belongs to an instance, a stream to an environment. The events of
+streams are in `stream.py`, the commands and their decisions in `tenant_commands.py`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DEFAULT_OFFSET_MODE = MARGIN
 
 @dataclass(frozen=True, kw_only=True)
 class TenantCreated(Event, name="TenantCreated", version=1):
-    """There is a tenant."""
+    """A tenant was created."""
 
     tenant: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceCreated(Event, name="InstanceCreated", version=1):
-    """The tenant has an instance, living on a tree."""
+    """The tenant has a new instance, on a tree."""
 
     tenant: str
     instance: str
@@ -37,22 +37,23 @@ class InstanceCreated(Event, name="InstanceCreated", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentCreated(Event, name="EnvironmentCreated", version=2):
-    """The instance has an environment."""
+    """The instance has a new environment."""
 
     tenant: str
     instance: str
     environment: str
     margin_seconds: int
-    """Taken off a committed offset's timestamp before it is carried to another cluster."""
+    """Margin that is subtracted from a committed offset's timestamp before it is translated for another cluster.
+    """
     offset_mode: str
-    """`margin` or `exact`: how a group's offset is found on another cluster."""
+    """`margin` or `exact`: how a group's offset is translated to another cluster."""
     record_name_subjects: bool
-    """Whether its tenant may use schemas' subjects by record name, which are all tenants'."""
+    """True if the tenant may use subjects by record name, which all tenants share."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentChanged(Event, name="EnvironmentChanged", version=2):
-    """The environment's settings are these from now on."""
+    """The environment's settings have changed."""
 
     tenant: str
     instance: str
@@ -69,7 +70,7 @@ TenantEvent = TenantCreated | InstanceCreated | EnvironmentCreated | Environment
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """An environment and its streams, deleted ones as well."""
+    """An environment with its streams, including deleted ones."""
 
     margin_seconds: int
     offset_mode: str
@@ -79,7 +80,7 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """An instance and its environments."""
+    """An instance with its environments."""
 
     tree: str
     environments: Mapping[str, Environment] = field(default_factory=dict)
@@ -99,7 +100,7 @@ INITIAL: Tenant | None = None
 
 
 def evolve(state: Tenant | None, event: Event) -> Tenant | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves the state unchanged."""
     if isinstance(event, TenantCreated):
         return Tenant(name=event.tenant)
     if state is None:

@@ -1,4 +1,4 @@
-"""Event stream `tenant-<name>`: the commands and what they decide. The stream's story stands in `tenant.py`."""
+"""Event stream `tenant-<name>`: the commands and their decisions. The stream's story is in `tenant.py`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ LONGEST_MARGIN_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTenant:
-    """Make a tenant."""
+    """Create a tenant."""
 
     tenant: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateInstance:
-    """Give the tenant an instance on a tree."""
+    """Create an instance of the tenant on a tree."""
 
     instance: str
     tree: str = "main"
@@ -60,7 +60,7 @@ class CreateInstance:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateEnvironment:
-    """Give an instance an environment."""
+    """Create an environment of an instance."""
 
     instance: str
     environment: str
@@ -82,7 +82,7 @@ class ChangeEnvironment:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclareStream:
-    """Declare a stream. The facts say what its technical names would be and who has them already."""
+    """Declare a stream. The facts give its technical names and the owners of names that are taken."""
 
     instance: str
     environment: str
@@ -91,13 +91,13 @@ class DeclareStream:
     clusters: Sequence[ClusterFormats] = ()
     """Formats of each cluster of the instance's tree."""
     taken_topics: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
-    """(cluster, clash key) -> stream that has it; see `formats.refuse_taken`."""
+    """(cluster, clash key) -> stream that has the name; see `formats.refuse_taken`."""
     taken_subjects: Mapping[tuple[str, str], StreamName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclareStreams:
-    """Declare several streams of one environment: all of them, or none. The facts are those of `DeclareStream`."""
+    """Declare several streams of one environment, all or none. The facts are those of `DeclareStream`."""
 
     instance: str
     environment: str
@@ -109,23 +109,26 @@ class DeclareStreams:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeStream:
-    """Change a stream's settings; None keeps a value. `confirm` is STREAM, needed if that removes records."""
+    """Change a stream's settings; None keeps a value.
+
+    `confirm` is STREAM, needed if the change removes records.
+    """
 
     instance: str
     environment: str
     stream: str
     partitions: int | None = None
     replication_factor: int | Literal["default"] | None = None
-    """`default`, as with the next: declared no more, each cluster's default counts."""
+    """`default` (here and in the next field) stops declaring it: each cluster's default applies."""
     min_insync_replicas: int | Literal["default"] | None = None
     retention_ms: int | None = None
     cleanup_policy: str | None = None
     max_message_bytes: int | None = None
     distributed: bool | None = None
     config: Mapping[str, str] | None = None
-    """All other settings of Kafka anew."""
+    """The complete other topic settings, by Kafka's names."""
     clusters_with_records: tuple[str, ...] | None = None
-    """Where its topic holds records, or where nobody could look; None: nobody has looked."""
+    """Clusters whose topic has records, or could not be checked; None: nothing was checked."""
     confirm: str | None = None
 
 
@@ -137,7 +140,7 @@ class DeleteStream:
     environment: str
     stream: str
     clusters_with_records: tuple[str, ...] = ()
-    """Where its topic holds records, or where nobody could look."""
+    """Clusters whose topic has records, or could not be checked."""
     confirm: str | None = None
 
 
@@ -149,14 +152,14 @@ TenantCommand = _ScopeCommand | _StreamCommand | DeclareStreams
 
 
 def decide(state: Tenant | None, command: TenantCommand) -> list[TenantEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry the command out; none if it changes nothing.
 
     Raises NameInvalid, ValueInvalid, AlreadyExists, NotFound, StateConflict, TechnicalNameTaken.
     """
     if isinstance(command, CreateTenant):
         check_name(command.tenant, "tenant")
         if state is not None:
-            raise AlreadyExists(f"there is a tenant {command.tenant!r} already", TAKEN)
+            raise AlreadyExists(f"tenant {command.tenant!r} already exists", TAKEN)
         return [TenantCreated(tenant=command.tenant)]
     if state is None:
         raise NotFound("there is no such tenant; GET /tenants lists them")
@@ -266,7 +269,7 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
     check_name(command.stream, "stream", longest=LONGEST_STREAM)
     check_settings(command.settings)
     if stream is not None and stream.settings is not None:
-        raise AlreadyExists(f"there is a stream {name} already", TAKEN)
+        raise AlreadyExists(f"stream {name} already exists", TAKEN)
     topics = stream.topics if stream else {}
     left = [formats.cluster for formats in command.clusters if topics.get(formats.cluster, Topic()).removing]
     if left:
@@ -282,7 +285,7 @@ def _declare(name: StreamName, stream: Stream | None, command: DeclareStream) ->
 
 
 def _declare_all(state: Tenant, command: DeclareStreams) -> list[TenantEvent]:
-    """What declares one stream after the other; a refusal says which one it is of."""
+    """Declare one stream after the other; an error points at the stream that it is about."""
     environment = _environment(state, command.instance, command.environment)
     topics, subjects = dict(command.taken_topics), dict(command.taken_subjects)
     found: dict[str, TenantEvent] = {}
@@ -299,7 +302,7 @@ def _declare_all(state: Tenant, command: DeclareStreams) -> list[TenantEvent]:
         )
         try:
             if stream in found:
-                raise ValueInvalid(f"{name} is in the list twice", (FieldError("/name", "it is listed twice"),))
+                raise ValueInvalid(f"{name} is listed twice", (FieldError("/name", "it is listed twice"),))
             found[stream] = _declare(name, environment.streams.get(stream), one)
         except DomainError as error:
             raise error.within(f"/streams/{number}") from error
@@ -315,7 +318,11 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
     settings = replace(settings, config=canonical(settings.config))
     errors = []
     if settings.partitions < present.partitions:
-        errors.append(FieldError("/partitions", f"can only grow; it has {present.partitions}, Kafka removes none"))
+        errors.append(
+            FieldError(
+                "/partitions", f"cannot be reduced: it has {present.partitions}, and Kafka removes no partitions"
+            )
+        )
     refuse(errors)
     _check_confirmation(name, command.confirm)
     if settings == present:
@@ -323,12 +330,14 @@ def _change(name: StreamName, stream: Stream, command: ChangeStream) -> list[Ten
     removed = removed_by(present, settings)
     if removed and command.confirm is None:
         if command.clusters_with_records is None:
-            raise StateConflict(f"{name} was changed meanwhile, and this would remove records; look at it again")
+            raise StateConflict(
+                f"{name} was changed meanwhile, and this change would now remove records; reload it and try again"
+            )
         if command.clusters_with_records:
             where = ", ".join(command.clusters_with_records)
             raise StateConflict(
-                f"{name} has records on {where}, or it cannot be seen whether it has; Kafka would "
-                f"remove {removed}. Repeat with ?confirm={name} (treeline: --confirm {name}) if you mean it"
+                f"{name} has, or may have, records on {where}; Kafka would remove {removed}. "
+                f"To confirm, repeat with ?confirm={name} (treeline: --confirm {name})"
             )
     return [StreamChanged(**_fields(name, stream.revision + 1, settings))]
 
@@ -346,9 +355,8 @@ def _delete(name: StreamName, stream: Stream, command: DeleteStream) -> TenantEv
     _check_confirmation(name, command.confirm)
     if command.clusters_with_records and command.confirm is None:
         raise StateConflict(
-            f"{name} has records on {', '.join(command.clusters_with_records)}, or it cannot be seen whether it "
-            f"has; all of them would be deleted. Repeat with ?confirm={name} (treeline: --confirm {name}) if you "
-            "mean it"
+            f"{name} has, or may have, records on {', '.join(command.clusters_with_records)}; all of them would "
+            f"be deleted. To confirm, repeat with ?confirm={name} (treeline: --confirm {name})"
         )
     present = tuple(sorted(c for c, topic in stream.topics.items() if topic.replication_factor is not None))
     return StreamDeleted(**asdict(name), clusters=present, confirmed=command.confirm is not None)

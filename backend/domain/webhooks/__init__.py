@@ -1,4 +1,4 @@
-"""Who outside is told of which events, and which addresses may be called.
+"""Webhooks: receivers of events outside, and the addresses that may be called.
 
 Of this layer's rooms it imports base, distribution, names, switch and tenants.
 """

@@ -1,9 +1,9 @@
-"""Which addresses Treeline sends something to because somebody has typed them in: webhooks' receivers.
+"""Addresses that the control plane may call because a user has entered them: receivers of webhooks.
 
-A control plane stands inside the network. Who may name an address for it to call could otherwise reach what
-only it can reach: its database, a cloud's metadata service, a neighbour's admin port (CWE-918). So public
-addresses are allowed, and others only where a setting names their network. A name is judged by each address
-that it resolves to, at the moment of connecting: what it resolved to before says nothing.
+A control plane is inside the network. Users who enter an address for it to call could otherwise reach what only it
+can reach: its database, a cloud's metadata service, a neighbour's admin port (CWE-918). So public addresses are
+allowed, and others only where a setting names their network. A name is judged by each address that it resolves to,
+at the moment of connecting: an earlier resolution proves nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 LONGEST_URL = 2000
 PORTS = {"http": 80, "https": 443}
-# What follows the scheme up to a path or a query; a path and a query; a fragment.
+# Groups: the authority, up to a path or a query; path and query; a fragment.
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)(#.*)?", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -32,7 +32,7 @@ _CARRY_AT_THE_END = (
     _NAT64,
     _NAT64_OF_A_NETWORK,
 )
-# IANA's registries of special purposes, with multicast, and with what is public in part but is no receiver's.
+# IANA's special-purpose registries, multicast, and ranges that are partly public but hold no receivers.
 _SPECIAL_IPV4 = tuple(
     map(
         ipaddress.IPv4Network,
@@ -45,7 +45,7 @@ _SPECIAL_IPV4 = tuple(
     )
 )
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All that is given to anybody as global unicast (RFC 4291, 2.4)."""
+"""All addresses that are assigned as global unicast (RFC 4291, 2.4)."""
 _SPECIAL_IPV6 = tuple(
     map(
         ipaddress.IPv6Network,
@@ -55,12 +55,12 @@ _SPECIAL_IPV6 = tuple(
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
-    """Networks such as `10.1.0.0/16, fd00::/8`. Raises ValueError that names what is none."""
+    """Parse networks such as `10.1.0.0/16, fd00::/8`. Raises ValueError that names the invalid one."""
     return tuple(ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip())
 
 
 def address_of(host: str) -> Address | None:
-    """The address that a URL's host is, without brackets; None for a name."""
+    """Return the address that a URL's host is, without brackets; None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -68,24 +68,24 @@ def address_of(host: str) -> Address | None:
 
 
 def refusal(address: Address, allowed: Sequence[Network]) -> str | None:
-    """Why nothing is sent to an address; None if something may be."""
-    meant = _meant(address)
-    if any(meant in network for network in allowed if network.version == meant.version):
+    """Return why an address must not be called; None if it may be."""
+    effective = _effective(address)
+    if any(effective in network for network in allowed if network.version == effective.version):
         return None
-    if _is_public(meant):
+    if _is_public(effective):
         return None
-    return f"{address} is no public address, and in none of the networks that webhook_allowed_networks names"
+    return f"{address} is not a public address and not in a network of the setting webhook_allowed_networks"
 
 
 def _is_public(address: Address) -> bool:
-    # By tables of our own: what `is_global` says differs by Python's version.
+    # Own tables, since the answer of `is_global` depends on Python's version.
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _SPECIAL_IPV4)
     return address in _UNICAST and not any(address in network for network in _SPECIAL_IPV6)
 
 
-def _meant(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one surely stands for, else itself."""
+def _effective(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address surely stands for, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
@@ -94,7 +94,7 @@ def _meant(address: Address) -> Address:
 
 
 def readings(address: Address) -> tuple[Address, ...]:
-    """An address, and each IPv4 address that an IPv6 one may carry through some gateway on its way."""
+    """Return an address, and each IPv4 address that an IPv6 address may be translated to by a gateway."""
     if isinstance(address, ipaddress.IPv4Address):
         return (address,)
     packed = address.packed
@@ -119,7 +119,10 @@ def _ipv4(four: bytes) -> ipaddress.IPv4Address:
 
 @dataclass(frozen=True)
 class Receiver:
-    """Who is called: `host` is a name or an address without brackets, `authority` both as the URL has them."""
+    """Receiver of a webhook.
+
+    `host`: name, or address without brackets; `authority`: host and port as in the URL.
+    """
 
     scheme: str
     host: str
@@ -130,26 +133,28 @@ class Receiver:
 
 
 def receiver_at(url: str) -> Receiver:
-    """The parts of a receiver's URL. Raises ValueInvalid for what cannot be one.
+    """Return the parts of a receiver's URL. Raises ValueInvalid for an unusable URL.
 
-    Narrower than the standards on purpose: what two readers could take for different hosts is none.
+    Stricter than the standards on purpose: a URL whose host two parsers could read differently is refused.
     """
     if len(url) > LONGEST_URL:
-        raise ValueInvalid(f"has {len(url)} characters, at most {LONGEST_URL} are allowed")
+        raise ValueInvalid(f"has {len(url)} characters; the limit is {LONGEST_URL}")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueInvalid("has characters that no address has: write spaces and the like as %20")
+        raise ValueInvalid("has characters that a URL cannot have: encode spaces and the like, as %20")
     parts = _URL.fullmatch(url)
     authority = parts[2] if parts else ""
     if "@" in authority:
-        raise ValueInvalid("holds a login, which everybody would see: receivers know requests by their signature")
+        raise ValueInvalid(
+            "contains a login, which all readers of the log would see: receivers verify the signature instead"
+        )
     who = _AUTHORITY.fullmatch(authority)
     if parts is None or who is None or (who[1] and address_of(who[1]) is None):
-        raise ValueInvalid("is to be like https://receiver.example/treeline")
+        raise ValueInvalid("must be a URL such as https://receiver.example/treeline")
     if parts[4]:
         raise ValueInvalid("ends with a #fragment, which is never sent")
     scheme = parts[1].lower()
     port = int(who[3]) if who[3] else PORTS[scheme]
     if not 1 <= port <= 65535:
-        raise ValueInvalid(f"names port {port}, and ports are 1 to 65535")
+        raise ValueInvalid(f"has port {port}; ports are 1 to 65535")
     target = parts[3] if parts[3].startswith("/") else f"/{parts[3]}"
     return Receiver(scheme, who[1] or who[2], port, authority, target)

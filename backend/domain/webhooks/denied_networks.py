@@ -1,7 +1,7 @@
-"""To which addresses nothing is sent, whoever names them: networks that settings forbid.
+"""Networks that settings forbid: nothing is sent to their addresses, whoever enters them.
 
-Who may add a cluster could otherwise make the control plane ask what only it can reach: a cloud's metadata
-service, which gives credentials to whoever asks from the right machine, or a database beside it.
+A user who may add a cluster could otherwise make the control plane connect to what only it can reach: a cloud's
+metadata service, which gives credentials to any process on the right machine, or a database beside it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from backend.domain.webhooks.addresses import Network, readings
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The networks of these texts; an address is a network of one. Raises ValueError naming what is none."""
+    """Parse networks; an address is a network of one. Raises ValueError that names the invalid one."""
     return tuple(ipaddress.ip_network(text.strip()) for text in texts)
 
 
 def forbidden(address: str, denied: Sequence[Network]) -> Network | None:
-    """The network that forbids an address, which is one in digits; None if none does."""
+    """Return the network that forbids a numeric address; None if none does."""
     found = readings(ipaddress.ip_address(address.partition("%")[0]))
     return next((network for network in denied if any(each in network for each in found)), None)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host, a name or an address without brackets, is this machine and no other."""
+    """Tell whether a host, a name or an address without brackets, is this machine and no other."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -32,7 +32,7 @@ def is_loopback(host: str) -> bool:
 
 
 def hosts_of(bootstrap_servers: str) -> list[str]:
-    """The hosts of a list as Kafka's clients take it: `host:port` by commas, IPv6 in brackets, a scheme before."""
+    """Return the hosts of a bootstrap list: `host:port` by commas, IPv6 in brackets, an optional scheme before."""
     hosts = []
     for server in bootstrap_servers.split(","):
         place = server.strip().rpartition("://")[2]

@@ -1,11 +1,11 @@
-"""Event stream `webhook-<name>`: somebody outside who is told of some events, by a signed HTTP request each.
+"""Event stream `webhook-<name>`: a receiver outside, which gets some events as signed HTTP requests.
 
-    (none) --CreateWebhook--> there --ChangeWebhook, RotateSecret, SendTest, RetryDelivery--> there
+    (none) --CreateWebhook--> exists --ChangeWebhook, RotateSecret, SendTest, RetryDelivery--> exists
                                 |
                                 +--DeleteWebhook--> (none)
 
-What a webhook is told is what happened while it was enabled, since its first event; what was sent, and how
-that went, is observed and no event (docs/operations.md, docs/decisions/0048). Its secret is in no event.
+A webhook gets the events that happen while it is enabled, from its first event on. What was sent, and with which
+result, is observed and is no event (docs/operations.md, docs/decisions/0048). Its secret is in no event.
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ MOST_WEBHOOKS = 100
 
 
 class EventKind(StrEnum):
-    """What a webhook may be told of."""
+    """Kinds of events that a webhook may receive."""
 
     SWITCH = "switch"
-    """All that a cluster switch does."""
+    """All events of a cluster switch."""
     GAP = "gap"
-    """Records were lost, or may be, or a log was cut off; that was taken note of."""
+    """Records were or may have been lost, or a log was cut off; or a loss was acknowledged."""
     QUARANTINE = "quarantine"
-    """A record was set aside, or replayed."""
+    """A record was dead-lettered, or a dead letter was replayed."""
 
 
 TEST = "test"
-"""The kind of what is sent because somebody asked for a test."""
+"""Kind of a delivery that somebody requested as a test."""
 
 # --- events
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookCreated(Event, name="WebhookCreated", version=1):
-    """From now on this receiver is told."""
+    """A webhook was created; its receiver gets events from now on."""
 
     webhook: str
     url: str
-    """Where requests go; no place for secrets, since everybody who reads the log sees it."""
+    """URL of the receiver; no place for secrets, since all readers of the log see it."""
     events: tuple[str, ...]
-    """Kinds, as EventKind names them, sorted."""
+    """Kinds of events, as in EventKind, sorted."""
     enabled: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookChanged(Event, name="WebhookChanged", version=1):
-    """It is like this from now on; every field is the full new value."""
+    """The webhook's settings have changed; every field is the full new value."""
 
     webhook: str
     url: str
@@ -74,30 +74,30 @@ class WebhookChanged(Event, name="WebhookChanged", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookSecretRotated(Event, name="WebhookSecretRotated", version=1):
-    """What is sent from now on is signed with another secret."""
+    """Deliveries are signed with a new secret from now on."""
 
     webhook: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookTested(Event, name="WebhookTested", version=1):
-    """Somebody wants to see whether it works: this very event is sent to it."""
+    """A test was requested: this very event is sent to the receiver."""
 
     webhook: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookDeliveryRetried(Event, name="WebhookDeliveryRetried", version=1):
-    """Somebody has an event sent again."""
+    """Another attempt to deliver an event was requested."""
 
     webhook: str
     delivery: int
-    """The position of that event."""
+    """Position of that event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookDeleted(Event, name="WebhookDeleted", version=1):
-    """It is told nothing any more, not even what waited."""
+    """The webhook was deleted; nothing is sent to it any more, including pending deliveries."""
 
     webhook: str
 
@@ -117,14 +117,17 @@ TOLD: Mapping[str, str] = {
     **{each.stored_name: EventKind.GAP.value for each in _GAPS},
     **{each.stored_name: EventKind.QUARANTINE.value for each in (RecordSetAside, SetAsideReplayed)},
 }
-"""Stored name of an event -> kind of those who are told of it."""
+"""Stored name of an event -> kind of events that it belongs to."""
 
 # --- commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateWebhook:
-    """Tell somebody from now on. `webhooks`: how many there are; `allowed`: networks beside the public ones."""
+    """Create a webhook.
+
+    `webhooks`: number of existing webhooks; `allowed`: networks besides the public ones.
+    """
 
     webhook: str
     url: str
@@ -136,7 +139,7 @@ class CreateWebhook:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeWebhook:
-    """Have it otherwise; None keeps a value."""
+    """Change a webhook's settings; None keeps a value."""
 
     url: str | None = None
     events: Collection[str] | None = None
@@ -146,17 +149,17 @@ class ChangeWebhook:
 
 @dataclass(frozen=True)
 class RotateSecret:
-    """Sign with another secret from now on."""
+    """Sign deliveries with a new secret."""
 
 
 @dataclass(frozen=True)
 class SendTest:
-    """Send something, to see whether it comes."""
+    """Send a test event to the receiver."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryDelivery:
-    """Send an event again. `known`: whether it was sent, or is to be."""
+    """Send an event again. `known`: the event was sent to this webhook, or is pending."""
 
     delivery: int
     known: bool
@@ -164,7 +167,7 @@ class RetryDelivery:
 
 @dataclass(frozen=True)
 class DeleteWebhook:
-    """Tell it nothing any more."""
+    """Delete the webhook."""
 
 
 WebhookCommand = CreateWebhook | ChangeWebhook | RotateSecret | SendTest | RetryDelivery | DeleteWebhook
@@ -188,7 +191,7 @@ INITIAL: Webhook | None = None
 
 
 def decide(state: Webhook | None, command: WebhookCommand) -> list[WebhookEvent]:
-    """Events that carry the command out; none for what is so already.
+    """Return the events that carry the command out; none if they would change nothing.
 
     Raises NameInvalid, ValueInvalid, AlreadyExists, NotFound and StateConflict.
     """
@@ -203,11 +206,11 @@ def decide(state: Webhook | None, command: WebhookCommand) -> list[WebhookEvent]
             return [WebhookSecretRotated(webhook=state.name)]
         case SendTest():
             if not state.enabled:
-                raise StateConflict(f"{state.name} is disabled, and is sent nothing: enable it first")
+                raise StateConflict(f"{state.name} is disabled, so nothing is sent to it; enable it first")
             return [WebhookTested(webhook=state.name)]
         case RetryDelivery():
             if not command.known:
-                raise NotFound(f"no delivery of {state.name} is of position {command.delivery}")
+                raise NotFound(f"{state.name} has no delivery of position {command.delivery}")
             return [WebhookDeliveryRetried(webhook=state.name, delivery=command.delivery)]
         case DeleteWebhook():
             return [WebhookDeleted(webhook=state.name)]
@@ -216,10 +219,10 @@ def decide(state: Webhook | None, command: WebhookCommand) -> list[WebhookEvent]
 def _created(state: Webhook | None, command: CreateWebhook) -> WebhookCreated:
     check_name(command.webhook, "webhook")
     if state is not None:
-        raise AlreadyExists(f"there is a webhook {command.webhook} already", TAKEN)
+        raise AlreadyExists(f"webhook {command.webhook} already exists", TAKEN)
     refuse([*_wrong_events(command.events), *_wrong_url(command.url, command.allowed)])
     if command.webhooks >= MOST_WEBHOOKS:
-        raise StateConflict(f"there are {command.webhooks} webhooks, and no more may be: delete one first")
+        raise StateConflict(f"there are {command.webhooks} webhooks, which is the limit; delete one first")
     events = tuple(sorted(set(command.events)))
     return WebhookCreated(webhook=command.webhook, url=command.url, events=events, enabled=command.enabled)
 
@@ -239,8 +242,8 @@ def _wrong_events(events: Collection[str]) -> list[FieldError]:
     known = ", ".join(EventKind)
     unknown = sorted(set(events) - set(EventKind))
     if unknown:
-        return [FieldError("/events", f"{unknown[0][:60]!r} is no kind of events; there are: {known}")]
-    return [] if events else [FieldError("/events", f"name one kind at least of: {known}")]
+        return [FieldError("/events", f"{unknown[0][:60]!r} is not a kind of events; use {known}")]
+    return [] if events else [FieldError("/events", f"choose at least one of: {known}")]
 
 
 def _wrong_url(url: str, allowed: Sequence[Network]) -> list[FieldError]:
@@ -256,7 +259,7 @@ def _wrong_url(url: str, allowed: Sequence[Network]) -> list[FieldError]:
 
 
 def evolve(state: Webhook | None, event: Event) -> Webhook | None:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never make it fail."""
     match event:
         case WebhookCreated():
             return Webhook(name=event.webhook, url=event.url, events=event.events, enabled=event.enabled)
@@ -269,5 +272,5 @@ def evolve(state: Webhook | None, event: Event) -> Webhook | None:
 
 
 def event_stream(webhook: str) -> str:
-    """Of one webhook."""
+    """Return the name of a webhook's event stream."""
     return f"webhook-{webhook}"
