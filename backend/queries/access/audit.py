@@ -1,8 +1,8 @@
-"""Who did what, when, from where and by what: the event log, and logins beside it, the newest first.
+"""The audit trail: the event log and the logins beside it, the newest first, with actor, time and origin.
 
-Both are read in the order of a place of their own, position and id, and go on where the page before ended: so a
-page costs as much at the beginning of a log of millions as at its end. Where no index leads to what is asked for,
-at most WINDOW_EVENTS are looked through for a page; it may be empty then, and says where to go on.
+Both are read in the order of their own place, position and id, and continue where the page before ended: a page
+costs as much at the beginning of a log of millions as at its end. Where no index leads to the requested rows, at
+most WINDOW_EVENTS are scanned for a page; the page may then be empty, and says where to continue.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ from backend.queries.access.logins import LoginKind, LoginRow, logins
 
 WINDOW_EVENTS = 200_000
 FURTHEST = 2**62
-# Times are said before the lock that orders positions: they may be this much out of order.
+# Times are taken before the lock that orders positions: they may be this much out of order.
 _ORDER = timedelta(minutes=10)
-# Nothing was done before or is done after: further away, a calendar ends when something is added to its days.
+# No event is outside this range; further out, date arithmetic overflows the calendar.
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 LOGINS = "Logins"
-"""The kind of all that is no event."""
+"""Kind of all rows that are no events."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is looked for; empty or None: all. `workers`: also what workers did by themselves. Times that are
-    further away than anything can have been done are as the nearest that can."""
+    """Filter of the audit; empty or None means no restriction.
+
+    `workers`: include what workers did by themselves. Times outside the range of possible events are moved to its
+    nearest end.
+    """
 
     actor: str = ""
     kind: str = ""
@@ -52,12 +55,12 @@ class Asked:
 
     @property
     def of_logins(self) -> bool:
-        """Whether logins may be among it."""
+        """Tell whether the filter may match logins."""
         return not self.tenant and (not self.kind or self.kind == LOGINS or self.kind in set(LoginKind))
 
     @property
     def of_events(self) -> bool:
-        """Whether events may be."""
+        """Tell whether the filter may match events."""
         return self.kind != LOGINS and self.kind not in set(LoginKind)
 
 
@@ -67,7 +70,7 @@ def _in_reach(moment: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True)
 class Place:
-    """Everything below it comes next: in the log, and among logins."""
+    """Place to continue from: all rows below it come next, in the log and among logins."""
 
     position: int = FURTHEST
     login: int = FURTHEST
@@ -76,12 +79,12 @@ class Place:
         return f"{self.position}.{self.login}"
 
     def or_lower(self, other: Place) -> Place:
-        """What is below both of them."""
+        """Return the place that is below both."""
         return Place(min(self.position, other.position), min(self.login, other.login))
 
     @classmethod
     def of(cls, text: str) -> Place | None:
-        """As `str` has it; None for what is none."""
+        """Parse the text that `str` gives; None if it is invalid."""
         parts = text.split(".")
         if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 19 for part in parts):
             return None
@@ -90,7 +93,7 @@ class Place:
 
 
 def place_after(connection: Connection, position: int) -> Place:
-    """Below it is what had been done when the event log was at a position."""
+    """Return the place below which everything had been done when the event log was at a position."""
     time = connection.execute(sa.select(events.c.time).where(events.c.position == position)).scalar()
     if time is None:
         return Place(position + 1, 0)
@@ -100,7 +103,7 @@ def place_after(connection: Connection, position: int) -> Place:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """An event or a login. `provenance`: None if it is not known, or was kept long enough."""
+    """An event or a login. `provenance`: None if it is unknown, or its retention has ended."""
 
     time: datetime
     kind: str
@@ -111,20 +114,20 @@ class AuditRow:
 
     @property
     def tenant(self) -> str | None:
-        """Whose it is, as the event's stream or the event says."""
+        """Return the tenant that the row belongs to, by the event's stream or the event itself."""
         return None if self.event is None else _tenant(self.event)
 
 
 @dataclass(frozen=True)
 class Page:
-    """`further`: where to go on; None: there is no more."""
+    """A page of the audit. `further`: place to continue from; None if there is no more."""
 
     rows: Sequence[AuditRow]
     further: Place | None
 
 
 def page(connection: Connection, asked: Asked, place: Place, most: int) -> Page:
-    """Up to `most` of what is asked for, below a place."""
+    """Return up to `most` rows that match the filter, below a place."""
     found, cut = _events(connection, asked, place, most + 1)
     rows = list(islice(_merged(found, _logins(connection, asked, place, most + 1)), most + 1))
     reached, rows = len(rows) <= most, _with_provenance(connection, rows[:most])
@@ -136,8 +139,11 @@ def page(connection: Connection, asked: Asked, place: Place, most: int) -> Page:
 
 
 def _merged(found: Sequence[AuditRow], beside: Sequence[AuditRow]) -> Iterator[AuditRow]:
-    """The newer one of the next two, again and again. Each stays in its own order, though its times may not be in
-    it: so nothing above the place where a page ends is left out."""
+    """Merge two sequences, always taking the newer of the two next rows.
+
+    Each sequence keeps its own order, though its times may be out of order: so no row above the place where a page
+    ends is left out.
+    """
     events, logins = deque(found), deque(beside)
     while events or logins:
         login_next = not events or (logins and logins[0].time > events[0].time)
@@ -145,7 +151,7 @@ def _merged(found: Sequence[AuditRow], beside: Sequence[AuditRow]) -> Iterator[A
 
 
 def _events(connection: Connection, asked: Asked, place: Place, most: int) -> tuple[list[AuditRow], int | None]:
-    """Events; and the position where looking ended before the beginning, if it did."""
+    """Return matching events, and the position where scanning stopped before the beginning, if it did."""
     if not asked.of_events:
         return [], None
     position = events.c.position
@@ -191,7 +197,7 @@ def _logins(connection: Connection, asked: Asked, place: Place, most: int) -> li
 def _between(
     connection: Connection, asked: Asked, table: Table, place: ColumnElement[Any]
 ) -> Iterator[ColumnElement[bool]]:
-    """Conditions for the time asked for; its ends are looked up, so that nobody reads what lies beyond them."""
+    """Return conditions for the requested time span; its ends are looked up, so that rows outside are not read."""
     time = table.c.time
     if asked.since is not None:
         yield time >= asked.since

@@ -1,8 +1,8 @@
-"""Who comes with a token or a session: one statement, asked for every request.
+"""The caller that a token or a session belongs to: one statement for every request.
 
-Nothing is kept between requests, so what is revoked, disabled or taken away is so for the next request of every
-process (docs/decisions/0024-access.md has what that costs, and what registries keep nevertheless). Times are the
-database's. The statements are made once: making them costs several times what asking does.
+Nothing is cached between requests, so what is revoked, disabled or withdrawn takes effect with the next request to
+any process (docs/decisions/0024-access.md has the cost of it, and what registries cache nevertheless). Times are
+the database's. The statements are built once: building them costs several times as much as running them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from backend.queries.access.secrets import token_hashes
 
 
 def caller_of_token(connection: Connection, secret: str) -> Caller | None:
-    """Who comes with a token; None if it is unknown, revoked or expired, or its user is disabled."""
+    """Return the caller that presents a token; None if it is unknown, revoked, expired, or its user disabled."""
     row = connection.execute(_OF_TOKEN, {"hash": hash_of(secret)}).one_or_none()
     return None if row is None else _caller(*row)
 
 
 def caller_of_session(connection: Connection, session: str) -> Caller | None:
-    """Who a session belongs to; None if it is unknown or over, by its time or with the token that it came from."""
+    """Return a session's caller; None if it is unknown or over, by its time or with the token it came from."""
     row = connection.execute(_OF_SESSION, {"hash": hash_of(session)}).one_or_none()
     if row is None or (row.actor != ADMIN_NAME and row.role is None):
         return None

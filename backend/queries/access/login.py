@@ -1,7 +1,7 @@
-"""Login links and sessions: only hashes are stored, so that a copy of the database opens nothing.
+"""Login links and sessions: only hashes are stored, so that a copy of the database grants no access.
 
-Not projections: nobody needs to know later who clicked which link, and secrets must not outlive their use. All
-times are the database's, so that several API processes agree.
+They are no projections: nobody needs to know later who clicked which link, and secrets must not outlive their use.
+All times are the database's, so that several API processes agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ login_links = sa.Table(
     sa.Column("actor", sa.Text, nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("used_at", sa.DateTime(timezone=True)),
-    # The token that it was asked for with, if it was one: it works no longer than that.
+    # The token that requested the link, if it was one: the link works no longer than that.
     sa.Column("token", sa.Text),
     sa.Column("issued", sa.BigInteger),
 )
@@ -43,7 +43,7 @@ sessions = sa.Table(
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("token", sa.Text),
     sa.Column("issued", sa.BigInteger),
-    # What it is called where it is shown, which opens nothing.
+    # Name of the session where it is shown; it grants no access.
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("means", sa.Text, nullable=False),
     sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
@@ -54,7 +54,7 @@ sessions = sa.Table(
 
 
 class By(StrEnum):
-    """How a session began."""
+    """Login method that began a session."""
 
     PASSWORD = "password"
     LINK = "link"
@@ -63,7 +63,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A session as its user sees it. `here`: it is the one that asks."""
+    """A session as its user sees it. `here`: it is the session of this request."""
 
     name: str
     means: str
@@ -76,14 +76,14 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class Secret:
-    """A code or session token, shown once, and when it ends at the latest."""
+    """A code or session token, which is shown once, and its latest expiry."""
 
     value: str
     expires_at: datetime
 
 
 def create_link(connection: Connection, caller: Caller) -> Secret:
-    """A one-time code for the caller; also forgets links that ended long ago."""
+    """Create a one-time login code for the caller; also delete links that expired long ago."""
     connection.execute(sa.delete(login_links).where(login_links.c.expires_at < sa.func.now() - LINK_LIFE))
     code = secrets.token_urlsafe(32)
     expires_at = connection.execute(
@@ -103,8 +103,8 @@ def create_link(connection: Connection, caller: Caller) -> Secret:
 def use_link(
     connection: Connection, code: str, provenance: Provenance, idle: timedelta
 ) -> tuple[str, Secret] | None:
-    """Turn a code into somebody's session; None if it is unknown, used or expired. `idle`: see `open_session`."""
-    # One statement: of two who come with the same code at once, the database lets one through.
+    """Turn a code into a session; None if it is unknown, used or expired. `idle`: see `open_session`."""
+    # One statement: of two concurrent requests with the same code, the database lets one through.
     link = connection.execute(
         sa.update(login_links)
         .where(
@@ -129,9 +129,9 @@ def open_session(
     token: str | None = None,
     issued: int | None = None,
 ) -> Secret:
-    """Open a session for who was found to be `actor`; also forget sessions that are over.
+    """Open a session for the authenticated `actor`; also delete sessions that are over.
 
-    It ends when nobody has used it for `idle`, and after SESSION_LIFE anyway.
+    It ends when it has not been used for `idle`, and after SESSION_LIFE in any case.
     """
     connection.execute(sa.delete(sessions).where(sessions.c.expires_at < sa.func.now()))
     session = secrets.token_urlsafe(32)
@@ -155,22 +155,22 @@ def open_session(
 
 
 def keep_session(connection: Connection, session: str, idle: timedelta) -> None:
-    """Note that a session is used: it ends when nobody has used it for so long, and after SESSION_LIFE anyway."""
+    """Record that a session is used: it ends when unused for `idle`, and after SESSION_LIFE in any case."""
     s = sessions.c
     until = sa.func.least(s.opened_at + SESSION_LIFE, sa.func.now() + idle)
-    # Not at each request: a minute more or less is not worth a write.
+    # Not for each request: a minute more or less is not worth a write.
     differs = sa.or_(s.expires_at < until - _NOTED_AFTER, s.expires_at > until)
     where = (s.session_hash == hash_of(session), s.expires_at > sa.func.now(), differs)
     connection.execute(sa.update(sessions).where(*where).values(expires_at=until))
 
 
 def end_session(connection: Connection, session: str) -> tuple[str, str] | None:
-    """Log out; whose session it was and how it began. An unknown one is nothing to complain about."""
+    """End a session; return its user and how it began. An unknown session is no error."""
     return _ended(connection, sessions.c.session_hash == hash_of(session))
 
 
 def end_named_session(connection: Connection, actor: str, name: str) -> tuple[str, str] | None:
-    """End one of somebody's sessions, by its name; None if there is none."""
+    """End one of a user's sessions, by its name; None if there is none."""
     return _ended(connection, sa.and_(sessions.c.actor == actor, sessions.c.name == name))
 
 
@@ -181,7 +181,7 @@ def _ended(connection: Connection, which: ColumnElement[bool]) -> tuple[str, str
 
 
 def end_sessions(connection: Connection, actor: str, *, by: By | None = None) -> None:
-    """End all that somebody has: sessions, and links that could open more; or only sessions that began so."""
+    """End a user's sessions, and links that could open more; or only sessions that began in one way."""
     if by is not None:
         connection.execute(sa.delete(sessions).where(sessions.c.actor == actor, sessions.c.means == by))
         return
@@ -190,7 +190,7 @@ def end_sessions(connection: Connection, actor: str, *, by: By | None = None) ->
 
 
 def list_sessions(connection: Connection, actor: str, session: str) -> list[SessionRow]:
-    """Somebody's sessions, the newest first; `session` is the one that asks."""
+    """Return a user's sessions, the newest first; `session` is the one of this request."""
     s = sessions.c
     here = (s.session_hash == hash_of(session)).label("here")
     query = sa.select(s.name, s.means, s.opened_at, s.expires_at, s.address, s.agent, here)
@@ -199,6 +199,6 @@ def list_sessions(connection: Connection, actor: str, session: str) -> list[Sess
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a secret that is 256 random bits."""
+    """Return the hash that is stored of a secret of 256 random bits."""
     # Plain SHA-256 is enough: the secrets are 256 random bits, not words that could be guessed.
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

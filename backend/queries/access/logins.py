@@ -1,7 +1,7 @@
-"""Who logged in and out, who was refused, who probed a cluster: rows that are kept for some time, no events.
+"""Logins, logouts, refused logins and cluster probes: rows that are kept for a limited time, no events.
 
-A log that nothing can be taken out of is no place for people's addresses; and refused logins are written for who
-is not known, so that there must be an end to them (`backend/login_limits.py` counts them).
+A log that nothing can be removed from is no place for people's addresses; and refused logins are written for
+unauthenticated requests, so their number must be limited (`backend/login_limits.py` counts them).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logins = sa.Table(
     sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
     sa.Column("time", sa.DateTime(timezone=True), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
-    # Of a refused one only a user that there is: what else is typed there may be a password.
+    # For a refused login only the name of an existing user: any other text may be a mistyped password.
     sa.Column("user", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("means", sa.Text, nullable=False),
@@ -38,20 +38,20 @@ logins = sa.Table(
 
 
 class LoginKind(StrEnum):
-    """What happened."""
+    """Kind of a row."""
 
     IN = "LoggedIn"
     REFUSED = "LoginRefused"
     OUT = "LoggedOut"
     ENDED = "SessionEnded"
-    """By its user, from another session."""
+    """Ended by its user, from another session."""
     PROBED = "ClusterProbed"
-    """A dry run connected to a cluster, or a change that failed because nobody answered."""
+    """A dry run connected to a cluster, or a change failed because no broker answered."""
 
 
 @dataclass(frozen=True)
 class LoginRow:
-    """One of them."""
+    """A row of the login table."""
 
     id: int
     time: datetime
@@ -64,7 +64,7 @@ class LoginRow:
 def record(
     connection: Connection, kind: LoginKind, user: str, means: str, provenance: Provenance, reason: str = ""
 ) -> int:
-    """Keep what happened just now; the row's id."""
+    """Record what happened just now; return the row's id."""
     said = replace(provenance, means=means)
     values = {"user": user, "reason": reason, "means": said.means, "address": said.address, "agent": said.agent}
     row = sa.insert(logins).values(time=sa.func.now(), kind=kind, **values).returning(logins.c.id)
@@ -72,13 +72,12 @@ def record(
 
 
 def change_reason(connection: Connection, row: int, reason: str) -> None:
-    """Say otherwise why, in a row that is there."""
+    """Replace the reason in an existing row."""
     connection.execute(sa.update(logins).where(logins.c.id == row).values(reason=reason))
 
 
 def forget(connection: Connection, days: int) -> bool:
-    """Let go of what is too old, some at a time: of logins, and of where events came from. Whether there may be
-    more of it."""
+    """Delete some of the expired rows, of logins and of events' provenance. Returns True if there may be more."""
     more = False
     for table, key in ((logins, logins.c.id), (event_provenance, event_provenance.c.position)):
         old = sa.select(key).where(table.c.time < sa.func.now() - timedelta(days=days)).limit(FORGOTTEN_AT_ONCE)

@@ -1,7 +1,8 @@
-"""What secrets open: their hashes, and whose they are. Never in the event log, which nothing can be taken out of.
+"""Hashes of tokens and passwords, with their owners; never in the event log, which nothing can be removed from.
 
-A token is 256 random bits: SHA-256 is enough, since nobody can try so many; and it has to be quick, for each
-request asks. A password is words, which can be tried: scrypt makes each try cost 32 MiB and tenths of a second.
+A token is 256 random bits: SHA-256 is enough, since nobody can try so many; and it has to be quick, for every
+request needs it. A password consists of words, which can be tried: scrypt makes each try cost 32 MiB and tenths of
+a second.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from backend.queries.access.login import end_sessions, hash_of
 
 LONGEST_TOKEN = 200
 TOKEN_PREFIX = "treeline_"
-# OWASP's password storage sheet: N = 2^15, r = 8, p = 3. The cost stands in each hash, so that it can be raised.
+# OWASP's password storage sheet: N = 2^15, r = 8, p = 3. The cost is part of each hash, so that it can be raised.
 COST, BLOCK, PARALLEL = 1 << 15, 8, 3
 SALT_BYTES, KEY_BYTES = 16, 32
-# Each takes 32 MiB and a processor, and who waits a thread: a flood of logins must not get all of any of these.
+# Each takes 32 MiB and a processor, and a waiting request takes a thread: a flood of logins must not exhaust them.
 AT_ONCE, WAITING = 2, 8
 _running, _waiting = threading.BoundedSemaphore(AT_ONCE), threading.BoundedSemaphore(WAITING)
 
@@ -49,32 +50,32 @@ password_hashes = sa.Table(
 
 
 def new_token() -> str:
-    """A token; its beginning lets those who search texts for secrets find it."""
+    """Return a new token; its prefix lets secret scanners find it."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def keep_token(connection: Connection, user: str, token: str, issued: int, secret: str) -> None:
-    """Let a token open what its user may open, once the transaction commits."""
+    """Store a token's hash; the token is valid once the transaction commits."""
     values = {"issued": issued, "hash": hash_of(secret)}
     new = insert(token_hashes).values(user=user, token=token, **values)
     connection.execute(new.on_conflict_do_update(index_elements=["user", "token"], set_=values))
 
 
 def forget_token(connection: Connection, user: str, token: str) -> None:
-    """A revoked token's hash is of no use any more."""
+    """Delete a revoked token's hash."""
     t = token_hashes.c
     connection.execute(sa.delete(token_hashes).where(t.user == user, t.token == token))
 
 
 def keep_password(connection: Connection, user: str, hashed: str) -> None:
-    """Let a user log in by a password, given as `hash_password` made it; who logged in before is out."""
+    """Store a user's password, as hashed by `hash_password`; the user's sessions end."""
     new = insert(password_hashes).values(user=user, hash=hashed)
     connection.execute(new.on_conflict_do_update(index_elements=["user"], set_={"hash": hashed}))
     end_sessions(connection, user)
 
 
 def hash_password(password: str) -> str:
-    """`scrypt$N$r$p$salt$key`. Slow on purpose: not for a transaction that others wait for."""
+    """Return `scrypt$N$r$p$salt$key`. Slow on purpose: not for a transaction that others wait for."""
     salt = secrets.token_bytes(SALT_BYTES)
     key = _scrypt(password, salt, COST, BLOCK, PARALLEL)
     numbers = "$".join(map(str, (COST, BLOCK, PARALLEL)))
@@ -82,16 +83,17 @@ def hash_password(password: str) -> str:
 
 
 def is_password(password: str, hashed: str | None) -> bool:
-    """Whether this is the password; without a hash the answer is no, and takes as long as any other."""
+    """Check a password; without a hash the answer is False, and takes as long as any other."""
     _, cost, block, parallel, salt, key = (hashed or _NOBODYS).split("$")
     found = _scrypt(password, base64.b64decode(salt), int(cost), int(block), int(parallel))
     return hmac.compare_digest(found, base64.b64decode(key)) and hashed is not None
 
 
 def password_hash(connection: Connection, user: str) -> str | None:
-    """The hash of a user who may log in by password; None if there is no such user, or it is disabled.
+    """Return the hash of a user who may log in by password; None if there is no such user, or it is disabled.
 
-    It stays until the transaction ends, so that no session is opened by a password that is just being replaced.
+    The row is locked until the transaction ends, so that no session is opened by a password that is being
+    replaced.
     """
     h = password_hashes.c
     query = sa.select(h.hash).join(users, users.c.name == h.user)
@@ -101,7 +103,7 @@ def password_hash(connection: Connection, user: str) -> str | None:
 
 def _scrypt(password: str, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
     if not _waiting.acquire(blocking=False):
-        raise PasswordsBusy("Try again in some seconds.")
+        raise PasswordsBusy("Too many passwords are being checked. Try again in some seconds.")
     try:
         _running.acquire()
     finally:
@@ -114,7 +116,7 @@ def _scrypt(password: str, salt: bytes, cost: int, block: int, parallel: int) ->
         _running.release()
 
 
-# What a password is held against where there is none.
+# Hash that a password is compared with if the user has none.
 _NOBODYS = (
     f"scrypt${COST}${BLOCK}${PARALLEL}${base64.b64encode(bytes(SALT_BYTES)).decode()}$"
     + base64.b64encode(bytes(KEY_BYTES)).decode()

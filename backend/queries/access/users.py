@@ -1,4 +1,4 @@
-"""Reading users, their memberships and tokens, now or as of a position."""
+"""Read users, their memberships and tokens, now or as of a position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backend.projections.users import api_tokens, identities, memberships, users
 
 @dataclass(frozen=True)
 class UserRow:
-    """A user; `tenants`: tenant -> membership. `version` is of the event that last described it or these."""
+    """A user; `tenants`: tenant -> membership. `version`: the newest version of the user and its memberships."""
 
     name: str
     role: str
@@ -29,7 +29,7 @@ class UserRow:
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token that was not revoked; it may have expired."""
+    """A token that is not revoked; it may have expired."""
 
     user: str
     name: str
@@ -40,7 +40,7 @@ class TokenRow:
 
 @dataclass(frozen=True)
 class MemberRow:
-    """Who belongs to a tenant."""
+    """A member of a tenant."""
 
     user: str
     membership: str
@@ -50,18 +50,18 @@ class MemberRow:
 def list_users(
     connection: Connection, at: int | None = None, *, after: str | None = None, limit: int | None = None
 ) -> list[UserRow]:
-    """Users by name, at most `limit` behind `after`."""
+    """Return users by name, at most `limit` after `after`."""
     wanted = sa.true() if after is None else users.c.name > after
     return _users(connection, at, wanted, limit)
 
 
 def get_user(connection: Connection, name: str, at: int | None = None) -> UserRow | None:
-    """One user or None."""
+    """Return one user, or None."""
     return next(iter(_users(connection, at, users.c.name == name, None)), None)
 
 
 def find_user(connection: Connection, user: str, at: int | None = None) -> UserRow:
-    """The user, or NotFound."""
+    """Return the user, or raise NotFound."""
     row = get_user(connection, user, at)
     if row is None:
         raise NotFound(f"there is no user {user!r}")
@@ -69,13 +69,13 @@ def find_user(connection: Connection, user: str, at: int | None = None) -> UserR
 
 
 def count_users(connection: Connection) -> int:
-    """How many there are."""
+    """Count the users."""
     query = sa.select(sa.func.count()).select_from(users).where(as_of(users, None))
     return int(connection.execute(query).scalar_one())
 
 
 def list_tokens(connection: Connection, user: str, at: int | None = None) -> list[TokenRow]:
-    """A user's tokens, by name."""
+    """Return a user's tokens, by name."""
     t = api_tokens.c
     query = sa.select(t.user, t.name, t.issued, t.issued_at, t.expires_at).where(t.user == user)
     rows = connection.execute(query.where(as_of(api_tokens, at)).order_by(t.name))
@@ -83,21 +83,21 @@ def list_tokens(connection: Connection, user: str, at: int | None = None) -> lis
 
 
 def user_of_identity(connection: Connection, issuer: str, subject: str) -> str | None:
-    """Whom this subject of an OpenID provider logs in as; None: nobody."""
+    """Return the user that this subject of an OpenID provider logs in as; None if there is none."""
     i = identities.c
     query = sa.select(i.user).where(i.issuer == issuer, i.subject == subject, as_of(identities, None))
     return connection.execute(query).scalar_one_or_none()
 
 
 def identity_of(connection: Connection, user: str, at: int | None = None) -> tuple[str, str] | None:
-    """Issuer and subject that log in as the user."""
+    """Return the issuer and subject that log in as the user."""
     i = identities.c
     row = connection.execute(sa.select(i.issuer, i.subject).where(i.user == user, as_of(identities, at))).first()
     return None if row is None else (row.issuer, row.subject)
 
 
 def list_members(connection: Connection, tenant: str, at: int | None = None) -> list[MemberRow]:
-    """Who belongs to a tenant, by name."""
+    """Return the members of a tenant, by name."""
     of, who = memberships.c, users.c
     query = sa.select(of.user, of.membership, who.disabled).join(users, who.name == of.user)
     query = query.where(of.tenant == tenant, as_of(memberships, at), as_of(users, at))

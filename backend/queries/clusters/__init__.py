@@ -1,4 +1,4 @@
-"""Clusters, their brokers' presence, adoptions, and what new topics get for replicas.
+"""Clusters, the presence of their brokers, adoptions, and the replica defaults of new topics.
 
 Of this layer's rooms it imports base.
 """

@@ -1,4 +1,4 @@
-"""Adoptions: which are open, what they take over, how far each has come, and what a plan is made from."""
+"""Adoptions: open ones with their topics, their progress, and the facts for a plan."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ class OpenAdoption:
 
 
 def list_open(connection: Connection) -> list[OpenAdoption]:
-    """Every adoption under way, the oldest first."""
+    """Return every running adoption, the oldest first."""
     query = sa.select(adoptions).where(as_of(adoptions, None), adoptions.c.refused.is_(None))
     return [OpenAdoption(row.cluster, row.begun) for row in connection.execute(query.order_by(adoptions.c.begun))]
 
 
 def topics_of(connection: Connection, position: int) -> list[AdoptedTopic]:
-    """What the adoption that began at a position takes over; nothing if none did."""
+    """Return the topics of the adoption that began at a position; none if there is no such adoption."""
     query = sa.select(events.c.data, events.c.schema_version)
     row = connection.execute(query.where(events.c.position == position, events.c.name == _BEGUN)).one_or_none()
     if row is None:
         return []
-    # An adoption may have been begun by a version whose event had another shape.
+    # The adoption may have begun under a version whose event had another shape.
     data = UPCASTERS.raise_to(AdoptionBegun.schema_version, _BEGUN, row.schema_version, row.data)
     return [AdoptedTopic(**topic) for topic in data["topics"]]
 
 
 def list_environments(connection: Connection) -> list[EnvironmentPlace]:
-    """Every environment there is."""
+    """Return every environment."""
     of = (environments.c.tenant, environments.c.instance, environments.c.name)
     query = sa.select(*of).where(as_of(environments, None)).order_by(*of)
     return [(tenant, instance, name) for tenant, instance, name in connection.execute(query)]
 
 
 def partitions_of_streams(connection: Connection, at: int | None = None) -> dict[StreamName, tuple[int, int]]:
-    """Every stream's partitions and max_message_bytes."""
+    """Return every stream's partitions and max_message_bytes."""
     columns = (*(streams.c[part] for part in STREAM), streams.c.partitions, streams.c.max_message_bytes)
     rows = connection.execute(sa.select(*columns).where(as_of(streams, at)))
     return {StreamName(*row[:4]): (row[4], row[5]) for row in rows}
 
 
 def operation(connection: Connection, position: int, at: int | None = None) -> dict[str, Any] | None:
-    """State, progress and result of the adoption that began at a position; None if none did. As of `at`.
+    """Return state, progress and result of the adoption that began at a position, as of `at`; None if none did.
 
     It has succeeded when every stream is declared or was refused and, where the cluster is a leaf, its topics are
     recorded as the streams' or refused by the reconcile loop.

@@ -1,4 +1,4 @@
-"""Which brokers of clusters have come and gone, as workers saw them, and keeping what they see."""
+"""Presence of clusters' brokers, as workers observed it: reading and storing it."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from backend.domain.placement.broker_changes import BrokerPresence, seen_again
 from backend.queries.base.observed import cluster_brokers, cluster_replication
 
 _LATE = timedelta(minutes=3)
-"""A look may take long where a cluster has a million partitions."""
+"""Time limit of a poll, which may take long where a cluster has a million partitions."""
 _CLUSTER = cluster_brokers.c.kafka_cluster_id
 _MOVING = cluster_replication.c.health[("conditions", "moving", "count")].as_integer()
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokersSeen:
-    """Of one cluster."""
+    """Observed brokers of one cluster."""
 
     brokers: Collection[BrokerPresence]
     now: datetime
-    """By the database's clock, as all that is told of brokers."""
+    """Time of the database's clock, as all times of brokers."""
     is_fresh: bool
-    """The last look was just now, and succeeded."""
+    """True if the last poll was recent and succeeded."""
     moving: int
-    """Partitions whose replicas are being moved, by whomever."""
+    """Partitions with a running reassignment, whoever started it."""
 
 
 def keep_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[int, tuple[bool, bool]]) -> None:
-    """Note a look that succeeded, before its health is kept; `seen`: see `seen_again`."""
+    """Store a successful poll before its health is stored; `seen`: see `seen_again`."""
     is_mine = cluster_replication.c.kafka_cluster_id == kafka_cluster_id
     looked = connection.execute(sa.select(cluster_replication.c.seen_at).where(is_mine)).scalar_one_or_none()
     now = _now(connection)
     before = _known(connection, kafka_cluster_id)
     late = looked is not None and now - looked > _LATE
     found = seen_again(before, seen, now, is_first=not before, is_late=late)
-    # Seldom anything has changed.
+    # Most polls find no change.
     ended = [id_ for id_ in before if id_ not in found]
     begun = [each for id_, each in found.items() if before.get(id_) != each]
     if ended:
@@ -51,20 +51,20 @@ def keep_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[in
     if begun:
         row = insert(cluster_brokers)
         fresh = {name: row.excluded[name] for name in _values(begun[0]) if name != "broker"}
-        # Another process may look at the same time, when a lease moves.
+        # Another process may poll at the same time, when a lease moves.
         statement = row.on_conflict_do_update(index_elements=["kafka_cluster_id", "broker"], set_=fresh)
         connection.execute(statement, [{"kafka_cluster_id": kafka_cluster_id, **_values(each)} for each in begun])
 
 
 def clusters_with_news(connection: Connection) -> list[str]:
-    """Ids of Kafka clusters of which a broker came without replicas, or is away with some."""
+    """Return ids of Kafka clusters with a broker that has come without replicas, or is away with some."""
     came = sa.and_(cluster_brokers.c.is_here, cluster_brokers.c.came_empty)
     went = sa.and_(sa.not_(cluster_brokers.c.is_here), sa.not_(cluster_brokers.c.is_empty))
     return list(connection.execute(sa.select(_CLUSTER).where(sa.or_(came, went)).distinct()).scalars())
 
 
 def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> BrokersSeen:
-    """What is known of a cluster's brokers; nothing of one that has never answered."""
+    """Return what is known of a cluster's brokers; nothing for a cluster that has never answered."""
     query = sa.select(cluster_replication.c.seen_at, cluster_replication.c.reason, _MOVING.label("moving"))
     row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
     now = _now(connection)
@@ -79,7 +79,7 @@ def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> Broker
 
 
 def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
-    """Clusters that are no longer known."""
+    """Delete the rows of clusters that no longer exist."""
     connection.execute(sa.delete(cluster_brokers).where(_CLUSTER.not_in(kafka_cluster_ids)))
 
 

@@ -1,4 +1,4 @@
-"""Reading the clusters, now or as of a position."""
+"""Read clusters, now or as of a position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backend.projections.trees import tree_leaves
 
 @dataclass(frozen=True)
 class ClusterRow:
-    """One cluster. `properties` carry references to secrets, unmasked; `position` is that of its last event."""
+    """A cluster. `properties` have references to secrets, unmasked; `position` is that of its last event."""
 
     name: str
     number: int
@@ -35,13 +35,13 @@ class ClusterRow:
     brokers: int | None
     defaults: ReplicaDefaults
     defaults_before: ReplicaDefaults
-    """Those before they were last set; automatic if they never were."""
+    """Replica defaults before the last change; automatic if they were never set."""
     version: int
     position: int
 
     @property
     def endpoint(self) -> Endpoint:
-        """How it is reached."""
+        """Return the endpoint that clients connect to."""
         return Endpoint(
             name=self.name,
             number=self.number,
@@ -52,13 +52,13 @@ class ClusterRow:
 
 
 def list_clusters(connection: Connection, at: int | None = None) -> list[ClusterRow]:
-    """Every cluster, by number."""
+    """Return every cluster, by number."""
     query = sa.select(clusters).where(as_of(clusters, at)).order_by(clusters.c.number)
     return [_row(row) for row in connection.execute(query)]
 
 
 def leaves_by_tree(connection: Connection, at: int | None = None) -> dict[str, list[ClusterRow]]:
-    """The clusters of each tree, by number."""
+    """Return the clusters of each tree, by number."""
     rows = connection.execute(sa.select(tree_leaves.c.tree, tree_leaves.c.cluster).where(as_of(tree_leaves, at)))
     trees_of: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -71,21 +71,21 @@ def leaves_by_tree(connection: Connection, at: int | None = None) -> dict[str, l
 
 
 def leaves(connection: Connection, at: int | None = None) -> list[str]:
-    """Names of the clusters that are in a tree, by number."""
+    """Return names of the clusters that are in a tree, by number."""
     in_trees = sa.select(tree_leaves.c.cluster).where(as_of(tree_leaves, at))
     query = sa.select(clusters.c.name).where(as_of(clusters, at), clusters.c.name.in_(in_trees))
     return list(connection.execute(query.order_by(clusters.c.number)).scalars())
 
 
 def get_cluster(connection: Connection, name: str, at: int | None = None) -> ClusterRow | None:
-    """One cluster, None if there is none of this name."""
+    """Return one cluster, or None."""
     query = sa.select(clusters).where(clusters.c.name == name, as_of(clusters, at))
     row = connection.execute(query).one_or_none()
     return None if row is None else _row(row)
 
 
 def find_cluster(connection: Connection, name: str, at: int | None = None) -> ClusterRow:
-    """One cluster, or NotFound."""
+    """Return one cluster, or raise NotFound."""
     row = get_cluster(connection, name, at)
     if row is None:
         raise NotFound(f"there is no cluster {name!r}; GET /clusters lists them")
@@ -93,24 +93,24 @@ def find_cluster(connection: Connection, name: str, at: int | None = None) -> Cl
 
 
 def next_number(connection: Connection) -> int:
-    """The number of the next cluster; above all that ever were, removed ones too."""
+    """Return the number of the next cluster: above all that ever were, including removed ones."""
     highest = connection.execute(sa.select(sa.func.max(clusters.c.number))).scalar_one()
     return (highest or 0) + 1
 
 
 def names_ever(connection: Connection) -> dict[int, str]:
-    """Number -> name of every cluster that there is or was; numbers are never given twice."""
+    """Return number -> name of every cluster that exists or existed; numbers are never used again."""
     rows = connection.execute(sa.select(clusters.c.number, clusters.c.name).distinct())
     return {row.number: row.name for row in rows}
 
 
 def known_kafka_clusters(connection: Connection) -> dict[str, str]:
-    """Kafka cluster id -> name of the cluster that it is known as."""
+    """Return Kafka cluster id -> name of the cluster with this id."""
     return {row.kafka_cluster_id: row.name for row in list_clusters(connection) if row.kafka_cluster_id}
 
 
 def trees_with(connection: Connection, cluster: str) -> tuple[str, ...]:
-    """Names of the trees that the cluster is a leaf of."""
+    """Return names of the trees that the cluster is a leaf of."""
     query = sa.select(tree_leaves.c.tree).where(tree_leaves.c.cluster == cluster, as_of(tree_leaves, None))
     return tuple(connection.execute(query.order_by(tree_leaves.c.tree)).scalars())
 

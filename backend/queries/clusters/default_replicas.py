@@ -1,4 +1,4 @@
-"""Topics of a cluster that other default replicas apply to."""
+"""Topics that are affected by a change of a cluster's replica defaults."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from backend.queries.clusters.clusters import ClusterRow
 
 @dataclass(frozen=True, kw_only=True)
 class Affected:
-    """How many topics that are there already are not as the cluster's defaults want them."""
+    """Numbers of existing topics that differ from the cluster's defaults."""
 
     factor: int
     """Topics of streams without a declared factor that have another number of replicas than new ones get."""
     minimum: int
-    """Topics that need another number of replicas in sync than by the defaults before."""
+    """Topics whose min.insync.replicas differs between these defaults and those before."""
 
 
 def affected_topics(connection: Connection, cluster: ClusterRow, before: ReplicaDefaults) -> Affected:
-    """Count the topics on a cluster that its defaults apply to otherwise than those of `before`."""
+    """Count the cluster's topics for which its defaults give another result than `before`."""
     same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))
     # Topics with the same three numbers are counted together: there may be tens of thousands.
     kinds = (streams.c.replication_factor, streams.c.min_insync_replicas, stream_topics.c.replication_factor)

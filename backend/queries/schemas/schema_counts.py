@@ -1,4 +1,4 @@
-"""How often and how long distributors waited for schemas, counted on from holder to holder of their units."""
+"""Counts of distributors' waits for schemas, which continue when a task changes its holder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.queries.tree.trees import get_tree
 
 @dataclass(frozen=True)
 class SchemaCounts:
-    """Of all units of one distributor, since they began to count."""
+    """Counts of all tasks of one distributor, from their first run on."""
 
     holds: int
     held_seconds: float
@@ -23,7 +23,7 @@ class SchemaCounts:
 
 
 def read(connection: Connection, buckets: int) -> Mapping[tuple[str, int], SchemaCounts]:
-    """(cluster, level) -> counts, of distributors of the tree whose units have ever run."""
+    """Return (cluster, level) -> counts, of the tree's distributors that have ever run."""
     tree = get_tree(connection)
     if tree is None:
         return {}

@@ -1,4 +1,4 @@
-"""What the schema distributor carries out, and what it sees of each target.
+"""Facts for the schema distributor, and its observation of each target.
 
 `schema_targets` is an observation: a worker replaces its rows, and they may be lost without harm.
 """
@@ -33,9 +33,9 @@ schema_targets = sa.Table(
     # starting, running, degraded (conflicts) or blocked.
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("reason", sa.Text),
-    # Of the primary, as they were compared last; NULL before.
+    # Subjects of the primary at the last comparison; NULL before.
     sa.Column("subjects", sa.Integer),
-    # Records that are still to be written.
+    # Records still to be written to the target.
     sa.Column("behind", sa.Integer),
     # [{kind, subject, version, schema_id, detail}], the first ones.
     sa.Column("conflicts", JSONB, nullable=False),
@@ -45,7 +45,7 @@ schema_targets = sa.Table(
 
 @dataclass(frozen=True)
 class SchemaTargetRow:
-    """How far a target is; `conflicts` as the events tell them, the first ones."""
+    """State of a target; `conflicts` as the events report them, the first ones."""
 
     cluster: str
     primary_cluster: str
@@ -59,7 +59,7 @@ class SchemaTargetRow:
 
 @dataclass(frozen=True)
 class SchemaLeaf:
-    """A cluster of the tree."""
+    """A leaf of the tree, as the schema distributor needs it."""
 
     endpoint: Endpoint
     subject_format: str
@@ -67,24 +67,24 @@ class SchemaLeaf:
 
 @dataclass(frozen=True)
 class WantedSchemas:
-    """Who writes schemas, who is to have them, and under which names."""
+    """Desired schemas: the primary, the clusters that get its schemas, and the streams that name subjects."""
 
     primary: str
     move: Move | None
     leaves: Mapping[str, SchemaLeaf]
     streams: tuple[StreamName, ...]
     record_names: bool = True
-    """Whether subjects by record name are to be there, too."""
+    """True if subjects by record name are distributed, too."""
 
 
 def list_schema_targets(connection: Connection) -> list[SchemaTargetRow]:
-    """Every target, by name."""
+    """Return every target, by name."""
     rows = connection.execute(sa.select(schema_targets).order_by(schema_targets.c.cluster))
     return [SchemaTargetRow(**row._mapping) for row in rows]
 
 
 def wanted_schemas(connection: Connection, at: int | None = None) -> WantedSchemas | None:
-    """None while there is no tree."""
+    """Return the desired schemas; None while there is no tree."""
     tree = get_tree(connection, at)
     if tree is None:
         return None
@@ -104,7 +104,7 @@ def wanted_schemas(connection: Connection, at: int | None = None) -> WantedSchem
 
 
 def _allows_record_names(connection: Connection, at: int | None) -> bool:
-    """Unless there are environments and none of them allows it."""
+    """Return False if there are environments and none of them allows subjects by record name, else True."""
     t = environments.c
     allowed = sa.select(sa.func.coalesce(sa.func.bool_or(t.record_name_subjects), sa.true()))
     return bool(connection.execute(allowed.where(as_of(environments, at))).scalar_one())

@@ -1,4 +1,4 @@
-"""Whose the subjects of a cluster's registry are, and which tenants may use subjects by record name there."""
+"""Owners of the subjects in a cluster's registry, and tenants that may use subjects by record name there."""
 
 from __future__ import annotations
 
@@ -45,33 +45,33 @@ _IS_CHANGED = sa.select(
     )
 )
 Places = tuple[int, ...]
-"""How far the projections of users, and of what `registry_tenants` depends on, have come. Their rows are written
-in the transaction that moves it: while it is the same, so are they."""
+"""Positions of the projections of users, and of what `registry_tenants` depends on. Their rows are written in the
+transaction that moves the position: while it is the same, so are they."""
 
 
 @dataclass(frozen=True)
 class RegistryTenants:
-    """What a registry has to know of tenants, as of `places`."""
+    """Facts about tenants that a registry needs, as of `places`."""
 
     places: Places
     owners: Mapping[str, SubjectOwners]
-    """By cluster, of those that are leaves of a tree: tenants have nothing to do with others."""
+    """Owners by cluster, for leaves of a tree: tenants have nothing to do with other clusters."""
     record_names: frozenset[str]
     """Tenants that have an environment which allows subjects by record name."""
 
 
 def places(connection: Connection) -> Places:
-    """As of now; one statement over a handful of rows, however long the history is."""
+    """Return the present positions; one statement over a handful of rows, however long the history is."""
     return tuple(connection.execute(_PLACES).scalar_one() or ())
 
 
 def is_changed(connection: Connection, since: Places) -> bool:
-    """Whether there are events since then that `registry_tenants` may depend on; it costs what is new."""
+    """Tell whether there are events since then that `registry_tenants` may depend on; reads only newer events."""
     return bool(connection.execute(_IS_CHANGED, {"after": min(since, default=0)}).scalar_one())
 
 
 def registry_tenants(connection: Connection) -> RegistryTenants:
-    """As of now, from one snapshot."""
+    """Return the present facts, from one snapshot."""
     of = clusters.c
     newest = sa.func.max(of.valid_from)
     formats: dict[str, list[str]] = {}
@@ -104,14 +104,17 @@ def registry_tenants(connection: Connection) -> RegistryTenants:
 
 
 class _Named:
-    """Streams by their names; clusters that share a format share them."""
+    """Index of streams by their names; clusters that share a format share it."""
 
     def __init__(self, present: Iterable[StreamName], former: Iterable[StreamName]) -> None:
         self._present, self._former = tuple(present), tuple(former)
         self._known: dict[str, tuple[dict[str, StreamName], dict[str, StreamName]]] = {}
 
     def on_cluster(self, formats: Sequence[str]) -> tuple[dict[str, StreamName], dict[str, StreamName]]:
-        """Names of streams that are there, and that were. `formats`: all that the cluster had, in order."""
+        """Return the names of present and of former streams.
+
+        `formats`: all that the cluster ever had, in order.
+        """
         *before, now = map(self._by, formats)
         old: dict[str, StreamName] = {}
         for present, former in before:

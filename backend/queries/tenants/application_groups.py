@@ -1,4 +1,4 @@
-"""Facts about groups of applications for decisions, read under the append lock as those of `naming.py`."""
+"""Facts about groups of applications for decisions, read under the append lock like those of `naming.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backend.queries.clusters.clusters import leaves_by_tree
 
 
 def group_formats(connection: Connection, tree: str) -> tuple[ClusterGroups, ...]:
-    """Formats of the tree's clusters, by number."""
+    """Return the formats of the tree's clusters, by number."""
     leaves = leaves_by_tree(connection).get(tree, [])
     return tuple(ClusterGroups(leaf.name, leaf.group_format) for leaf in leaves)
 
@@ -29,7 +29,7 @@ def group_formats(connection: Connection, tree: str) -> tuple[ClusterGroups, ...
 def taken_groups(
     connection: Connection, formats: Collection[ClusterGroups], name: ApplicationName, groups: Collection[str]
 ) -> dict[tuple[str, str], ApplicationName]:
-    """Which other applications have technical groups that these would be: (cluster, technical group) -> whose."""
+    """Return technical groups that other applications have already: (cluster, technical group) -> application."""
     wanted = {(of.cluster, of.technical(name, group)) for of in formats for group in groups}
     parts = tuple(applications.c[part] for part in APPLICATION)
     technical = rendered(clusters.c.group_format, (*parts[:3], _GROUP.c.value), "group")
@@ -40,14 +40,14 @@ def taken_groups(
 
 
 def declared_groups(connection: Connection, tree: str) -> list[tuple[ApplicationName, str]]:
-    """Every group of every application on a tree, with whose it is."""
+    """Return every group of every application on a tree, with its application."""
     query = sa.select(*(applications.c[part] for part in APPLICATION), _GROUP.c.value)
     query = query.select_from(_WITH_TREE).where(instances.c.tree == tree, *_NOW)
     return sorted((_name(row), row.value) for row in connection.execute(query))
 
 
 def application_on(connection: Connection, cluster: str) -> ApplicationName | None:
-    """An application with groups that has, or is about to get, something on the cluster; None if there is none."""
+    """Return an application with groups that has, or will get, something on the cluster; None if there is none."""
     parts = [applications.c[part] for part in APPLICATION]
     due = sa.select(*parts).select_from(_ON_CLUSTERS).where(clusters.c.name == cluster, *_NOW)
     of = application_clusters

@@ -1,4 +1,4 @@
-"""Reading applications: what they may do, by which names, and what is applied where; now or as of a position."""
+"""Read applications: their grants, technical names and applied state, now or as of a position."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Conditions = Sequence[ColumnElement[bool]]
 
 @dataclass(frozen=True)
 class ClusterApplied:
-    """How far an application is on a cluster."""
+    """State of an application on a cluster."""
 
     state: str
     """pending, applied or failed."""
     revision: int
-    """The one that was applied last; 0: none yet."""
+    """Revision that was applied last; 0 if none was."""
     failure: str | None
     parts: Mapping[str, str]
-    """credentials, acls, quotas -> `applied`, or why the cluster cannot have them."""
+    """credentials, acls, quotas -> `applied`, or the reason why the cluster does not support the part."""
 
 
 @dataclass(frozen=True)
 class GrantRow:
-    """What an application may do, or asks to do, with one stream; `owner` is the stream's tenant."""
+    """An application's grant or request for one stream; `owner` is the stream's tenant."""
 
     tenant: str
     instance: str
@@ -59,14 +59,17 @@ class GrantRow:
 
     @property
     def principal(self) -> str:
-        """The application's full name."""
+        """Return the application's full name."""
         return str(ApplicationName(self.tenant, self.instance, self.environment, self.application))
 
 
 @dataclass(frozen=True)
 class ApplicationRow:
-    """One application. What is due on a cluster may change without a new revision: as streams are declared and
-    deleted, and as clusters join the tree."""
+    """An application.
+
+    What is due on a cluster may change without a new revision: as streams are declared and deleted, and as
+    clusters join the tree.
+    """
 
     tenant: str
     instance: str
@@ -74,43 +77,43 @@ class ApplicationRow:
     name: str
     revision: int
     groups: tuple[str, ...]
-    """Logical."""
+    """Logical groups."""
     produces: tuple[str, ...]
-    """STREAMs that are granted, and declared, sorted; so `consumes`."""
+    """STREAMs that are granted and declared, sorted; `consumes` likewise."""
     consumes: tuple[str, ...]
     producer_bytes_per_second: int | None
     consumer_bytes_per_second: int | None
     request_percentage: int | None
     credentials: int | None
-    """Number of the password; None: it has none."""
+    """Number of the password; None if it has none."""
     deleted: bool
-    """Kept until it is removed from all clusters; it may do nothing any more."""
+    """True for a deleted one, which is kept until it is removed from all clusters, and may do nothing."""
     topics: Mapping[str, Mapping[str, str]]
     """Cluster of the instance's tree -> STREAM -> technical topic, of `produces` and `consumes`."""
     technical_groups: Mapping[str, tuple[str, ...]]
     """Cluster of the instance's tree -> technical groups."""
     applied: Mapping[str, ClusterApplied]
-    """Cluster of the instance's tree; of a deleted one those that may still have something of it."""
+    """Cluster of the instance's tree -> state; for a deleted one, clusters that may still have something of it."""
     leaving: Mapping[str, ClusterApplied] = field(default_factory=dict)
-    """Cluster that has left the tree and may still have something of it, which is to be removed."""
+    """Cluster that has left the tree -> state, while it may still have something to be removed."""
     grants: tuple[GrantRow, ...] = field(default=())
-    """All that it asked for, whatever came of it."""
+    """All grants that were requested, in every state."""
     version: int = 0
     position: int = 0
 
     @property
     def principal(self) -> str:
-        """The full name, by which every cluster knows it."""
+        """Return the full name, which is the principal on every cluster."""
         return str(self.full_name)
 
     @property
     def full_name(self) -> ApplicationName:
-        """The full name in its parts."""
+        """Return the full name in its parts."""
         return ApplicationName(self.tenant, self.instance, self.environment, self.name)
 
     @property
     def transactional_prefix(self) -> str:
-        """What its transactional ids start with."""
+        """Return the prefix of its transactional ids."""
         return f"{self.principal}/"
 
 
@@ -126,7 +129,7 @@ def list_applications(
     limit: int | None = None,
     deleted: bool = False,
 ) -> list[ApplicationRow]:
-    """The applications of all tenants, or of one tenant, instance, environment, by name.
+    """Return the applications of all tenants, or of one tenant, instance, environment, by name.
 
     `after` and `limit` page by `name`, so they make sense within one environment. `deleted`: with those that
     are still to be removed from clusters.
@@ -146,27 +149,27 @@ def list_applications(
     rows = connection.execute(query.order_by(*(applications.c[part] for part in APPLICATION)).limit(limit)).all()
     if not rows:
         return []
-    # A page of many reads what belongs to its own applications only.
+    # A page reads only rows that belong to its own applications.
     span = None if limit is None else (rows[0].application, rows[-1].application)
     leaves = leaves_by_tree(connection, at)
-    around = _Around(
+    related = _Related(
         leaves=leaves,
         names=defaultdict(frozenset, {tree: frozenset(each.name for each in of) for tree, of in leaves.items()}),
         grants=_grants(connection, at, _scoped(grants, scope, span)),
         trees=_trees_of_granted(connection, at, _scoped(grants, scope, span)),
         clusters=_clusters(connection, at, _scoped(application_clusters, scope, span)),
     )
-    return [_application(row, around) for row in rows]
+    return [_application(row, related) for row in rows]
 
 
 def get_application(connection: Connection, name: ApplicationName, at: int | None = None) -> ApplicationRow | None:
-    """One application or None."""
+    """Return one application, or None."""
     place = (name.tenant, name.instance, name.environment)
     return next(iter(list_applications(connection, at, *place, name=name.application)), None)
 
 
 def find_application(connection: Connection, name: ApplicationName, at: int | None = None) -> ApplicationRow:
-    """The application, or NotFound naming what is missing."""
+    """Return the application, or raise NotFound naming what is missing."""
     find_environment(connection, name.tenant, name.instance, name.environment, at)
     row = get_application(connection, name, at)
     if row is None:
@@ -175,7 +178,7 @@ def find_application(connection: Connection, name: ApplicationName, at: int | No
 
 
 def due_acls(row: ApplicationRow, cluster: str) -> list[str]:
-    """What an application is to be allowed on a cluster, line by line."""
+    """Return the ACLs due to an application on a cluster, one a line."""
     topics = row.topics[cluster]
     due = acls.acls_of(
         produces=[topics[stream] for stream in row.produces if stream in topics],
@@ -187,7 +190,7 @@ def due_acls(row: ApplicationRow, cluster: str) -> list[str]:
 
 
 def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:
-    """Clusters that may have something of an application: those of the tree, and those that were in it."""
+    """Return clusters that may have something of an application: those of the tree, and those that were in it."""
     of = application_clusters
     same = (of.c[part] == value for part, value in zip(APPLICATION, astuple(row.full_name), strict=True))
     recorded = connection.execute(sa.select(of.c.cluster).where(as_of(of, None), *same)).scalars()
@@ -197,7 +200,7 @@ def clusters_of(connection: Connection, row: ApplicationRow) -> frozenset[str]:
 def list_grants(
     connection: Connection, owner: str, at: int | None = None, *, state: str | None = None
 ) -> list[GrantRow]:
-    """Everything that was asked of a tenant's streams, by stream, application and operation."""
+    """Return all requests and grants for a tenant's streams, by stream, application and operation."""
     wanted = grants.c.owner == owner
     if state is not None:
         wanted &= grants.c.state == state
@@ -206,7 +209,7 @@ def list_grants(
 
 
 def count_applications(connection: Connection, tenant: str, instance: str, environment: str) -> int:
-    """How many an environment has."""
+    """Count the applications of an environment."""
     scope = {"tenant": tenant, "instance": instance, "environment": environment}
     query = sa.select(sa.func.count()).select_from(applications).where(*_scoped(applications, scope))
     found = connection.execute(query.where(as_of(applications, None), applications.c.deleted.is_(False)))
@@ -214,15 +217,15 @@ def count_applications(connection: Connection, tenant: str, instance: str, envir
 
 
 def failures_by_cluster(connection: Connection) -> dict[str, int]:
-    """Cluster -> applications whose access could not be set or removed there, of those that have any."""
+    """Return cluster -> number of applications whose access could not be set or removed there, if above 0."""
     of = application_clusters
     query = sa.select(of.c.cluster, sa.func.count()).where(as_of(of, None), of.c.failure.is_not(None))
     return dict(connection.execute(query.group_by(of.c.cluster)).tuples().all())
 
 
 @dataclass(frozen=True)
-class _Around:
-    """What rows of applications are put together with, read once for all of them."""
+class _Related:
+    """Rows that applications are composed from, read once for all of them."""
 
     leaves: Mapping[str, Sequence[ClusterRow]]
     names: Mapping[str, frozenset[str]]
@@ -231,11 +234,11 @@ class _Around:
     clusters: Mapping[Key, Mapping[str, ClusterApplied]]
 
 
-def _application(row: Row[Any], around: _Around) -> ApplicationRow:
+def _application(row: Row[Any], related: _Related) -> ApplicationRow:
     key = _key(row)
-    asked, leaves = around.grants.get(key, ()), around.leaves.get(row.tree, ())
-    granted = [each for each in asked if each.state == GrantState.GRANTED and each.stream in around.trees]
-    name, recorded = ApplicationName(*key), around.clusters.get(key, {})
+    asked, leaves = related.grants.get(key, ()), related.leaves.get(row.tree, ())
+    granted = [each for each in asked if each.state == GrantState.GRANTED and each.stream in related.trees]
+    name, recorded = ApplicationName(*key), related.clusters.get(key, {})
     pending = {} if row.deleted else {leaf.name: ClusterApplied("pending", 0, None, {}) for leaf in leaves}
     known = {cluster: each for cluster, each in recorded.items() if row.deleted or cluster in pending}
     leaving = {cluster: each for cluster, each in recorded.items() if cluster not in known}
@@ -253,7 +256,7 @@ def _application(row: Row[Any], around: _Around) -> ApplicationRow:
         request_percentage=row.request_percentage,
         credentials=row.credentials,
         deleted=row.deleted,
-        topics={leaf.name: _topics(leaf, granted, around) for leaf in leaves},
+        topics={leaf.name: _topics(leaf, granted, related) for leaf in leaves},
         technical_groups={
             leaf.name: tuple(
                 ClusterGroups(leaf.name, leaf.group_format).technical(name, each) for each in row.groups
@@ -268,12 +271,12 @@ def _application(row: Row[Any], around: _Around) -> ApplicationRow:
     )
 
 
-def _topics(leaf: ClusterRow, granted: Sequence[GrantRow], around: _Around) -> dict[str, str]:
-    """What the streams are called on a cluster, those whose own tree has it."""
+def _topics(leaf: ClusterRow, granted: Sequence[GrantRow], related: _Related) -> dict[str, str]:
+    """Return the streams' names on a cluster, of those whose own tree includes it."""
     return {
         each.stream: technical_name(leaf.topic_format, StreamName(*each.stream.split("/")))
         for each in granted
-        if leaf.name in around.names[around.trees[each.stream]]
+        if leaf.name in related.names[related.trees[each.stream]]
     }
 
 
@@ -286,7 +289,7 @@ def _grants(connection: Connection, at: int | None, of: Conditions) -> dict[Key,
 
 
 def _trees_of_granted(connection: Connection, at: int | None, of: Conditions) -> dict[str, str]:
-    """STREAM -> tree, of what is granted and declared."""
+    """Return STREAM -> tree, of what is granted and declared."""
     same = (
         streams.c[part] == sa.func.split_part(grants.c.stream, "/", number)
         for number, part in enumerate(STREAM, 1)
@@ -319,7 +322,7 @@ def _grant(row: Row[Any]) -> GrantRow:
 def _scoped(
     table: Table, scope: Mapping[str, str | None], span: tuple[str, str] | None = None
 ) -> list[ColumnElement[bool]]:
-    """Conditions on a table: parts of names, and the first and the last application by name."""
+    """Return conditions on a table: parts of names, and the first and the last application by name."""
     found = [table.c[part] == value for part, value in scope.items() if value is not None]
     return found if span is None else [*found, table.c.application.between(*span)]
 

@@ -1,8 +1,8 @@
-"""Passwords of applications, sealed: clusters have to be given them again, so a hash would not do.
+"""Passwords of applications, encrypted, not hashed: clusters have to be given them again.
 
-Kept beside the event log, in a row that goes with the credentials. A row is sealed by Fernet (AES-128-CBC and
-HMAC-SHA256) under a key of the setting `secrets_key`, together with whose password it is and which, so that a row
-moved to another application opens nothing.
+They are stored beside the event log, in a row that is deleted with the credentials. A row is sealed by Fernet
+(AES-128-CBC and HMAC-SHA256) under a key of the setting `secrets_key`, together with its owner and number, so that
+a row moved to another application cannot be opened.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ application_secrets = sa.Table(
 
 
 def keys_to_seal(setting: SecretStr | None) -> tuple[str, ...]:
-    """`sealing.keys_of`, at least one; raises StateConflict that says how to set it."""
+    """Return `sealing.keys_of`, at least one; raises StateConflict that says how to set it."""
     return sealing.keys_to_seal(setting, "passwords of applications")
 
 
 def new_password() -> str:
-    """43 URL-safe characters, 256 bits."""
+    """Return a new password: 43 URL-safe characters, 256 bits."""
     return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
 def keep_password(connection: Connection, principal: str, number: int, given: str, keys: Sequence[str]) -> None:
-    """Keep an application's password in the place of the one before, sealed by the first key."""
+    """Store an application's password, sealed by the first key, in place of the one before."""
     whole = json.dumps([principal, number, given]).encode()
     values = {"number": number, "sealed": sealing.seal(_PURPOSE, whole, keys)}
     new = insert(application_secrets).values(principal=principal, **values)
@@ -51,8 +51,10 @@ def keep_password(connection: Connection, principal: str, number: int, given: st
 
 
 def password(connection: Connection, principal: str, number: int, keys: Sequence[str]) -> str | None:
-    """The password of this number (`keys` as `sealing.keys_of` gives them). None if it is kept no more, or was
-    sealed by a key that is none of these: then only new credentials help."""
+    """Return the password of this number. `keys`: those of `sealing.keys_of`.
+
+    None if it is no longer stored, or was sealed by another key: then only new credentials help.
+    """
     s = application_secrets.c
     query = sa.select(s.sealed).where(s.principal == principal, s.number == number)
     sealed = connection.execute(query).scalar_one_or_none()
@@ -65,5 +67,5 @@ def password(connection: Connection, principal: str, number: int, keys: Sequence
 
 
 def forget_password(connection: Connection, principal: str) -> None:
-    """What was revoked, or whose application is gone, is of no use any more."""
+    """Delete the password of an application that is deleted, or whose credentials were revoked."""
     connection.execute(sa.delete(application_secrets).where(application_secrets.c.principal == principal))

@@ -1,4 +1,4 @@
-"""Reading the streams with their technical names and what is applied where, now or as of a position."""
+"""Read streams with their technical names and applied state, now or as of a position."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from backend.queries.clusters.clusters import ClusterRow, leaves_by_tree, list_c
 from backend.queries.tenants.tenants import find_environment
 
 _Scope = Mapping[str, str | Collection[str] | None]
-"""Part of a stream's name -> what it must be, one of several, or None for any."""
+"""Part of a stream's name -> the required value, one of several, or None for any."""
 
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream; the dicts have the clusters of its instance's tree as keys.
+    """A stream; the keys of the mappings are the clusters of its instance's tree.
 
     `stream` is STREAM in full, `name` its last part. `applied` is pending, applied or failed, with the reason in
     `failures` (an applied one has a reason if its topic drifted and could not be set back). `incarnations`,
-    `topic_ids`, `factors` (the replicas that the topic has) and `tails` (births of the partitions that lost one)
-    name only clusters where a topic is recorded.
-    `replicas`: what its topic should have on each, by the declaration or the cluster's defaults.
-    `expected`: the factor and the minimum in sync that a new topic gets there, with the brokers that there are.
-    `under_provisioned`: clusters with fewer brokers than the declared factor. `revision` counts declarations and
-    changes.
+    `topic_ids`, `factors` (the replicas that the topic has) and `tails` (incarnations in the partitions that lost
+    a tail) have only clusters where a topic is recorded. `replicas`: what its topic should have on each, by the
+    declaration or the cluster's defaults. `expected`: the replication factor and min.insync.replicas that a new
+    topic gets there, given the present brokers. `under_provisioned`: clusters with fewer brokers than the declared
+    factor. `revision` counts declarations and changes.
     """
 
     stream: str
@@ -71,13 +70,13 @@ class StreamRow:
 
     @property
     def settings(self) -> StreamSettings:
-        """What it declares."""
+        """Return the settings that the stream declares."""
         return StreamSettings(**{field.name: getattr(self, field.name) for field in fields(StreamSettings)})
 
 
 @dataclass(frozen=True)
 class DeletedTopic:
-    """A topic of a deleted stream that is still to be removed from a cluster."""
+    """A topic of a deleted stream that is pending deletion on a cluster."""
 
     stream: str
     tenant: str
@@ -88,7 +87,7 @@ class DeletedTopic:
     technical_name: str
     topic_id: str
     unconfirmed: bool
-    """Whether it stays if it has records by now."""
+    """True if it is kept should it have records by now."""
 
 
 def list_streams(
@@ -102,7 +101,7 @@ def list_streams(
     after: str | None = None,
     limit: int | None = None,
 ) -> list[StreamRow]:
-    """The streams of all tenants, or of one tenant, instance, environment, by name.
+    """Return the streams of all tenants, or of one tenant, instance, environment, by name.
 
     `names`, `after` and `limit` choose by `name`, so they make sense within one environment.
     """
@@ -132,12 +131,12 @@ def list_streams(
 def get_stream(
     connection: Connection, tenant: str, instance: str, environment: str, name: str, at: int | None = None
 ) -> StreamRow | None:
-    """One stream or None."""
+    """Return one stream, or None."""
     return next(iter(list_streams(connection, at, tenant, instance, environment, names=(name,))), None)
 
 
 def find_stream(connection: Connection, stream: StreamName, at: int | None = None) -> StreamRow:
-    """The stream, or NotFound naming what is missing."""
+    """Return the stream, or raise NotFound naming what is missing."""
     find_environment(connection, stream.tenant, stream.instance, stream.environment, at)
     row = get_stream(connection, stream.tenant, stream.instance, stream.environment, stream.stream, at)
     if row is None:
@@ -148,7 +147,7 @@ def find_stream(connection: Connection, stream: StreamName, at: int | None = Non
 def count_streams(
     connection: Connection, tenant: str | None = None, at: int | None = None
 ) -> dict[tuple[str, str, str], int]:
-    """How many streams each environment has, by (tenant, instance, environment), as far as it has any."""
+    """Count the streams of each environment that has any, by (tenant, instance, environment)."""
     place = (streams.c.tenant, streams.c.instance, streams.c.environment)
     query = sa.select(*place, sa.func.count()).where(as_of(streams, at), *_scoped(streams, {"tenant": tenant}))
     return {(row[0], row[1], row[2]): row[3] for row in connection.execute(query.group_by(*place))}
@@ -156,7 +155,7 @@ def count_streams(
 
 @dataclass(frozen=True)
 class Topics:
-    """How many of a cluster's topics of streams are in each state."""
+    """Numbers of a cluster's stream topics in each state."""
 
     applied: int = 0
     pending: int = 0
@@ -164,7 +163,7 @@ class Topics:
 
 
 def topics_of_clusters(connection: Connection, only: str | None = None) -> dict[str, Topics]:
-    """By cluster, or of one alone, as far as anybody has looked for them there."""
+    """Count stream topics by state, per cluster or of one alone, as far as they have been observed."""
     t = stream_topics.c
     query = sa.select(t.cluster, t.state, sa.func.count()).where(as_of(stream_topics, None), ~t.removing)
     if only is not None:
@@ -176,7 +175,7 @@ def topics_of_clusters(connection: Connection, only: str | None = None) -> dict[
 
 
 def troubles(connection: Connection) -> dict[str, list[str]]:
-    """Per cluster, why distributed streams are not as declared there; clusters without any are left out."""
+    """Return, per cluster with any, the reasons why distributed streams are not as declared there."""
     same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))
     query = (
         sa.select(stream_topics)
@@ -191,14 +190,14 @@ def troubles(connection: Connection) -> dict[str, list[str]]:
 
 
 def clusters_with_topic(connection: Connection, stream: StreamName) -> frozenset[str]:
-    """Clusters of which a topic of the stream is recorded, whether they are in its tree or not."""
+    """Return clusters where a topic of the stream is recorded, in its tree or not."""
     same = _scoped(stream_topics, asdict(stream))
     query = sa.select(stream_topics.c.cluster).where(as_of(stream_topics, None), *same)
     return frozenset(connection.execute(query.where(stream_topics.c.topic_id.is_not(None))).scalars())
 
 
 def list_deleted(connection: Connection) -> list[DeletedTopic]:
-    """Topics of deleted streams that workers have yet to remove, and then to record with RecordRemoved."""
+    """Return topics of deleted streams that workers have yet to delete, and to record with RecordRemoved."""
     clusters = {cluster.name: cluster for cluster in list_clusters(connection)}
     query = sa.select(stream_topics).where(as_of(stream_topics, None), stream_topics.c.removing)
     found = []

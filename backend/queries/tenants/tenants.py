@@ -1,4 +1,4 @@
-"""Reading tenants, instances and environments, now or as of a position."""
+"""Read tenants, instances and environments, now or as of a position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TenantRow:
 
 @dataclass(frozen=True)
 class InstanceRow:
-    """An instance and the tree that it lives on."""
+    """An instance and its tree."""
 
     tenant: str
     name: str
@@ -51,51 +51,51 @@ class EnvironmentRow:
 
 
 def list_tenants(connection: Connection, at: int | None = None) -> list[TenantRow]:
-    """Every tenant, by name."""
+    """Return every tenant, by name."""
     return [TenantRow(**row) for row in _rows(connection, tenants, at)]
 
 
 def get_tenant(connection: Connection, name: str, at: int | None = None) -> TenantRow | None:
-    """One tenant or None."""
+    """Return one tenant, or None."""
     return next((TenantRow(**row) for row in _rows(connection, tenants, at, name=name)), None)
 
 
 def known_tenants(connection: Connection, names: Collection[str]) -> frozenset[str]:
-    """Those of the names that are tenants'."""
+    """Return the names that are names of tenants."""
     query = sa.select(tenants.c.name).where(as_of(tenants, None), tenants.c.name.in_(names))
     return frozenset(connection.execute(query).scalars())
 
 
 def list_instances(connection: Connection, tenant: str, at: int | None = None) -> list[InstanceRow]:
-    """A tenant's instances, by name."""
+    """Return a tenant's instances, by name."""
     return [InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant)]
 
 
 def get_instance(connection: Connection, tenant: str, name: str, at: int | None = None) -> InstanceRow | None:
-    """One instance or None."""
+    """Return one instance, or None."""
     return next((InstanceRow(**row) for row in _rows(connection, instances, at, tenant=tenant, name=name)), None)
 
 
 def list_environments(
     connection: Connection, tenant: str, instance: str, at: int | None = None
 ) -> list[EnvironmentRow]:
-    """An instance's environments, by name."""
+    """Return an instance's environments, by name."""
     found = _rows(connection, environments, at, tenant=tenant, instance=instance)
     return [EnvironmentRow(**row) for row in found]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetRules:
-    """How groups of an environment go on elsewhere."""
+    """Rules of an environment for translating its groups' offsets."""
 
     margin_ms: int
-    """Taken off the timestamps of their progress."""
+    """Milliseconds that are subtracted from the timestamps of their progress."""
     exact: bool
-    """Whether they go on at the first record that they have not read, and not as early as the margin says."""
+    """True if a group resumes at its first unread record; otherwise it resumes by timestamp and margin."""
 
 
 def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRules]:
-    """Of all environments, by (tenant, instance, environment)."""
+    """Return the offset rules of all environments, by (tenant, instance, environment)."""
     t = environments.c
     query = sa.select(t.tenant, t.instance, t.name, t.margin_seconds, t.offset_mode)
     return {
@@ -109,13 +109,13 @@ def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRul
 def get_environment(
     connection: Connection, tenant: str, instance: str, name: str, at: int | None = None
 ) -> EnvironmentRow | None:
-    """One environment or None."""
+    """Return one environment, or None."""
     found = _rows(connection, environments, at, tenant=tenant, instance=instance, name=name)
     return next((EnvironmentRow(**row) for row in found), None)
 
 
 def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> TenantRow:
-    """The tenant, or NotFound."""
+    """Return the tenant, or raise NotFound."""
     row = get_tenant(connection, tenant, at)
     if row is None:
         raise no_tenant(tenant)
@@ -123,7 +123,7 @@ def find_tenant(connection: Connection, tenant: str, at: int | None = None) -> T
 
 
 def find_instance(connection: Connection, tenant: str, instance: str, at: int | None = None) -> InstanceRow:
-    """The instance, or NotFound naming what is missing."""
+    """Return the instance, or raise NotFound naming what is missing."""
     find_tenant(connection, tenant, at)
     row = get_instance(connection, tenant, instance, at)
     if row is None:
@@ -134,7 +134,7 @@ def find_instance(connection: Connection, tenant: str, instance: str, at: int | 
 def find_environment(
     connection: Connection, tenant: str, instance: str, environment: str, at: int | None = None
 ) -> EnvironmentRow:
-    """The environment, or NotFound naming what is missing."""
+    """Return the environment, or raise NotFound naming what is missing."""
     find_instance(connection, tenant, instance, at)
     row = get_environment(connection, tenant, instance, environment, at)
     if row is None:

@@ -1,4 +1,4 @@
-"""Webhooks, their secrets and deliveries.
+"""Webhooks, their signing secrets and deliveries.
 
 Of this layer's rooms it imports access.
 """

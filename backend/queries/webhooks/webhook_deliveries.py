@@ -1,11 +1,11 @@
-"""What is sent to webhooks, and how that went: rows that workers write, no events.
+"""Deliveries to webhooks and their results: rows that workers write, no events.
 
     (event) --queue--> pending --begin--> pending, due again --delivered--> delivered
                           ^                      |
                           +----- failed_once ----+------> failed        --send_again--> pending
 
-A row is begun before anything is sent, and due again some time later: who dies in between loses nothing, and
-sends it twice at worst. All by the database's clock.
+A row is begun before anything is sent, and is due again some time later: a process that dies in between loses
+nothing, and sends it twice at worst. All times are the database's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from backend.projections.webhooks import PROJECTION, webhooks
 
 PENDING, DELIVERED, FAILED = STATES = ("pending", "delivered", "failed")
 KEPT_DAYS = 30
-"""What was delivered or has failed is shown so long."""
+"""Days for which delivered and failed deliveries are kept."""
 _AT_ONCE = 20_000
 _NOW = sa.func.clock_timestamp()
 
@@ -36,7 +36,7 @@ webhook_cursors = sa.Table(
     METADATA,
     sa.Column("webhook", sa.Text, primary_key=True),
     sa.Column("created", sa.BigInteger, primary_key=True, autoincrement=False),
-    # All events up to here that it is told of are in `webhook_deliveries`, or were.
+    # All events up to here that it should receive are in `webhook_deliveries`, or were.
     sa.Column("position", sa.BigInteger, nullable=False),
 )
 webhook_deliveries = sa.Table(
@@ -67,7 +67,7 @@ _OF_ITS_WEBHOOK = sa.and_(_w.name == _d.webhook, _w.created == _d.created, as_of
 
 @dataclass(frozen=True)
 class DeliveryRow:
-    """One event for one webhook; `position` is the event's. `due_at`: of the next attempt, while it is pending."""
+    """Delivery of one event to one webhook. `position`: the event's; `due_at`: the next attempt, while pending."""
 
     position: int
     kind: str
@@ -90,7 +90,7 @@ class Begun:
     position: int
     kind: str
     attempt: int
-    """1 for the first."""
+    """Number of the attempt, from 1."""
     url: str
 
 
@@ -100,8 +100,10 @@ class Begun:
 def list_deliveries(
     connection: Connection, webhook: str, *, before: int | None = None, at: int | None = None, limit: int = 50
 ) -> list[DeliveryRow]:
-    """What was queued for a webhook, the newest event first, `before` a position, or `at` one only; nothing for a
-    webhook that there is not."""
+    """Return the deliveries of a webhook, the newest event first; none for an unknown webhook.
+
+    `before`: only below this position; `at`: only this position.
+    """
     d = _d
     query = sa.select(*(d[name] for name in DeliveryRow.__dataclass_fields__)).join(webhooks, _OF_ITS_WEBHOOK)
     query = query.where(d.webhook == webhook)
@@ -113,14 +115,14 @@ def list_deliveries(
 
 
 def is_known(connection: Connection, webhook: str, position: int) -> bool:
-    """Whether the event of a position was queued for a webhook, and is not forgotten."""
+    """Tell whether the event of a position was queued for a webhook, and is not deleted yet."""
     query = sa.select(_d.position).join(webhooks, _OF_ITS_WEBHOOK)
     query = query.where(_d.webhook == webhook, _d.position == position)
     return connection.execute(query).one_or_none() is not None
 
 
 def count_states(connection: Connection) -> dict[str, dict[str, int]]:
-    """How many deliveries of each webhook are in each state; what there are none of is 0."""
+    """Count the deliveries of each webhook by state; absent states are 0."""
     names = connection.execute(sa.select(_w.name).where(as_of(webhooks, None)).order_by(_w.name)).scalars()
     found = {name: dict.fromkeys(STATES, 0) for name in names}
     query = sa.select(_d.webhook, _d.state, sa.func.count()).join(webhooks, _OF_ITS_WEBHOOK)
@@ -133,11 +135,11 @@ def count_states(connection: Connection) -> dict[str, dict[str, int]]:
 
 
 def queue(connection: Connection) -> None:
-    """Queue what webhooks are to be told of and was not queued, each from its cursor on, in pieces of the log.
+    """Queue the events that webhooks should receive, each from its cursor on, in pieces of the log.
 
-    What a webhook is told goes by what it was at the event's position, not by what it is now.
+    A webhook's kinds and state at the event's position decide, not the present ones.
     """
-    # Not the log's head: who has been a webhook since is known up to here.
+    # Not the log's head: webhooks' settings are known up to here.
     head = runner.positions(connection, [PROJECTION])[PROJECTION.name]
     cursor = sa.func.coalesce(webhook_cursors.c.position, _w.created)
     of = sa.and_(webhook_cursors.c.webhook == _w.name, webhook_cursors.c.created == _w.created)
@@ -148,7 +150,7 @@ def queue(connection: Connection) -> None:
         _queue_of(connection, webhook, created, position, reached)
         values = {"webhook": webhook, "created": created, "position": reached}
         moved = insert(webhook_cursors).values(values)
-        # Of two workers the one that is behind must not move it back: what it queued twice is queued once.
+        # A worker that is behind must not move the cursor back; a delivery that is queued twice exists once.
         moved = moved.on_conflict_do_update(
             index_elements=["webhook", "created"],
             set_={"position": sa.func.greatest(webhook_cursors.c.position, moved.excluded.position)},
@@ -186,7 +188,7 @@ def _queue_of(connection: Connection, webhook: str, created: int, after: int, up
 
 
 def send_again(connection: Connection, webhook: str, position: int) -> None:
-    """Have an event sent at once, with all attempts before it."""
+    """Make a delivery due at once, with all its attempts again."""
     again: Mapping[str, Any] = {
         "state": PENDING,
         "attempts": 0,
@@ -200,13 +202,13 @@ def send_again(connection: Connection, webhook: str, position: int) -> None:
 
 
 def forget(connection: Connection, webhook: str) -> None:
-    """All that was or is to be sent to a webhook that is no more."""
+    """Delete all deliveries of a webhook that was deleted."""
     for table in (webhook_deliveries, webhook_cursors):
         connection.execute(sa.delete(table).where(table.c.webhook == webhook))
 
 
 def forget_old(connection: Connection) -> None:
-    """What ended long ago, and what was queued for a webhook while it was being deleted."""
+    """Delete deliveries that ended long ago, and those queued for a webhook while it was being deleted."""
     old = _d.ended_at < _NOW - timedelta(days=KEPT_DAYS)
     orphan = ~sa.exists().where(_OF_ITS_WEBHOOK)
     connection.execute(sa.delete(webhook_deliveries).where(sa.or_(old, orphan)))
@@ -216,14 +218,16 @@ def forget_old(connection: Connection) -> None:
 
 
 def webhooks_due(connection: Connection) -> list[str]:
-    """Enabled webhooks for which something is due."""
+    """Return enabled webhooks that have a delivery due."""
     query = sa.select(_d.webhook).distinct().join(webhooks, _OF_ITS_WEBHOOK).where(_due())
     return list(connection.execute(query).scalars())
 
 
 def begin(connection: Connection, webhook: str, again_seconds: float) -> Begun | None:
-    """Begin the next attempt for a webhook, events in their order; None if nothing is due. If nobody tells how it
-    ended it is due again after `again_seconds`."""
+    """Begin the next attempt for a webhook, in the order of events; None if nothing is due.
+
+    The delivery is due again after `again_seconds` unless the attempt's result is recorded.
+    """
     next_one = (
         sa.select(_d.webhook, _d.created, _d.position, _w.url)
         .join(webhooks, _OF_ITS_WEBHOOK)
@@ -242,14 +246,14 @@ def begin(connection: Connection, webhook: str, again_seconds: float) -> Begun |
 
 
 def delivered(connection: Connection, begun: Begun, status: int) -> None:
-    """The receiver has taken it."""
+    """Record that the receiver accepted the delivery."""
     _end(connection, begun, {"state": DELIVERED, "ended_at": _NOW, "status": status, "problem": None})
 
 
 def failed_once(
     connection: Connection, begun: Begun, status: int | None, problem: str, again_seconds: float | None
 ) -> None:
-    """An attempt was in vain; None: it was the last one."""
+    """Record a failed attempt. `again_seconds`: delay of the next one; None if it was the last."""
     told: dict[str, Any] = {"status": status, "problem": problem}
     if again_seconds is None:
         told |= {"state": FAILED, "ended_at": _NOW}
@@ -259,7 +263,7 @@ def failed_once(
 
 
 def _end(connection: Connection, begun: Begun, values: Mapping[str, Any]) -> None:
-    # Of two attempts at once the later one is what is told; so is a request to send it again meanwhile.
+    # Of two concurrent attempts the later one counts; so does a request to send it again meanwhile.
     same = sa.and_(_d.state == PENDING, _d.attempts == begun.attempt)
     these = _is(begun.webhook, begun.created, begun.position)
     connection.execute(sa.update(webhook_deliveries).where(these, same).values(**values))

@@ -1,4 +1,4 @@
-"""What webhooks' requests are signed with: sealed beside the event log, in a row that goes with the webhook."""
+"""Signing secrets of webhooks: sealed beside the event log, in a row that is deleted with the webhook."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def new_secret() -> str:
 
 
 def keep_secret(connection: Connection, webhook: str, secret: str, setting: SecretStr | None) -> None:
-    """Keep it in the place of the one before. Raises StateConflict if the setting has no key to seal it."""
+    """Store a secret in place of the one before. Raises StateConflict if the setting has no key to seal it."""
     keys = sealing.keys_to_seal(setting, "secrets of webhooks")
     sealed = sealing.seal(_PURPOSE, json.dumps([webhook, secret]).encode(), keys)
     new = insert(webhook_secrets).values(webhook=webhook, sealed=sealed)
@@ -44,7 +44,10 @@ def keep_secret(connection: Connection, webhook: str, secret: str, setting: Secr
 
 
 def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str | None:
-    """The secret; None if it is kept no more, or was sealed by a key that is none of these: then it is rotated."""
+    """Return the secret, or None.
+
+    None if it is no longer stored, or was sealed by another key: then it is rotated.
+    """
     query = sa.select(webhook_secrets.c.sealed).where(webhook_secrets.c.webhook == webhook)
     sealed = connection.execute(query).scalar_one_or_none()
     opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
@@ -55,5 +58,5 @@ def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str 
 
 
 def forget_secret(connection: Connection, webhook: str) -> None:
-    """What signs for nobody any more is of no use."""
+    """Delete the secret of a deleted webhook."""
     connection.execute(sa.delete(webhook_secrets).where(webhook_secrets.c.webhook == webhook))

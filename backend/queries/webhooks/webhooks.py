@@ -1,4 +1,4 @@
-"""Reading webhooks, now or as of a position."""
+"""Read webhooks, now or as of a position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.projections.webhooks import webhooks
 
 @dataclass(frozen=True)
 class WebhookRow:
-    """A webhook; `created` is the position of the event that made it, `version` of what last described it."""
+    """A webhook. `created`: position of the event that created it; `version`: that of its last event."""
 
     name: str
     url: str
@@ -27,19 +27,19 @@ class WebhookRow:
 
 
 def list_webhooks(connection: Connection, at: int | None = None) -> list[WebhookRow]:
-    """All of them, by name; they are few."""
+    """Return all webhooks, by name; they are few."""
     return _webhooks(connection, at, sa.true())
 
 
 def find_webhook(connection: Connection, webhook: str, at: int | None = None) -> WebhookRow:
-    """The webhook, or NotFound."""
+    """Return the webhook, or raise NotFound."""
     for row in _webhooks(connection, at, webhooks.c.name == webhook):
         return row
     raise NotFound(f"there is no webhook {webhook[:60]!r}; GET /webhooks lists them")
 
 
 def count_webhooks(connection: Connection) -> int:
-    """How many there are."""
+    """Count the webhooks."""
     query = sa.select(sa.func.count()).select_from(webhooks).where(as_of(webhooks, None))
     return int(connection.execute(query).scalar_one())
 
