@@ -64,7 +64,7 @@ def test_every_call_that_a_message_advises_is_known_to_commands_and_pages() -> N
         (
             "move it with PUT /trees/main/primary, then",
             "move it with `treeline schemas move-primary`, then",
-            'move it with the page <a href="/tree/-primary">Move the primary</a>, then',
+            'move it with the page <a href="/tree/-primary">Move primary</a>, then',
         ),
         (
             "POST /switches/20261127-a/abort takes it back",

@@ -12,7 +12,7 @@ from backend import web
 from tests.pages.test_losses_page import ASIDE
 
 PROD = "/tenants/acme/retail/prod"
-TOKEN = "Name=laptop", "Days=30", "Issue a token"
+TOKEN = "Name=laptop", "Days=30", "Issue token"
 LOSS = "/drills/replication/hw-truncation-loss"
 
 
@@ -144,10 +144,10 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("users", "/users", "All users"),
         Picture("user", "/users/ada", "One user"),
         Picture("password", "/users/ada", "A password is typed below what it does", narrow=True,
-                acts=("Set a password",)),
+                acts=("Set password",)),
         Picture("token-new", "/users/ada", "A token is looked at before it is issued", acts=TOKEN),
-        Picture("token", "/users/ada", "A new token is shown this once", acts=(*TOKEN, "Issue the token")),
-        Picture("session-end", "/account", "A session is looked at before it ends", acts=("End the session",)),
+        Picture("token", "/users/ada", "A new token is shown this once", acts=(*TOKEN, "Issue token")),
+        Picture("session-end", "/account", "A session is looked at before it ends", acts=("End session",)),
         Picture("login", "/login", "Logging in", dark=True, narrow=True),
     ),
 }  # fmt: skip

@@ -97,17 +97,17 @@ def wrong(page: Page) -> list[str]:
 def secrets_by_turns(page: Page, console: Console) -> Iterator[tuple[str, list[str]]]:
     """Yield violations where a secret is typed, refused, and shown; no address leads there."""
     page.goto(f"{console.url}/users/ada")
-    page.get_by_role("button", name="Set a password").click()
+    page.get_by_role("button", name="Set password").click()
     page.get_by_label("New password").fill("short")
     yield "a password is typed", wrong(page)
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
     page.get_by_role("alert").wait_for()
     yield "a password is refused", wrong(page)
     page.goto(f"{console.url}/users/ada")
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Issue a token").click()
+    page.get_by_role("button", name="Issue token").click()
     yield "a token is previewed", wrong(page)
-    page.get_by_role("button", name="Issue the token").click()
+    page.get_by_role("button", name="Issue token").click()
     page.locator("#secret").wait_for()
     yield "a token is shown", wrong(page)
 

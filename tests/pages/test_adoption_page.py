@@ -54,16 +54,16 @@ def test_the_plan_says_what_becomes_of_each_topic(operator: Visitor, holds: list
     assert plan["acme-retail-prod-payments"] == (
         "acme-retail-prod-payments becomes a new stream acme/retail/prod/payments 4 1,204"
     )
-    assert "can be read in several ways" in plan["a-b-c-d-e"] and "a/b/c/d-e" in plan["a-b-c-d-e"]
-    assert "1 topic can be read in several ways, 1 topic becomes a new stream" in said(page)
+    assert "matches several streams" in plan["a-b-c-d-e"] and "a/b/c/d-e" in plan["a-b-c-d-e"]
+    assert "1 topic matches several streams, 1 topic becomes a new stream" in said(page)
 
 
 def test_topics_are_taken_over_as_they_were_looked_at(
     acme: Console, operator: Visitor, holds: list[FoundTopic]
 ) -> None:
     preview = operator.client.post(PAGE, data={**hidden(operator.get(PAGE)), "step": "preview"})
-    assert "1 topic of c1 will be taken over as they are" in said(preview)
-    assert "acme-retail-prod-payments is acme/retail/prod/payments: 4 partitions, 1,204 records" in said(preview)
+    assert "1 topic of c1 will be adopted in place" in said(preview)
+    assert "acme-retail-prod-payments → acme/retail/prod/payments: 4 partitions, 1,204 records" in said(preview)
     assert code(preview, "same-command") == "treeline adopt c1"
     sent = {**hidden(preview), "step": "confirm"}
     assert sent["digest"] in code(preview, "same-curl")
@@ -107,7 +107,7 @@ def test_with_nothing_to_take_over_there_is_nothing_to_confirm(operator: Visitor
     page = operator.get(PAGE)
     assert "It has no topics" in said(page)
     preview = operator.client.post(PAGE, data={**hidden(page), "step": "preview"})
-    assert "there is no topic to be taken over" in said(preview) and 'value="confirm"' not in preview.text
+    assert "there is no topic to adopt" in said(preview) and 'value="confirm"' not in preview.text
 
 
 def test_a_cluster_that_does_not_answer_is_told(operator: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,5 +129,5 @@ def test_pictures(acme: Console, open_page, folder: Path | None, holds: list[Fou
     page = open_page(acme, PAGE)
     taken(page, "adoption", folder)
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Take them over").wait_for()
+    page.get_by_role("button", name="Adopt topics").wait_for()
     taken(page, "adoption-preview", folder)

@@ -44,11 +44,12 @@ def test_an_application_is_declared_asked_for_and_granted(acme: Console) -> None
     assert owner.confirm(NEW, **FIELDS).headers["location"] == BILLING
     page = owner.get(BILLING)
     assert rows(page, "data-grant") == {
-        "consume globex/shop/prod/items": "globex/shop/prod/items consume requested waits for an owner of globex",
+        "consume globex/shop/prod/items": "globex/shop/prod/items consume requested "
+        "pending decision by an owner of globex",
         "produce acme/retail/prod/orders": "acme/retail/prod/orders produce granted –",
     }
     assert rows(owner.get(PROD), "data-application")["billing"].startswith("billing 1 requested, 1 granted none")
-    assert "1 request of applications waits for your decision" in said(globex.get("/tenants/globex"))
+    assert "1 request of applications is pending: your decision is needed" in said(globex.get("/tenants/globex"))
     waiting = rows(globex.get("/tenants/globex/-grants"), "data-grant")
     assert list(waiting) == ["acme/retail/prod/billing consume globex/shop/prod/items"]
     assert globex.get(BILLING).status_code == 404
@@ -106,7 +107,7 @@ def test_an_application_is_deleted_once_its_preview_said_what_ends(acme: Console
     assert f'href="{path}"' in member.get(BILLING).text
     seen, before = hidden(member.get(path)), head(acme)
     preview = member.send(path, step="preview", **seen)
-    assert "c1, c2 and c3 are cleared of it, what it asked of 2 streams ends" in said(preview)
+    assert "its access is removed from c1, c2 and c3, its grants for 2 streams end" in said(preview)
     assert rows(preview, "data-field")["Produces to"] == "Produces to acme/retail/prod/orders (granted) –"
     assert code(preview, "same-command") == "treeline delete application acme/retail/prod/billing"
     call = code(preview, "same-curl")
@@ -180,7 +181,7 @@ def test_a_password_is_shown_once(database: Database) -> None:
         owner.confirm(NEW, **FIELDS)
         path = f"{BILLING}/-credentials"
         preview = owner.send(path, step="preview", **hidden(owner.get(path)))
-        assert "gets password number 1" in said(preview)
+        assert "will get password number 1" in said(preview)
         sent = {**hidden(preview), "step": "confirm"}
         shown = owner.client.post(path, data=sent)
         assert shown.status_code == 200

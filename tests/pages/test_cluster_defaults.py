@@ -29,7 +29,7 @@ def operator(acme: Console, database: Database) -> Visitor:
 
 
 def topic(acme: Console, database: Database, name: str, factor: int, **declared: int) -> None:
-    """Declare a stream whose topic on c1 has so many replicas."""
+    """Declare stream whose topic on c1 has so many replicas."""
     acme.rest.ok("POST", f"{API_PROD}/streams", {"name": name, **declared})
     place = {"instance": "retail", "environment": "prod", "stream": name}
     record(database, RecordApplied(**place, cluster="c1", topic_id=name, replication_factor=factor))
@@ -41,12 +41,12 @@ def preview_of(who: Visitor, factor: str, minimum: str = "") -> str:
 
 
 def test_the_page_shows_what_is_set_and_what_comes_of_it(acme: Console, operator: Visitor) -> None:
-    assert "Replication factor automatic: 3 In-sync replicas needed automatic: 2" in said(operator.get(PAGE))
+    assert "Replication factor automatic: 3 min.insync.replicas automatic: 2" in said(operator.get(PAGE))
     unknown = said(operator.get("/clusters/c2"))
-    assert "Replication factor automatic In-sync replicas needed automatic" in unknown
+    assert "Replication factor automatic min.insync.replicas automatic" in unknown
     before = head(acme)["position"]
     acme.rest.ok("PATCH", PAGE, {"defaults": {FACTOR: 5, MINIMUM: 4}})
-    assert "Replication factor 5; 3 in force In-sync replicas needed 4; 3 in force" in said(operator.get(PAGE))
+    assert "Replication factor 5; effective: 3 min.insync.replicas 4; effective: 3" in said(operator.get(PAGE))
     assert "Replication factor automatic: 3" in said(operator.get(f"{PAGE}?at={before}"))
 
 
@@ -55,7 +55,7 @@ def test_they_are_set_after_a_preview_and_set_back_by_empty_fields(acme: Console
     assert (values(form)[FACTOR], values(form)[MINIMUM]) == ("", "")
     sent = {**hidden(form), FACTOR: "2", MINIMUM: "1"}
     preview = operator.client.post(FORM, data={**sent, "step": "preview"})
-    assert "New topics on c1 will have 2 replicas, 1 needed in sync" in said(preview)
+    assert "New topics on c1 will have 2 replicas and min.insync.replicas 1" in said(preview)
     assert rows(preview, "data-field")["Replication factor"] == "Replication factor automatic: 3 2"
     assert "c1:\n    defaults:\n      replication_factor: 2\n      min_insync" in code(preview, "same-yaml")
     assert "If-Match" in code(preview, "same-curl")
@@ -81,15 +81,15 @@ def test_the_preview_counts_the_topics_that_are_there(
     topic(acme, database, "factor-declared", 3, replication_factor=3)
     # Of `three` the minimum falls from 2 to 1; that of `two` is 1 already, and the others declare their factor.
     lower = preview_of(operator, "2")
-    assert "1 topic already on c1 will keep the present replicas" in lower
+    assert "1 topic already on c1 will keep their present replicas" in lower
     assert "another min.insync.replicas" not in lower, "one of three is to spare before and after"
     both = preview_of(operator, "3", "3")
-    assert "3 topics already on c1 will have another min.insync.replicas at once" not in both
-    assert "2 topics already on c1 will have another min.insync.replicas at once" in both
-    assert "1 topic already on c1 will keep the present replicas until a placement is carried out" in both
+    assert "3 topics already on c1 will be altered at once, to another min.insync.replicas" not in both
+    assert "2 topics already on c1 will be altered at once, to another min.insync.replicas" in both
+    assert "1 topic already on c1 will keep their present replicas until a placement is applied" in both
     assert "treeline placement plan --cluster c1 --replication-factor declared" in both
     more = preview_of(operator, "4", "2")
-    assert "c1 has 3 brokers: a topic there has as many replicas as there are brokers" in more
+    assert "c1 has 3 brokers: a topic there has one replica per broker" in more
 
 
 @pytest.mark.parametrize(
@@ -142,16 +142,16 @@ def test_an_undo_keeps_what_was_set_since_of_the_other_default(acme: Console) ->
 
 def test_by_keyboard_with_the_effect_as_one_types(acme: Console, operator: Visitor, open_page) -> None:
     page = open_page(acme, PAGE)
-    page.get_by_role("link", name="Set default replicas").click()
+    page.get_by_role("link", name="Set replica defaults").click()
     expect(page.get_by_label("Replication factor")).to_be_focused()
     page.keyboard.type("2")
-    expect(page.locator("#verdict")).to_contain_text("will have 2 replicas, 1 needed in sync")
+    expect(page.locator("#verdict")).to_contain_text("will have 2 replicas and min.insync.replicas 1")
     page.keyboard.press("Tab")
     page.keyboard.type("3")
     expect(page.locator("#verdict")).to_contain_text("nothing could be produced")
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Set the defaults").click()
+    page.get_by_role("button", name="Set defaults").click()
     expect(page.locator("#defaults")).to_contain_text("2")
 
 
@@ -159,14 +159,14 @@ def test_by_keyboard_with_the_effect_as_one_types(acme: Console, operator: Visit
 def test_pictures(acme: Console, operator: Visitor, database: Database, open_page, folder: Path | None) -> None:
     topic(acme, database, "three", 3)
     page = open_page(acme, FORM)
-    page.get_by_label("In-sync replicas needed").fill("4")
+    page.get_by_label("min.insync.replicas").fill("4")
     expect(page.locator("#verdict")).to_contain_text("nothing could be produced")
     taken(page, "cluster-defaults-refused", folder)
     page.get_by_label("Replication factor").fill("2")
-    page.get_by_label("In-sync replicas needed").fill("2")
+    page.get_by_label("min.insync.replicas").fill("2")
     expect(page.locator("#verdict")).to_contain_text("will have 2 replicas")
     taken(page, "cluster-defaults", folder)
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Set the defaults").click()
+    page.get_by_role("button", name="Set defaults").click()
     expect(page).to_have_title("c1 · Treeline")
     taken(page, "cluster-with-defaults", folder)

@@ -39,7 +39,7 @@ def test_one_that_does_not_answer_is_refused_unless_that_is_accepted(acme: Conso
     assert answer.status_code == 422 and "no Kafka cluster answers at 127.0.0.1:9" in said(answer)
     assert 'id="wrong-bootstrap_servers"' in answer.text
     preview = operator.preview(NEW, **SPARE, accept_offline="yes")
-    assert "Nobody answers there:" in said(preview) and "as number 4 in copy origins" in said(preview)
+    assert "The cluster does not answer:" in said(preview) and "with number 4 in copy origins" in said(preview)
     assert [each["name"] for each in acme.rest.ok("GET", "/clusters")["items"]] == ["c1", "c2", "c3"]
     done = operator.confirm(NEW, **SPARE, accept_offline="yes")
     assert (done.status_code, done.headers["location"]) == (303, "/clusters/spare")
@@ -73,7 +73,7 @@ def test_what_the_cluster_says_of_itself_is_told_before_it_is_added(
 
     monkeypatch.setattr("backend.changes.clusters.probe", answers)
     typed = operator.send(NEW, step="check", **SPARE)
-    assert "Who answers there is asked for the preview" in said(typed) and asked == []
+    assert "The preview contacts the cluster" in said(typed) and asked == []
     preview = operator.preview(NEW, **SPARE)
     fields = rows(preview, "data-field")
     assert fields["Kafka cluster id"] == "Kafka cluster id K9"
@@ -141,7 +141,7 @@ def test_formats_do_not_change_while_topics_are_made_from_them(
     form = operator.get("/clusters/c1/-change")
     given = {**hidden(form), **values(form), "properties": "", "topic_format": "{tenant}-{topic}"}
     answer = operator.client.post("/clusters/c1/-change", data={**given, "step": "preview"})
-    assert answer.status_code == 409 and "its formats cannot change while topics made from them exist" in said(
+    assert answer.status_code == 409 and "its formats cannot change while topics with these names exist" in said(
         answer
     )
 
@@ -170,7 +170,7 @@ def test_a_new_address_is_asked_and_the_present_one_is_not(
 def test_what_stands_in_the_way_of_a_removal_is_told_in_its_order(acme: Console, operator: Visitor) -> None:
     page = operator.get("/clusters/c1/-remove")
     way = said(page)
-    assert way.index("Clients of 2 environments are sent there. Plan a switch from it") < way.index("is not known")
+    assert way.index("It is the active cluster of 2 environments. Plan switch") < way.index("is not known")
     assert "It is a leaf of the tree. Edit the tree" in way
     refused = operator.client.post("/clusters/c1/-remove", data={**hidden(page), "step": "preview"})
     assert refused.status_code == 409 and "c1 is a leaf of tree main" in said(refused)
@@ -201,17 +201,17 @@ def test_who_may_not_change_the_estate_has_no_forms(acme: Console, kind: str) ->
 
 def test_by_keyboard_with_the_names_as_one_types(acme: Console, open_page) -> None:
     page = open_page(acme, "/clusters")
-    page.get_by_role("link", name="Add a cluster").click()
+    page.get_by_role("link", name="Add cluster").click()
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("spare")
     page.keyboard.press("Tab")
     page.keyboard.type("127.0.0.1:9")
-    expect(page.locator("#verdict")).to_contain_text("spare will be known, as number 4")
+    expect(page.locator("#verdict")).to_contain_text("spare will be added, with number 4")
     page.get_by_label("Topics").fill("{tenant}_{environment}_{topic}")
     expect(page.locator("tr[data-cluster='acme/retail/prod/orders']")).to_contain_text("acme_prod_orders")
-    page.get_by_label("Accept that nobody answers").check()
+    page.get_by_label("Allow an offline cluster").check()
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Add the cluster").click()
+    page.get_by_role("button", name="Add cluster").click()
     expect(page).to_have_title("spare · Treeline")
 
 
@@ -220,11 +220,11 @@ def test_pictures(acme: Console, open_page, folder: Path | None) -> None:
     page = open_page(acme, NEW)
     page.get_by_label("Name").fill("spare")
     page.get_by_label("Bootstrap servers").fill("127.0.0.1:9")
-    expect(page.locator("#verdict")).to_contain_text("spare will be known")
+    expect(page.locator("#verdict")).to_contain_text("spare will be added")
     taken(page, "cluster-form", folder)
-    page.get_by_label("Accept that nobody answers").check()
+    page.get_by_label("Allow an offline cluster").check()
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Add the cluster").wait_for()
+    page.get_by_role("button", name="Add cluster").wait_for()
     taken(page, "cluster-preview", folder)
     page.goto(f"{acme.url}/clusters/c1/-remove")
     taken(page, "cluster-remove", folder)

@@ -110,15 +110,15 @@ def test_what_cannot_be_meant_stands_at_its_field(
 def test_the_primary_is_moved_and_the_move_is_ended(acme: Console, operator: Visitor, database: Database) -> None:
     form = operator.get(PRIMARY)
     preview = operator.client.post(PRIMARY, data={**hidden(form), "cluster": "c2", "step": "preview"})
-    assert "c2 will be the only writer of schemas, once it has all that c1 has" in said(preview)
+    assert "c2 will be the primary, once it has all schemas of c1" in said(preview)
     assert code(preview, "same-command") == "treeline schemas move-primary c2"
     done = operator.client.post(PRIMARY, data={**hidden(preview), "step": "confirm"})
     where = done.headers["location"]
     assert where.startswith("/operations/primary-move-") and "under way" in said(operator.get(where))
     form = operator.get(PRIMARY)
-    assert "A move to c2 is under way. Choose c1 to end it." in said(form)
+    assert "A move to c2 is in progress. Choose c1 to cancel it." in said(form)
     preview = operator.client.post(PRIMARY, data={**hidden(form), "cluster": "c1", "step": "preview"})
-    assert "c1 stays the only writer of schemas" in said(preview)
+    assert "c1 stays the primary" in said(preview)
     ended = operator.client.post(PRIMARY, data={**hidden(preview), "step": "confirm"})
     assert ended.headers["location"] == "/tree"
     assert "the primary is no longer moved to c2" in said(operator.get(where))

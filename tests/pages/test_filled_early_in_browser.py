@@ -21,7 +21,7 @@ def test_what_is_chosen_before_the_script_is_there_is_checked(
     page.goto(f"{acme.url}{FORM}", wait_until="commit")
     page.get_by_label("Name", exact=True).fill("orders")
     assert len(held) == 1, "nobody has listened yet"
-    expect(page.locator("#verdict").first).to_contain_text("Type a name")
+    expect(page.locator("#verdict").first).to_contain_text("Enter a name")
     held[0].continue_()
     expect(page.locator("#verdict").first).to_contain_text("stream acme/retail/prod/orders already exists")
 

@@ -62,13 +62,14 @@ def test_a_level_is_set_and_taken_back_as_the_registry_does_it(levelled: Levelle
     assert hidden(form)["version"] == "FULL"
     fields = {"subject": mine, "version": "FULL"}
     typed = member.send(FORM, step="check", level="BACKWARD_TRANSITIVE", **fields)
-    assert "has BACKWARD_TRANSITIVE: a new version can read what all earlier ones wrote" in said(typed)
+    means = "consumers with the new schema can read data of all earlier versions"
+    assert f"will have compatibility level BACKWARD_TRANSITIVE: {means}" in said(typed)
 
     preview = member.preview(FORM, level="NONE", **fields)
     assert rows(preview, "data-field") == {
         "Compatibility": "Compatibility FULL NONE",
-        "Whose": "Whose its own the same",
-        "Schemas are normalized": "Schemas are normalized yes the same",
+        "Source": "Source subject the same",
+        "Normalize schemas": "Normalize schemas yes the same",
     }
     assert rows(preview, "data-cluster")["cluster-4"] == f"cluster-4 {levelled.short}"
     assert f'-X PUT "$TREELINE_URL/registries/cluster-1/config/{mine}"' in code(preview, "same-curl")
@@ -76,14 +77,14 @@ def test_a_level_is_set_and_taken_back_as_the_registry_does_it(levelled: Levelle
     done = member.client.post(FORM, data={**hidden(preview), "step": "confirm"})
     assert (done.status_code, done.headers["location"]) == (303, f"/schemas/cluster-1/{mine}")
     assert levelled.config("GET").json() == {"compatibilityLevel": "NONE", "normalize": True}
-    assert "NONE, its own" in said(member.get(f"/schemas/cluster-1/{mine}"))
+    assert "NONE (subject level)" in said(member.get(f"/schemas/cluster-1/{mine}"))
     same = member.preview(FORM, level="NONE", subject=mine, version="NONE")
     assert "Nothing would change" in said(same)
 
     back = member.preview(FORM, level="", subject=mine, version="NONE")
-    assert rows(back, "data-field")["Whose"] == "Whose its own that of all subjects"
+    assert rows(back, "data-field")["Source"] == "Source subject global default"
     assert rows(back, "data-field")["Compatibility"] == "Compatibility NONE BACKWARD"
-    assert rows(back, "data-field")["Schemas are normalized"] == "Schemas are normalized yes no"
+    assert rows(back, "data-field")["Normalize schemas"] == "Normalize schemas yes no"
     assert "-X DELETE" in code(back, "same-curl")
     # Somebody is faster, by the registry.
     assert levelled.config("PUT", {"compatibility": "FORWARD"}).status_code == 200

@@ -51,7 +51,7 @@ def test_the_tenants_page_lists_its_members_with_ways_to_change_them(acme: Conso
 
 def test_a_member_is_added_changed_and_removed_after_previews_that_say_so(acme: Console, owner: Visitor) -> None:
     typed = owner.send(NEW, step="check", user="gil", membership="owner")
-    assert "gil will be owner of acme, from its next request on" in said(typed)
+    assert "gil will be owner of acme, effective with the next request" in said(typed)
     assert "globex" not in typed.text
     preview = owner.preview(NEW, **FORMS[NEW])
     assert rows(preview, "data-field")["May"] == "May declare-streams, read-tenant"
@@ -62,13 +62,13 @@ def test_a_member_is_added_changed_and_removed_after_previews_that_say_so(acme: 
     assert "is member of acme already" in said(owner.preview(NEW, **FORMS[NEW]))
 
     preview = owner.preview(CHANGE, **FORMS[CHANGE])
-    assert rows(preview, "data-field")["Belongs as"] == "Belongs as member owner"
+    assert rows(preview, "data-field")["Membership"] == "Belongs as member owner"
     assert owner.confirm(CHANGE, **FORMS[CHANGE]).status_code == 303
     assert members(acme) == {"gil": "member", "mia": "owner", "otto": "owner"}
 
     remove = {"version": "owner"}
     preview = owner.preview(REMOVE, **remove)
-    assert "mia will no longer belong to acme" in said(preview)
+    assert "mia will no longer be a member of acme" in said(preview)
     assert code(preview, "same-command") == "treeline member remove acme mia"
     assert owner.confirm(REMOVE, **remove).headers["location"] == f"{ACME}#members"
     assert members(acme) == {"gil": "member", "otto": "owner"}
@@ -78,8 +78,8 @@ def test_a_member_is_added_changed_and_removed_after_previews_that_say_so(acme: 
 
 def test_who_leaves_itself_is_warned_and_sent_where_it_may_still_look(acme: Console, owner: Visitor) -> None:
     preview = owner.preview(f"{ACME}/-members/otto/-remove", version="owner")
-    assert "This is you" in said(preview)
-    assert "acme has no owner then" in said(preview)
+    assert "This changes your own access" in said(preview)
+    assert "acme will have no owner" in said(preview)
     done = owner.client.post(
         f"{ACME}/-members/otto/-remove", data={**hidden(preview), "step": "confirm", "key": owner.key}
     )

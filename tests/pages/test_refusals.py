@@ -115,19 +115,19 @@ def test_two_tabs_and_a_new_session_lose_nothing_in_chromium(acme: Console, open
     page.get_by_role("button", name="Back to the form, with what I typed").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("payments")
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("heading", name="Declare a stream: preview")).to_be_visible()
+    expect(page.get_by_role("heading", name="Declare stream: preview")).to_be_visible()
 
 
 def test_back_after_a_finished_form_shows_the_form(acme: Console, open_page) -> None:
     page: Page = open_page(acme, f"{PROD}/-new")
     page.get_by_label("Name", exact=True).fill("payments")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Declare the stream").click()
+    page.get_by_role("button", name="Declare stream").click()
     expect(page).to_have_url(f"{acme.url}{PROD}/payments")
     before = head(acme)
     page.go_back()
-    expect(page.get_by_role("heading", name="Declare a stream", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Declare stream", exact=True)).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("")
     page.reload()
-    expect(page.get_by_role("heading", name="Declare a stream", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Declare stream", exact=True)).to_be_visible()
     assert head(acme) == before

@@ -22,33 +22,35 @@ def test_a_version_is_checked_registered_and_seen_on_every_cluster(estate: Runni
     subject = "paged-i-e-orders-value"
 
     page: Page = open_page(Console(estate.url, estate.token), "/schemas", expect_errors=True)
-    page.get_by_role("link", name="Check and register a version").click()
+    page.get_by_role("link", name="Register schema version").click()
     page.get_by_label("Subject").fill(subject)
     page.get_by_label("Schema", exact=True).fill(FIRST)
-    expect(page.locator("#verdict")).to_contain_text("It can be registered as version 1")
+    expect(page.locator("#verdict")).to_contain_text("The schema can be registered as version 1")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".names [data-cluster='cluster-4']")).to_contain_text("paged-e-orders-value")
-    page.get_by_role("button", name="Register the version").click()
+    page.get_by_role("button", name="Register version").click()
     expect(page.get_by_role("heading", name=subject, exact=True)).to_be_visible()
 
     # Something happens between the two versions, and its position has the first alone.
     between = rest.ok("POST", "/tenants", {"name": "later"}) and rest.ok("GET", "/events/head")["position"]
-    page.get_by_role("link", name="Register a version").click()
+    page.get_by_role("link", name="Register version").click()
     expect(page.get_by_label("Subject")).to_have_value(subject)
     page.get_by_label("Schema", exact=True).fill(SECOND)
-    expect(page.locator("#verdict")).to_contain_text("not compatible, by BACKWARD")
+    expect(page.locator("#verdict")).to_contain_text("not BACKWARD-compatible")
     expect(page.locator(".problems li").first).to_be_visible()
     page.get_by_label("Schema", exact=True).fill(COMPATIBLE)
     expect(page.locator("#verdict")).to_contain_text("version 2")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".diff .added").first).to_be_visible()
-    page.get_by_role("button", name="Register the version").click()
+    page.get_by_role("button", name="Register version").click()
     expect(page.locator("#versions li")).to_have_count(2)
 
     now = page.url
     page.goto(f"{now}?at={between}")
     expect(page.locator("#versions li")).to_have_count(1)
-    expect(page.locator("#past")).to_contain_text("what had been registered then, of what clusters hold now")
+    expect(page.locator("#past")).to_contain_text(
+        "schemas that had been registered then, of those that clusters hold now"
+    )
     page.get_by_role("link", name="Back to now").click()
     expect(page.locator("#versions li")).to_have_count(2)
 

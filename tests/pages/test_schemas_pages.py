@@ -193,10 +193,10 @@ def test_references_lead_to_what_one_may_see(acme: Console, member: Visitor, ope
     was_read(acme, "c1", version("acme-retail-prod-orders-key", 1, 9, avro("k", name="Key"), *to))
     page = said(member.get("/schemas/c1/acme-retail-prod-orders-key"))
     assert f"mine : {MINE} version 1" in page
-    assert "theirs : a subject of others" in page
+    assert "theirs : a subject that you may not see" in page
     assert THEIRS not in page
     assert f"theirs : {THEIRS} version 1" in said(operator.get("/schemas/c1/acme-retail-prod-orders-key"))
-    assert "referred to by acme-retail-prod-orders-key" in said(member.get(f"/schemas/c1/{MINE}?version=1"))
+    assert "Referenced by acme-retail-prod-orders-key" in said(member.get(f"/schemas/c1/{MINE}?version=1"))
 
 
 def test_targets_are_shown_with_the_conflicts_that_one_may_know_of(
@@ -226,7 +226,7 @@ def test_targets_are_shown_with_the_conflicts_that_one_may_know_of(
     assert f"{MINE} version 1: id 5 is of {THEIRS}" in said(everything)
     mine = member.get("/schemas")
     assert mine.text.count("data-conflict") == 2
-    assert f"{MINE} version 1: its id belongs to another schema there" in said(mine)
+    assert f"{MINE} version 1: its schema id belongs to another schema there" in said(mine)
     assert THEIRS not in mine.text
     assert "10.0.0.3" not in mine.text
 
@@ -255,8 +255,9 @@ def test_the_form_begins_with_the_latest_version_and_says_what_would_come(member
     assert '"note"' in form.text.replace("&#34;", '"')
     fields = {"subject": MINE, "kind": "AVRO", "schema": avro("id", "note?", "place?")}
     block = member.send(NEW, step="check", **fields)
-    assert "It can be registered as version 3 with id 5: it is compatible by FULL with what is there" in said(
-        block
+    assert (
+        "The schema can be registered as version 3 with id 5: it is FULL-compatible with the registered versions"
+        in said(block)
     )
     page = member.preview(NEW, **fields)
     assert rows(page, "data-field")["Id"] == "Id 5"
@@ -264,13 +265,13 @@ def test_the_form_begins_with_the_latest_version_and_says_what_would_come(member
     assert 'class="added"' in page.text
     assert f"$TREELINE_URL/registries/c1/subjects/{MINE}/versions" in code(page, "same-curl")
     there = member.preview(NEW, **{**fields, "schema": avro("id", "note?")})
-    assert "It is registered already, as version 2 with id 2" in said(there)
+    assert "The schema is already registered, as version 2 with id 2" in said(there)
 
 
 @pytest.mark.parametrize(
     ("schema", "status", "words"),
     [
-        (avro("id", "must"), 409, "not compatible, by FULL"),
+        (avro("id", "must"), 409, "not FULL-compatible"),
         ('{"type": "recrod"}', 422, "Invalid schema"),
         ("{", 422, "The schema is not JSON"),
         ("", 422, "the field schema is missing"),
@@ -319,11 +320,11 @@ def test_what_the_registry_would_refuse_is_refused_by_its_status_and_nothing_is_
 
 def test_shared_subjects_are_registered_by_members_and_refer_to_shared_ones_only(member: Visitor) -> None:
     fields = {"subject": NOBODYS, "kind": "AVRO", "schema": avro("loose", "more?")}
-    assert "It can be registered as version 2" in said(member.preview(NEW, **fields))
+    assert "The schema can be registered as version 2" in said(member.preview(NEW, **fields))
     refers = member.send(NEW, step="preview", **{**fields, "references": f"com.acme.Mine {MINE} 1"})
     assert refers.status_code == 422
     assert "subjects by record name only" in said(refers)
-    assert "Register a version" in said(member.get(f"/schemas/c1/{NOBODYS}"))
+    assert "Register version" in said(member.get(f"/schemas/c1/{NOBODYS}"))
 
 
 def test_a_reference_to_anothers_subject_is_one_to_what_is_not_there(member: Visitor) -> None:
@@ -341,7 +342,7 @@ def test_a_reference_to_anothers_subject_is_one_to_what_is_not_there(member: Vis
         words.append(said(answer).replace(subject, "X"))
     assert words[0] == words[1]
     wrong = member.send(NEW, step="preview", subject=MINE, kind="AVRO", schema=avro("id"), references="one two")
-    assert "a reference is a line" in said(wrong)
+    assert "write a reference per line" in said(wrong)
 
 
 def test_a_viewer_may_not_register(acme: Console) -> None:

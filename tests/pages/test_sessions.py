@@ -58,7 +58,7 @@ def test_a_session_is_ended_from_another_one(console: Console) -> None:
     assert there.get("/account").status_code == 200
     way = f"/account/sessions/{name}/end"
     preview = here.post(way, data={"key": key_of(here)})
-    assert "The browser that has it is logged out" in said(preview) and "over there" in said(preview)
+    assert "The session's browser is logged out" in said(preview) and "over there" in said(preview)
     assert there.get("/account").status_code == 200
     assert here.post(way, data={**hidden(preview), "step": "confirm"}).status_code == 303
     assert there.get("/account").status_code == 401
@@ -195,7 +195,7 @@ def test_the_audit_page_shows_it_to_who_may_read_the_estate(console: Console) ->
         assert part in text
     assert "127.0.0.1" not in said(client.get("/audit"))
     assert rows(admin.get("/audit?kind=LoginRefused"), "id").keys() == {"login-3"}
-    assert "None of this kind" in said(admin.get("/audit?actor=nobody"))
+    assert "No matching entries" in said(admin.get("/audit?actor=nobody"))
     assert admin.get("/audit?since=yesterday").status_code == 422
     only = admin.get("/audit?tenant=acme&since=2020-01-01&until=2999-01-01T00:00:00%2B01:00")
     assert "TenantCreated" in said(only)
@@ -219,4 +219,4 @@ def test_the_audit_page_leads_to_what_is_earlier(console: Console) -> None:
     second = admin.get(earlier[1].replace("&amp;", "&"))
     found = [*rows(first, "id"), *rows(second, "id")]
     assert len(found) == len(set(found)) == 105
-    assert "The newest" in said(second)
+    assert "Newest" in said(second)

@@ -49,23 +49,23 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
     assert "keep their replicas" not in said(same)
     wish = {**STREAM, "replication_factor": "3", "min_insync_replicas": "2"}
     preview = owner.preview(PATH, **seen, **wish)
-    assert "Topics that are there keep their replicas until a placement of their cluster" in said(preview)
+    assert "Existing topics keep their replicas until a placement of their cluster" in said(preview)
     assert owner.client.post(PATH, data={**hidden(preview), "step": "confirm"}).status_code == 303
     assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["replication_factor"] == 3
     orders = {"fewest": 2, "most": 2, "moving": True, "min_insync_replicas": 1, "unclean_election": True}
     with database.engine.begin() as connection:
         keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
     told = rows(owner.get(f"{PROD}/orders"), "data-replication")
-    assert told["c1"].startswith("c1 3 2, being moved 1 acks=all: a record may be on one broker only")
+    assert told["c1"].startswith("c1 3 2, reassigning 1 acks=all: a record may be on one broker only")
     assert "unclean election is on" in told["c1"]
-    assert told["c2"] == "c2 3 – – not looked at yet"
+    assert told["c2"] == "c2 3 – – not observed yet"
 
 
 def test_a_member_takes_away_nothing_but_changes_what_has_no_topics(database: Database, acme: Console) -> None:
     member = visitor(acme, "member")
     seen = {"version": hidden(member.get(PATH))["version"]}
     preview = member.preview(PATH, **seen, **SHORTER)
-    assert "this takes an owner of the tenant" in said(preview)
+    assert "only an owner of the tenant may do" in said(preview)
     assert member.client.post(PATH, data={**hidden(preview), "step": "confirm"}).status_code == 303
     put_a_topic_on_c1(database)
     seen = {"version": hidden(member.get(PATH))["version"]}

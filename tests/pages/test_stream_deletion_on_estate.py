@@ -56,16 +56,18 @@ def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
     assert code(none, "same-command") == f"treeline delete stream {name}"
     # A topic that is not recorded yet is asked for its records, too.
     acme.rest.ok("PATCH", "/clusters/c1", {"bootstrap_servers": filled.servers})
-    assert "Its topics go on 1 cluster, with all records on c1" in said(owner.preview(path, **seen))
+    assert "Its topics on 1 cluster are deleted, with all records on c1" in said(owner.preview(path, **seen))
     for cluster in ("c1", "c2"):
         record(database, filled.applied(cluster))
     # Records may have come since a preview said that there are none.
     late = owner.client.post(path, data={**hidden(none), "step": "confirm"})
     assert late.status_code == 409
-    assert "has records on c1 and c2, or it cannot be seen" in said(late)
+    assert "has, or may have, records on c1 and c2" in said(late)
     preview = owner.preview(path, **seen)
-    assert "Its topics go on 2 clusters, with all records on c1 and c2; this cannot be undone" in said(preview)
-    assert "has records, or nobody could look" in rows(preview, "data-cluster")["c2"]
+    assert "Its topics on 2 clusters are deleted, with all records on c1 and c2; this cannot be undone" in said(
+        preview
+    )
+    assert "has records, or could not be checked" in rows(preview, "data-cluster")["c2"]
     assert f"Type {name}" in said(preview)
     assert code(preview, "same-command") == f"treeline delete stream {name} --confirm {name}"
     assert f"?confirm={name}" in code(preview, "same-curl")
@@ -88,6 +90,6 @@ def test_a_stream_whose_topics_are_seen_to_be_empty_is_deleted_without_its_name(
     acme.rest.ok("PATCH", "/clusters/c3", {"bootstrap_servers": filled.servers})
     record(database, filled.applied("c3"))
     preview = owner.preview(path, version=hidden(owner.get(path))["version"])
-    assert "Its topics go on 1 cluster, and hold no records" in said(preview)
+    assert "Its topics on 1 cluster are deleted, and have no records" in said(preview)
     assert 'name="confirm"' not in preview.text
     assert owner.client.post(path, data={**hidden(preview), "step": "confirm"}).status_code == 303

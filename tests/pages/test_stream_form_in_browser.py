@@ -25,11 +25,11 @@ def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_relo
 ) -> None:
     # A name that is taken is answered with 409 once the form is sent.
     page: Page = open_page(acme, PROD, expect_errors=True)
-    page.get_by_role("link", name="Declare a stream").focus()
+    page.get_by_role("link", name="Declare stream").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     verdict = page.locator("#verdict")
-    expect(verdict).to_contain_text("Type a name")
+    expect(verdict).to_contain_text("Enter a name")
     page.keyboard.type("orders")
     expect(verdict).to_contain_text("stream acme/retail/prod/orders already exists")
     page.keyboard.press("Enter")
@@ -47,9 +47,9 @@ def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_relo
     page.keyboard.type("6")
     expect(verdict).to_contain_text("a topic of 6 partitions")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Declare a stream: preview")).to_be_visible()
+    expect(page.get_by_role("heading", name="Declare stream: preview")).to_be_visible()
     expect(page.locator("#same-yaml")).to_contain_text("payments:")
-    confirm = page.get_by_role("button", name="Declare the stream")
+    confirm = page.get_by_role("button", name="Declare stream")
     for _ in range(30):
         if confirm.evaluate("each => each === document.activeElement"):
             break
@@ -69,7 +69,7 @@ def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_relo
 @pytest.mark.nightly
 def test_by_mouse_without_javascript(acme: Console, database: Database, open_page) -> None:
     page: Page = open_page(acme, "/tenants", java_script_enabled=False)
-    for link in ("acme", "prod", "Declare a stream"):
+    for link in ("acme", "prod", "Declare stream"):
         page.get_by_role("main").get_by_role("link", name=link, exact=True).click()
     page.get_by_label("Name", exact=True).fill("payments")
     page.get_by_label("Partitions").fill("6")
@@ -80,7 +80,7 @@ def test_by_mouse_without_javascript(acme: Console, database: Database, open_pag
     expect(page.get_by_label("Partitions")).to_have_value("6")
     page.get_by_label("Partitions").fill("5")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Declare the stream").click()
+    page.get_by_role("button", name="Declare stream").click()
     expect(page).to_have_url(f"{acme.url}{PROD}/payments")
     expect(page.locator("#progress")).to_contain_text("3 pending")
     apply_everywhere(database)

@@ -41,15 +41,15 @@ ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream":
 def test_from_nothing_to_a_stream(console: Console) -> None:
     add_clusters(console)
     operator = visitor(console, "operator")
-    assert "make the first one" in said(operator.get("/tenants"))
+    assert "create the first one" in said(operator.get("/tenants"))
     path, where = "/tenants/-new", "/tenants/acme"
     assert operator.confirm(path, name="acme").headers["location"] == where
-    assert "Give the tenant an instance" in said(operator.get(where))
+    assert "Create an instance" in said(operator.get(where))
     assert operator.confirm(f"{where}/-new", name="retail", tree="main").headers["location"] == f"{where}#retail"
     assert "No environments yet" in said(operator.get(where))
     fields = {"name": "prod", "margin_seconds": "30", "record_name_subjects": "refused", "offset_mode": "exact"}
     assert operator.confirm(f"{where}/retail/-new", **fields).headers["location"] == PROD
-    assert "None yet. Declare one" in said(operator.get(PROD))
+    assert "No streams yet. Declare one" in said(operator.get(PROD))
     answer = operator.confirm(f"{PROD}/-new", name="orders", **STREAM)
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PROD}/orders")
     assert operator.get(f"{PROD}/orders").status_code == 200
@@ -152,9 +152,9 @@ def test_a_name_that_is_taken_on_one_cluster_is_refused_without_telling_whose_it
 
 CALLED = {
     "partitions": "Partitions",
-    "retention_ms": "Records are kept",
+    "retention_ms": "Retention",
     "max_message_bytes": "Largest batch",
-    "min_insync_replicas": "In-sync replicas needed",
+    "min_insync_replicas": "min.insync.replicas",
     "cleanup_policy": "Cleanup",
 }
 
@@ -212,7 +212,7 @@ def test_a_change_is_shown_field_by_field_with_before_and_after(acme: Console, o
     page = owner.preview(path, **{**fields, "version": "4", "partitions": "8", "retention_ms": "for ever"})
     shown = rows(page, "data-field")
     assert shown["Partitions"] == "Partitions 4 8"
-    assert shown["Records are kept"] == "Records are kept 7 d for ever"
+    assert shown["Retention"] == "Retention 7 d for ever"
     assert shown["Cleanup"] == "Cleanup delete the same"
     assert yaml.safe_load(code(page, "same-yaml"))["tenants"]["acme"]["instances"]["retail"]["environments"] == {
         "prod": {"streams": {"orders": {"partitions": 8, "retention_ms": -1}}}

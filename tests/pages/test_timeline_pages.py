@@ -86,7 +86,7 @@ def test_many_events_come_page_by_page(acme: Console, viewer: Visitor) -> None:
         if earlier is None:
             break
         page = viewer.get(earlier[1].replace("&amp;", "&"))
-        assert "The newest" in said(page) and "hx-get" not in page.text
+        assert "Newest" in said(page) and "hx-get" not in page.text
     assert len(seen) == len(set(seen)) == 112 and seen[0] == newest and seen == sorted(seen, reverse=True)
 
 
@@ -103,12 +103,12 @@ def test_an_event_says_what_it_changed_and_what_its_request_did_besides(acme: Co
 
 
 SENTENCES_OF_CHANGES = {
-    "ApplicationChanged": "changed: produces at most, bytes/s 9999 instead of none",
-    "ClusterChanged": "c1 is described anew: zone az9 instead of none",
-    "EnvironmentChanged": "changed: offset mode exact instead of margin; margin in seconds 7 instead of 60",
+    "ApplicationChanged": "changed: producer quota, bytes/s: none → 9999",
+    "ClusterChanged": "c1 is described anew: zone: none → az9",
+    "EnvironmentChanged": "changed: offset mode: margin → exact; margin in seconds: 60 → 7",
     "StreamChanged": "Stream acme/retail/prod/orders changed: largest batch 4000000 B instead of",
     "TreeReplaced": "Tree set: 2 clusters, 2 distributors; primary is c1; c3 left",
-    "UserChanged": "User ada changed: role operator instead of viewer; disabled yes instead of no",
+    "UserChanged": "User ada changed: role: viewer → operator; disabled: no → yes",
 }
 
 
@@ -125,9 +125,9 @@ def test_a_sentence_says_what_is_otherwise_than_before(acme: Console, viewer: Vi
 def test_a_change_and_its_undo_say_different_things(acme: Console, viewer: Visitor) -> None:
     acme.rest.ok("PATCH", ORDERS, {"retention_ms": 4 * 86_400_000})
     position = event(acme, "StreamChanged")
-    shorter = "Stream acme/retail/prod/orders changed: records are kept 4 days instead of 7 days"
+    shorter = "Stream acme/retail/prod/orders changed: retention: 7 days → 4 days"
     undo = said(visitor(acme, "operator").get(f"{PAGE}/{position}/-undo"))
-    assert f"“{shorter}” would be undone" in undo and "Records are kept 4 days 7 days" in undo
+    assert f"“{shorter}” would be undone" in undo and "Retention 4 days 7 days" in undo
     acme.rest.ok("POST", f"/events/{position}/undo")
     found = rows(viewer.get(f"{PAGE}?name=StreamChanged"), "data-event")
     assert shorter in found[str(position)]

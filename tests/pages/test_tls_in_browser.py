@@ -82,8 +82,8 @@ def test_logging_in_by_password_with_a_form_and_out(site: Site) -> None:
     assert set(site.cookies()) == {"__Host-treeline_login", "__Host-treeline_session"}
     assert all(_is_of_this_host(cookie) for cookie in site.cookies().values())
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Issue a token").click()
-    page.get_by_role("button", name="Issue the token").click()
+    page.get_by_role("button", name="Issue token").click()
+    page.get_by_role("button", name="Issue token").click()
     expect(page.locator("#secret")).to_be_visible()
     _log_out(page)
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()

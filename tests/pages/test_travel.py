@@ -62,7 +62,7 @@ def test_pages_of_a_tenant_are_as_they_were(acme: Console, changed: dict[str, An
     page = viewer.get(PROD + at)
     assert list(rows(page, "data-stream")) == ["orders"] and "Margin 60 s" in said(page)
     assert f"You are looking at position {changed['before']}" in said(page)
-    assert "Declare a stream" not in said(page) and "hx-get" not in page.text
+    assert "Declare stream" not in said(page) and "hx-get" not in page.text
     assert viewer.get(f"{PROD}/later{at}").status_code == 404
     stream = viewer.get(f"{PROD}/orders{at}")
     assert stream.status_code == 200 and "Delete" not in said(stream) and "hx-get" not in stream.text
@@ -80,9 +80,9 @@ def test_forms_are_not_shown_in_the_past(acme: Console) -> None:
     admin = Visitor(acme, "root", role="admin")
     at = f"?at={head(acme)['position']}"
     for path in ("/users", "/users/root"):
-        assert "New user" in said(admin.get("/users")) or "Set" in said(admin.get(path))
+        assert "Create user" in said(admin.get("/users")) or "Set" in said(admin.get(path))
         assert 'method="post" action="/users' not in admin.get(path + at).text
-    assert "New tenant" not in said(admin.get(f"/tenants{at}"))
+    assert "Create tenant" not in said(admin.get(f"/tenants{at}"))
 
 
 def test_links_lead_on_into_the_same_past(acme: Console) -> None:

@@ -47,9 +47,9 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Role").select_option("viewer")
     page.get_by_role("button", name="Create").click()
-    expect(page.locator("main")).to_contain_text("There will be a user ada")
+    expect(page.locator("main")).to_contain_text("The user ada will be created")
     assert console.rest.ok("GET", "/users")["items"] == []
-    page.get_by_role("button", name="Create the user").click()
+    page.get_by_role("button", name="Create user").click()
     expect(page.get_by_role("heading", name="ada")).to_be_visible()
     expect(page.locator("#role")).to_have_text("viewer")
     page.get_by_role("combobox", name="Tenant").fill("acme")
@@ -58,19 +58,17 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     expect(page.locator("main")).to_contain_text("ada will be owner of acme")
     page.get_by_role("button", name="Tenants of ada").click()
     expect(page.locator("[data-tenant='acme']")).to_contain_text("owner")
-    page.get_by_role("button", name="Set a password").click()
-    expect(page.locator("main")).to_contain_text(
-        "ada logs in by the password that you type here, where it had none"
-    )
+    page.get_by_role("button", name="Set password").click()
+    expect(page.locator("main")).to_contain_text("ada logs in with the password that you type here, the first one")
     page.get_by_label("New password").fill(PASSWORD)
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("status")).to_contain_text("ada has a new password")
     page.get_by_label("Name").fill("ci")
     page.get_by_label("Days").fill("30")
-    page.get_by_role("button", name="Issue a token").click()
-    expect(page.locator("[data-field='Opens']")).to_contain_text("role viewer; owner of acme")
+    page.get_by_role("button", name="Issue token").click()
+    expect(page.locator("[data-field='Permissions']")).to_contain_text("role viewer; owner of acme")
     assert console.rest.ok("GET", "/users/ada/tokens")["items"] == []
-    page.get_by_role("button", name="Issue the token").click()
+    page.get_by_role("button", name="Issue token").click()
     secret = page.locator("#secret code").inner_text()
     me = RestClient(console.url, secret).ok("GET", "/me")
     assert me == {"name": "ada", "role": "viewer", "tenants": {"acme": "owner"}, "token": "ci"}
@@ -92,7 +90,7 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     page.goto(f"{console.url}/users/ada")
     page.get_by_role("button", name="Disable").click()
     expect(page.locator("[data-field='State']")).to_have_class("changed")
-    expect(page.locator("main")).to_contain_text("ada is logged out, and its tokens open nothing")
+    expect(page.locator("main")).to_contain_text("ada is logged out, and its tokens are not valid")
     page.get_by_role("button", name="Change ada").click()
     expect(page.locator("#role")).to_contain_text("disabled")
     assert own.goto(f"{console.url}/tree").status == 401
@@ -137,20 +135,20 @@ def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(consol
     page.get_by_role("button", name="Log out").click()
     log_in(page, console, "ada")
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Issue a token").click()
-    page.get_by_role("button", name="Issue the token").click()
+    page.get_by_role("button", name="Issue token").click()
+    page.get_by_role("button", name="Issue token").click()
     secret = page.locator("#secret code").inner_text()
     assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "laptop"
-    page.get_by_role("button", name="Set another password").click()
-    expect(page.locator("main")).to_contain_text("You are logged out everywhere: 1 session, this one too.")
-    page.get_by_label("Present password").fill("not the present one")
+    page.get_by_role("button", name="Change password").click()
+    expect(page.locator("main")).to_contain_text("All your sessions end: 1 session, including this one.")
+    page.get_by_label("Current password").fill("not the present one")
     page.get_by_label("New password").fill("another horse battery")
-    page.get_by_role("button", name="Set the password").click()
-    expect(page.get_by_role("alert")).to_contain_text("not your present password")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("alert")).to_contain_text("not your current password")
     assert "another horse battery" not in page.content()
-    page.get_by_label("Present password").fill(PASSWORD)
+    page.get_by_label("Current password").fill(PASSWORD)
     page.get_by_label("New password").fill("another horse battery")
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     log_in(page, console, "ada")
     expect(page.get_by_role("alert")).to_contain_text("do not belong together")
@@ -166,8 +164,8 @@ def test_a_double_click_issues_one_token_and_shows_it(console: Console, open_pag
     new_user(console, "ada")
     page = open_page(console, "/users/ada")
     page.get_by_label("Name").fill("ci")
-    page.get_by_role("button", name="Issue a token").click()
-    expect(page.get_by_role("button", name="Issue the token")).to_be_visible()
+    page.get_by_role("button", name="Issue token").click()
+    expect(page.get_by_role("button", name="Issue token")).to_be_visible()
     # A double click, as the browser may take it: the first one is on its way when the second comes.
     assert page.evaluate(
         """() => {
@@ -183,8 +181,8 @@ def test_a_double_click_issues_one_token_and_shows_it(console: Console, open_pag
     assert RestClient(console.url, secret).ok("GET", "/me")["token"] == "ci"
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("Name").fill("laptop")  # the page that came is another one
-    page.get_by_role("button", name="Issue a token").click()
-    page.get_by_role("button", name="Issue the token").click()
+    page.get_by_role("button", name="Issue token").click()
+    page.get_by_role("button", name="Issue token").click()
     expect(page.locator("[data-token]")).to_have_count(2)
 
 
@@ -193,7 +191,7 @@ def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page)
     secret = console.rest.ok("POST", "/users/ada/tokens", {"name": "ci"})["secret"]
     page = open_page(Console(console.url, secret), "/account", expect_errors=True)
     expect(page.get_by_text("Log in by password to issue tokens")).to_be_visible()
-    expect(page.get_by_role("button", name="Issue a token")).to_have_count(0)
+    expect(page.get_by_role("button", name="Issue token")).to_have_count(0)
     page.get_by_role("button", name="Revoke ci").click()
     page.get_by_role("button", name="Revoke ci").click()
     # It took away its own way in.
@@ -328,7 +326,7 @@ def test_a_password_is_typed_below_what_it_does_and_stands_nowhere(console: Cons
     with client_of(console) as client:
         assert try_password(client, "ada").status_code == 303
         shown = admin.preview("/users/ada/password")
-        assert "instead of the one that it has. It is logged out: 1 session." in said(shown)
+        assert "which replaces the present one. The user is logged out: 1 session." in said(shown)
         assert code(shown, "same-command") == "treeline user password ada"
         assert '{"password": "..."}' in code(shown, "same-curl")
         sent = {**hidden(shown), "step": "confirm"}

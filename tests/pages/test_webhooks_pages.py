@@ -44,11 +44,11 @@ def admin(acme: Console) -> Visitor:
 
 
 def test_a_webhook_is_made_by_a_form_and_its_secret_is_shown_once(acme: Console, admin: Visitor) -> None:
-    assert "None yet." in said(admin.get("/webhooks"))
+    assert "No webhooks yet." in said(admin.get("/webhooks"))
     form = admin.get(NEW)
     wish = {**OPS, "switch": "yes", "quarantine": "yes", "enabled": "yes"}
     preview = admin.preview(NEW, **wish)
-    assert "https://receiver.example/treeline is told of what happens from then on." in said(preview)
+    assert "Events from then on are sent to https://receiver.example/treeline." in said(preview)
     assert "webhooks:\n  ops:" in code(preview, "same-yaml")
     assert acme.rest.ok("GET", "/webhooks")["items"] == []
     sent = {**hidden(preview), "step": "confirm"}
@@ -77,8 +77,8 @@ def test_what_was_sent_is_listed_and_sent_again(acme: Console, admin: Visitor, d
     assert "ops" in listed and "switch, gap, quarantine" in listed
     page = admin.get(PAGE)
     for text in (
-        "taken with 204, 1 attempt",
-        "1 attempt in vain, goes on: it cannot be reached: Connection refused",
+        "HTTP 204, 1 attempt",
+        "retrying, 1 attempt failed: it cannot be reached: Connection refused",
         "given up after 1 attempt: it answered 500",
     ):
         assert text in said(page)
@@ -101,7 +101,7 @@ def test_forms_change_test_rotate_and_delete(acme: Console, admin: Visitor) -> N
         form = admin.get(f"{PAGE}/-change")
         wish = {**hidden(form), "url": OPS["url"], "gap": "yes", "switch": "yes", "enabled": "no"}
         preview = admin.preview(f"{PAGE}/-change", **{k: v for k, v in wish.items() if k != "key"})
-        assert "What happens while it is disabled is not sent" in said(preview)
+        assert "Events while it is disabled are not sent" in said(preview)
         admin.client.post(f"{PAGE}/-change", data={**hidden(preview), "step": "confirm"})
         now = acme.rest.ok("GET", PAGE)
         assert (now["events"], now["enabled"]) == (["gap", "switch"], False)

@@ -104,10 +104,10 @@ BEFORE = {"tenant": "t", "environment": "e", "revision": 1, "events": ["a"], "pr
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({"revision": 2, "events": ["a", "b"]}, "told of a, b instead of a"),
+        ({"revision": 2, "events": ["a", "b"]}, "events: a → a, b"),
         ({"properties": {"k": "secret", "q": "y"}}, "client properties k, p, q"),
         ({"limits": {"a": 1}, "zone": "z"}, None),
-        ({"events": None, "tenant": "t2"}, "told of none instead of a; tenant t2 instead of t"),
+        ({"events": None, "tenant": "t2"}, "events: a → none; tenant: t → t2"),
         ({"revision": 2}, None),
     ],
 )

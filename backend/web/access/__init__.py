@@ -1,4 +1,4 @@
-"""Accounts, users, members, tokens, sessions and the audit.
+"""Pages of accounts, users, members, tokens, sessions and the audit.
 
 Of this layer's rooms it imports forms, frame, tenants and words.
 """

@@ -1,7 +1,7 @@
-"""`/account`: who one is; one's own tokens and password.
+"""`/account`: the caller's own user, tokens, sessions and password.
 
-What a token opened ends with the token: so a browser that was logged in by a link that was made with a token may
-neither issue tokens nor set a password. Those who logged in by password may.
+A session that a token opened ends with the token. So a browser that was logged in by a link that a token made may
+neither issue tokens nor set a password; a browser that was logged in by password may.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ router = APIRouter(include_in_schema=False)
 
 PLACE = "/account"
 _TRAIL = [("Account", PLACE)]
-_OTHERWISE = "Log in by password to do this: what was logged in by a token's link ends with that token."
+_OTHERWISE = "Log in with your password to do this: a session from a token's login link ends with that token."
 
 
 @router.get("/account")
 def account_page(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """Who looks, and its tokens."""
+    """Show the user's own permissions, tokens and sessions."""
     refused = entering(request, viewer, Action.OWN_ACCOUNT)
     if viewer is None or refused is not None:
         return refused or login_page(request, 401)
@@ -42,7 +42,7 @@ def account_page(request: Request, services: Shared, viewer: Viewer) -> Response
 
 @router.post("/account/tokens")
 def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or give oneself a token and show it, this once."""
+    """Preview a new token, or issue it and show it this once."""
     if viewer is None or viewer.token is not None:
         return _not_by_token(request, services, viewer)
 
@@ -55,7 +55,7 @@ def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form
 
 @router.post("/account/tokens/{token}/revoke")
 def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or take one's own token away."""
+    """Preview the revocation of an own token, or revoke it."""
     if viewer is None:
         return login_page(request, 401)
     page = token_form.revocation(viewer.name, token, PLACE, _TRAIL)
@@ -64,12 +64,12 @@ def revoke_token(token: str, request: Request, services: Shared, viewer: Viewer,
 
 @router.post("/account/password")
 def set_password(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Say what another password does, or set it, which logs out everywhere."""
+    """Preview a new password, or set it, which ends all sessions."""
     if viewer is None or viewer.token is not None:
         return _not_by_token(request, services, viewer)
 
     def done(_: Asked) -> Response:
-        return login_page(request, 200, "Your password is another one now. Log in with it.")
+        return login_page(request, 200, "Your password was changed. Log in with the new one.")
 
     page = password_form(viewer.name, PLACE, _TRAIL, done, own=True)
     return answer_form(request, services, viewer, page, fields)
@@ -77,14 +77,14 @@ def set_password(request: Request, services: Shared, viewer: Viewer, fields: For
 
 @router.post("/account/sessions/{name}/end")
 def end_session(name: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Say which it is, or end one of one's sessions: its browser is logged out."""
+    """Preview the end of an own session, or end it and log its browser out."""
     if viewer is None:
         return login_page(request, 401)
     return answer_form(request, services, viewer, session_form.ending(name, PLACE, _TRAIL), fields)
 
 
 def _not_by_token(request: Request, services: Shared, viewer: Caller | None) -> Response:
-    """What those get who did not log in by password, or not at all."""
+    """Answer a viewer who is not logged in by password, or not at all."""
     if viewer is None:
         return login_page(request, 401)
     return _shown(request, services, viewer, status=403, error=_OTHERWISE)

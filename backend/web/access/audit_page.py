@@ -1,4 +1,4 @@
-"""`/audit`: who did what, when, from where and by what, with logins, refused ones and probes."""
+"""`/audit`: who changed what, when, from where and how; logins, refused logins and cluster probes."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SAID = {
     LoginKind.IN: "Logged in",
     LoginKind.REFUSED: "Login refused",
     LoginKind.OUT: "Logged out",
-    LoginKind.ENDED: "Session ended from another one",
-    LoginKind.PROBED: "Connected to a cluster on trial",
+    LoginKind.ENDED: "Session ended from another session",
+    LoginKind.PROBED: "Cluster probed",
 }
 
 
 @dataclass(frozen=True)
 class AuditItem:
-    """A row as the page shows it. `position`: of an event."""
+    """A row of the page. `position`: the event's; None for a login."""
 
     key: str
     position: int | None
@@ -69,7 +69,7 @@ def audit_page(
     before: Text = "",
     at: At = None,
 ) -> Response:
-    """The newest first: all of it, or what is asked for, below a place; as of an earlier position, or now."""
+    """Show the newest entries below a place that match the filter, as of an earlier position or now."""
     caller = enter(viewer, Action.READ_ESTATE)
     problem, first, last = "", None, None
     try:
@@ -140,7 +140,7 @@ def _moment(text: str, what: str) -> datetime | None:
         found = datetime.fromisoformat(text.strip())
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     except ValueError:
-        raise ValueInvalid(f"{what} is a time in UTC, as 2026-11-26 or 2026-11-26T14:30.") from None
+        raise ValueInvalid(f"{what} must be a time in UTC, such as 2026-11-26 or 2026-11-26T14:30.") from None
 
 
 def _said(moment: datetime | None) -> str:

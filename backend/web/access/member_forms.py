@@ -1,7 +1,7 @@
-"""Forms of a tenant's members: add, change, remove; each takes the way of `form_page.py`.
+"""Forms of a tenant's members: add, change, remove; each follows the steps of `form_page.py`.
 
-The version that a form was opened at is the membership itself: a user's own version would tell an owner how often
-others change what the user is elsewhere.
+The version that a form was opened at is the membership itself: a user's own version would show an owner how often
+others change the user's role elsewhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _find(connection: Connection, tenant: str, user: str) -> MemberRow:
     for row in list_members(connection, tenant):
         if row.user == user:
             return row
-    raise NotFound(f"{user[:100]} does not belong to {tenant}; the tenant's page lists who does")
+    raise NotFound(f"{user[:100]} is not a member of {tenant}; the tenant's page lists its members")
 
 
 def _unchanged(given: Fields) -> MembershipMatch:
@@ -51,32 +51,32 @@ def _unchanged(given: Fields) -> MembershipMatch:
 
 
 def _shown(membership: str | None) -> dict[str, str]:
-    """What a membership allows, None for none."""
+    """Return what a membership allows; None stands for no membership."""
     allowed = sorted(MEMBERSHIPS[Membership(membership)]) if membership else ()
-    return {"Belongs as": membership or _NONE, "May": ", ".join(allowed) or "nothing here"}
+    return {"Membership": membership or _NONE, "Permissions": ", ".join(allowed) or "none here"}
 
 
 def _notes(connection: Connection, caller: Caller, tenant: str, user: str) -> tuple[str, ...]:
-    """What whoever changes members may not have thought of."""
+    """Return what a user who changes members may have overlooked."""
     notes = []
     members = {row.user: row for row in list_members(connection, tenant)}
     if user == caller.name:
-        notes.append("This is you: you may no longer be able to undo it.")
+        notes.append("This changes your own access: you may not be able to undo it.")
     if not any(row.membership == Membership.OWNER for row in members.values()):
-        notes.append(f"{tenant} has no owner then; an admin can give it one.")
+        notes.append(f"{tenant} will have no owner; an admin can add one.")
     if user in members and members[user].disabled:
-        notes.append(f"{user} is disabled, and can do nothing until an admin enables it.")
+        notes.append(f"{user} is disabled, and cannot log in until an admin enables the user.")
     return tuple(notes)
 
 
 def belonging(
     connection: Connection, outcome: Outcome, caller: Caller, tenant: str, user: str, before: str | None
 ) -> Effect:
-    """What it says of a user that is given a membership; `before`: the one that it has, if it has any."""
+    """Return the effect of giving a membership; `before`: the membership that the user has, if any."""
     row = _find(connection, tenant, user)
     path = f"/api/v1/tenants/{tenant}/members/{row.user}"
     return Effect(
-        sentence=f"{row.user} will be {row.membership} of {tenant}, from its next request on."
+        sentence=f"{row.user} will be {row.membership} of {tenant}, effective with the next request."
         if outcome.events
         else f"Nothing would change: {row.user} is {row.membership} of {tenant} already.",
         same=SameChange(
@@ -93,10 +93,10 @@ def belonging(
 def belonging_no_more(
     connection: Connection, caller: Caller, tenant: str, user: str, before: str | None
 ) -> Effect:
-    """What it says of a user that is taken out of a tenant."""
+    """Return the effect of removing a user from a tenant."""
     call = curl("DELETE", f"/api/v1/tenants/{tenant}/members/{user}")
     return Effect(
-        sentence=f"{user} will no longer belong to {tenant}, from its next request on.",
+        sentence=f"{user} will no longer be a member of {tenant}, effective with the next request.",
         same=SameChange(None, f"treeline member remove {tenant} {user}", call),
         fields=fields_of(_shown(None), _shown(before)),
         notes=_notes(connection, caller, tenant, user),
@@ -107,7 +107,7 @@ def belonging_no_more(
 
 
 def _giving(caller: Caller, tenant: str, before: MemberRow | None) -> Command:
-    """Give a membership to a user that the form names, or another one to who has one."""
+    """Build the command that gives a membership to the user named in the form, or changes a member's."""
 
     def named(given: Fields) -> str:
         return given.get("user", "").strip() if before is None else before.user
@@ -126,7 +126,7 @@ def _giving(caller: Caller, tenant: str, before: MemberRow | None) -> Command:
 
 
 def _after(caller: Caller, tenant: str, user: str) -> str:
-    """Where to go: who has changed itself may not see the tenant any more."""
+    """Return the page to go to: users who changed themselves may not see the tenant any more."""
     return "/tenants" if user == caller.name else f"/tenants/{tenant}#members"
 
 
@@ -134,19 +134,19 @@ def _new_member(caller: Caller, tenant: str) -> FormPage:
     return FormPage(
         template="member_form.html",
         address=f"/tenants/{tenant}/-members/-new",
-        heading="Add a member",
+        heading="Add member",
         trail=_trail(tenant),
-        verb="Add the member",
+        verb="Add member",
         act=_giving(caller, tenant, None),
         usual=lambda _: {"membership": Membership.MEMBER.value},
         choices={"is_new": True, "memberships": [each.value for each in Membership], "longest": LONGEST_NAME},
-        empty="Type a user's name: here stands what it will be.",
+        empty="Enter a user's name to see the preview.",
     )
 
 
 @router.get(MEMBERS + "/-new")
 def new_member(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that lets a user into a tenant."""
+    """Show the form that adds a member to a tenant."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     with services.reading() as connection:
         find_tenant(connection, tenant)
@@ -155,7 +155,7 @@ def new_member(tenant: str, request: Request, services: Shared, viewer: Viewer) 
 
 @router.post(MEMBERS + "/-new")
 def add_member(tenant: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or let the user in."""
+    """Preview the new member, or add it."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     return answer_form(request, services, caller, _new_member(caller, tenant), fields)
 
@@ -168,9 +168,9 @@ def _member_form(caller: Caller, tenant: str, before: MemberRow) -> FormPage:
     return FormPage(
         template="member_form.html",
         address=f"/tenants/{tenant}/-members/{before.user}/-change",
-        heading=f"Change what {before.user} is in {tenant}",
+        heading=f"Change membership of {before.user} in {tenant}",
         trail=_trail(tenant),
-        verb="Change the membership",
+        verb="Change membership",
         act=_giving(caller, tenant, before),
         usual=usual,
         choices={"is_new": False, "memberships": [each.value for each in Membership]},
@@ -184,7 +184,7 @@ def _existing(services: Shared, tenant: str, user: str) -> MemberRow:
 
 @router.get(MEMBER + "/-change")
 def member_form(tenant: str, user: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that changes a membership."""
+    """Show the form that changes a membership."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     return show_form(request, services, caller, _member_form(caller, tenant, _existing(services, tenant, user)))
 
@@ -193,7 +193,7 @@ def member_form(tenant: str, user: str, request: Request, services: Shared, view
 def change_member(
     tenant: str, user: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or change the membership."""
+    """Preview the change of a membership, or change it."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     page = _member_form(caller, tenant, _existing(services, tenant, user))
     return answer_form(request, services, caller, page, fields)
@@ -214,20 +214,20 @@ def _remove_form(caller: Caller, tenant: str, before: MemberRow) -> FormPage:
         address=f"/tenants/{tenant}/-members/{user}/-remove",
         heading=f"Remove {user} from {tenant}",
         trail=_trail(tenant),
-        verb="Remove the member",
+        verb="Remove member",
         act=Command(
             lambda given: changes.end_membership(tenant, user, _unchanged(given)),
             effect,
             lambda _: _after(caller, tenant, user),
         ),
         usual=lambda connection: {"version": _find(connection, tenant, user).membership},
-        choices={"hint": f"{user} is {before.membership} of {tenant}. What it has made there stays."},
+        choices={"hint": f"{user} is {before.membership} of {tenant}. What the user declared there stays."},
     )
 
 
 @router.get(MEMBER + "/-remove")
 def remove_form(tenant: str, user: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that takes a user out of a tenant."""
+    """Show the form that removes a member."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     return show_form(request, services, caller, _remove_form(caller, tenant, _existing(services, tenant, user)))
 
@@ -236,7 +236,7 @@ def remove_form(tenant: str, user: str, request: Request, services: Shared, view
 def remove_member(
     tenant: str, user: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or take the user out."""
+    """Preview the removal of a member, or remove it."""
     caller = enter(viewer, Action.MANAGE_MEMBERS, tenant)
     page = _remove_form(caller, tenant, _existing(services, tenant, user))
     return answer_form(request, services, caller, page, fields)

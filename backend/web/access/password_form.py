@@ -1,5 +1,7 @@
-"""The forms that set a password of a user, or one's own: what it does is said before it is typed, and no page has
-it after that."""
+"""Forms that set a password, a user's or the own: the effect is shown before the password is typed.
+
+No page contains the password after that.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,20 @@ from backend.web.frame.forms import Fields, session_of
 from backend.web.words.figures import counted
 
 NEW, PRESENT = "password", "present"
-_NOT_PRESENT = "That is not your present password."
-_TOKENS = "Tokens go on opening what they open: revoke those that somebody else may have."
+_NOT_PRESENT = "This is not your current password."
+_TOKENS = "Tokens stay valid: revoke those that somebody else may have."
 
 
 @dataclass(frozen=True)
 class SettingPassword:
-    """The act of both. `done` is shown then; `own`: the present one is asked for, too."""
+    """Act of both forms. `done` is shown afterwards; `own`: the present password is requested, too."""
 
     user: str
     own: bool
     done: Callable[[Asked], Response]
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run without any password."""
+        """Preview the change by a dry run without any password."""
         with asked.services.reading() as connection:
             here = session_of(asked.request)
             row, ends = find_user(connection, self.user), len(list_sessions(connection, self.user, here))
@@ -46,28 +48,28 @@ class SettingPassword:
         )
         if self.own:
             return Effect(
-                sentence=f"You log in by the new password from then on. You are logged out everywhere: "
-                f"{counted(ends, 'session')}, this one too.",
+                sentence=f"You log in with the new password from then on. All your sessions end: "
+                f"{counted(ends, 'session')}, including this one.",
                 same=None,
                 notes=(_TOKENS,),
-                asks=(Ask("Present password", PRESENT, "current-password", LONGEST_PASSWORD), new),
+                asks=(Ask("Current password", PRESENT, "current-password", LONGEST_PASSWORD), new),
             )
-        before = "instead of the one that it has" if row.has_password else "where it had none"
-        out = f" It is logged out: {counted(ends, 'session')}." if ends else ""
-        # Too short to be set by who copies it as it is.
+        before = "which replaces the present one" if row.has_password else "the first one"
+        out = f" The user is logged out: {counted(ends, 'session')}." if ends else ""
+        # An example too short to be accepted, should somebody copy it as it is.
         call = curl("PUT", f"{API}/{self.user}/password", {"password": "..."})
         return Effect(
-            sentence=f"{self.user} logs in by the password that you type here, {before}.{out}",
+            sentence=f"{self.user} logs in with the password that you type here, {before}.{out}",
             same=SameChange(None, f"treeline user password {self.user}", call),
             notes=(_TOKENS,),
             asks=(new,),
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Set it; of a form that is sent twice, the first one counts."""
+        """Set the password; if a form is sent twice, the first one counts."""
         if self.own:
             self._check_present(asked, given.get(PRESENT, ""))
-        # What is kept of a form must not be a quick hash of what somebody can guess.
+        # The stored key of a form must not contain a quick hash of a guessable text.
         asked.carry_out_once(changes.set_password(self.user, given.get(NEW, "")), once, {})
         return self.done(asked)
 
@@ -81,14 +83,16 @@ class SettingPassword:
 def password_form(
     user: str, place: str, trail: list[tuple[str, str]], done: Callable[[Asked], Response], *, own: bool
 ) -> FormPage:
-    """Sets a password, from the page at `place`: fields `password`, and `present` for one's own."""
+    """Build the form that sets a password: fields `password`, and `present` for the own; `place` is its page."""
     return FormPage(
         template="hint_form.html",
         asks_nothing=True,
         address=f"{place}/password",
-        heading="Set another password" if own else f"Set a password of {user}",
+        heading="Change password" if own else f"Set password of {user}",
         trail=trail,
-        verb="Set the password",
+        verb="Set password",
         act=SettingPassword(user, own, done),
-        choices={"hint": "What you log in by." if own else f"What {user} logs in by."},
+        choices={
+            "hint": "The password that you log in with." if own else f"The password that {user} logs in with."
+        },
     )

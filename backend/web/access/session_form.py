@@ -1,4 +1,4 @@
-"""The form that ends one of one's sessions."""
+"""The form that ends one of the user's own sessions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _GONE = "there is no such session; it may have ended"
 
 @dataclass(frozen=True)
 class EndingSession:
-    """The act of it. Sessions are no events, so it is no command either."""
+    """Act of the form. Sessions are no events, so there is no command for it."""
 
     session: str
     place: str
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a look at it."""
+        """Preview the end by looking at the session."""
         with asked.services.reading() as connection:
             here = session_of(asked.request)
             found = list_sessions(connection, asked.viewer.name, here)
@@ -36,12 +36,12 @@ class EndingSession:
         if row is None:
             raise NotFound(_GONE)
         return Effect(
-            sentence="You are logged out here." if row.here else "The browser that has it is logged out.",
+            sentence="You are logged out here." if row.here else "The session's browser is logged out.",
             same=None,
             fields=fields_of(
                 {
                     "Since": f"{instant(row.opened_at)} UTC",
-                    "Began by": row.means,
+                    "Login method": row.means,
                     "Address": row.address,
                     "Program": row.agent or "–",
                 }
@@ -49,7 +49,7 @@ class EndingSession:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """End it."""
+        """End the session."""
         user = asked.viewer.name
         with asked.services.engine.begin() as connection:
             ended = end_named_session(connection, user, self.session) if self.session.isalnum() else None
@@ -61,14 +61,14 @@ class EndingSession:
 
 
 def ending(session: str, place: str, trail: list[tuple[str, str]]) -> FormPage:
-    """Ends a session of who asks, from the page at `place`."""
+    """Build the form that ends a session of the viewer, from the page at `place`."""
     return FormPage(
         template="hint_form.html",
         asks_nothing=True,
         address=f"{place}/sessions/{session}/end",
-        heading="End the session",
+        heading="End session",
         trail=trail,
-        verb="End the session",
+        verb="End session",
         act=EndingSession(session, place),
-        choices={"hint": "If you do not know it, set another password as well."},
+        choices={"hint": "If you do not recognise this session, change your password as well."},
     )

@@ -1,5 +1,4 @@
-"""The forms that issue a token, shown this once on the next page, and take it away: on the Account page and on a
-user's."""
+"""Forms that issue a token, shown once on the next page, and revoke it; on the Account page and on a user's."""
 
 from __future__ import annotations
 
@@ -30,7 +29,10 @@ _UNTIL_REVOKED = "until it is revoked"
 def issuing(
     user: str, place: str, trail: list[tuple[str, str]], page: Callable[[Asked, Fields, str], Response]
 ) -> FormPage:
-    """Gives a user a token: fields `token`, its name, and `days`. `page` shows it; `place` has the form."""
+    """Build the form that issues a token. `page` shows it; `place` is the address of the page with the form.
+
+    Fields: `token`, its name, and `days`.
+    """
 
     def change(given: Fields, secret: str) -> UserChange:
         days, now = _days(given), datetime.now(UTC)
@@ -44,28 +46,28 @@ def issuing(
         body = {"name": token} | ({"expires_in_days": days} if days else {})
         lasts = _UNTIL_REVOKED if days is None else f"for {counted(days, 'day')}, or {_UNTIL_REVOKED}"
         return Effect(
-            sentence=f"There will be a token {token}, which is shown once, on the next page. It opens {lasts}.",
+            sentence=f"The token {token} will be issued and shown once, on the next page. It is valid {lasts}.",
             same=SameChange(
                 None, f"treeline token issue {token}{options}", curl("POST", f"{API}/{user}/tokens", body)
             ),
-            fields=fields_of({"Name": token, "Lasts": lasts, "Opens": f"what {user} may do: {_may_do(row)}"}),
-            notes=("Whoever has it is taken for its user, and may do more once the user may.",),
+            fields=fields_of({"Name": token, "Valid": lasts, "Permissions": f"those of {user}: {_may_do(row)}"}),
+            notes=("Requests with the token act as its user, with the user's permissions at the time.",),
         )
 
     return FormPage(
         template="user_form.html",
         address=f"{place}/tokens",
-        heading=f"Issue a token to {user}",
+        heading=f"Issue token to {user}",
         trail=trail,
-        verb="Issue the token",
+        verb="Issue token",
         act=ShownOnce(new=secrets.new_token, change=change, effect=effect, page=page, place=lambda _: place),
         choices={"of": "token"},
-        empty="Type a name: here stands what will be.",
+        empty="Enter a name to see the preview.",
     )
 
 
 def _may_do(row: UserRow) -> str:
-    """Role and memberships of a user, in words."""
+    """Describe a user's role and memberships."""
     within = ", ".join(f"{membership} of {tenant}" for tenant, membership in sorted(row.tenants.items()))
     return f"role {row.role}; {within or 'no tenant'}"
 
@@ -75,17 +77,17 @@ def _days(given: Fields) -> int | None:
     if not typed:
         return None
     if not (typed.isascii() and typed.isdigit() and len(typed) < 6):
-        detail = "days are a whole number; without them a token lasts until it is revoked"
+        detail = "days must be a whole number; leave the field empty for a token that is valid until it is revoked"
         raise ValueInvalid(detail, (FieldError("/days", detail),))
     return int(typed)
 
 
 def revocation(user: str, token: str, place: str, trail: list[tuple[str, str]]) -> FormPage:
-    """Takes a token away, on the page at `place`."""
+    """Build the form that revokes a token, on the page at `place`."""
 
     def effect(_: Connection, __: Outcome, ___: Fields) -> Effect:
         return Effect(
-            sentence=f"The token {token} opens nothing any more; who logged in by it is logged out.",
+            sentence=f"The token {token} will no longer be valid; sessions that it opened end.",
             same=SameChange(
                 None,
                 f"treeline token revoke {token} --user {user}",

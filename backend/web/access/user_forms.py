@@ -1,6 +1,6 @@
-"""What forms of the Users pages do: each takes the way of `form_page.py`, from the page that it stands on.
+"""Forms of the Users pages; each follows the steps of `form_page.py`, from the page that has it.
 
-Those of tokens and passwords, which a user has on its Account page too: `token_form.py`, `password_form.py`.
+The forms of tokens and passwords, which users have on their Account page too: `token_form.py`, `password_form.py`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from backend.web.frame.forms import Fields
 
 API = "/api/v1/users"
 USERS = ("Users", "/users")
-_NOTHING = "Nothing would change: it is so already."
+_NOTHING = "Nothing would change: these are the present settings."
 
 
 def address_of(user: str) -> str:
-    """Of a user's page."""
+    """Return the address of a user's page."""
     return f"/users/{user}"
 
 
 def trail_of(user: str) -> list[tuple[str, str]]:
-    """The pages above a form that stands on a user's page."""
+    """Return the pages above a form that is on a user's page."""
     return [USERS, (user, address_of(user))]
 
 
@@ -41,8 +41,8 @@ def _state(row: UserRow) -> dict[str, str]:
 
 
 def _page(user: str, heading: str, act: Any, **more: Any) -> FormPage:
-    """A form on a user's page."""
-    empty = "Change something: here stands what it would be."
+    """Build a form on a user's page."""
+    empty = "Change a field to see the preview."
     return FormPage(
         template="user_form.html",
         heading=heading,
@@ -55,13 +55,13 @@ def _page(user: str, heading: str, act: Any, **more: Any) -> FormPage:
 
 
 def creation() -> FormPage:
-    """Makes a user: fields `user` and `role`."""
+    """Build the form that creates a user: fields `user` and `role`."""
 
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
         row = find_user(connection, given["user"])
         call = curl("POST", API, {"name": row.name, "role": row.role})
         return Effect(
-            sentence=f"There will be a user {row.name}, who can log in once it has a password or a token.",
+            sentence=f"The user {row.name} will be created, and can log in once it has a password or a token.",
             same=file_of("users", row.name, {"role": row.role}, call),
             fields=fields_of({"Name": row.name, "Role": row.role}),
         )
@@ -69,21 +69,21 @@ def creation() -> FormPage:
     return FormPage(
         template="user_form.html",
         address="/users",
-        heading="Create the user",
+        heading="Create user",
         trail=[USERS],
-        verb="Create the user",
+        verb="Create user",
         act=Command(
             lambda given: changes.create_user(given.get("user", ""), given.get("role", ""), {}),
             effect,
             lambda given: address_of(given["user"]),
         ),
-        empty="Type a name: here stands what will be.",
+        empty="Enter a name to see the preview.",
         choices={"of": "creation", "roles": [(role, role) for role in Role], "longest": LONGEST_NAME},
     )
 
 
 def change(caller: Caller, before: UserRow) -> FormPage:
-    """Another role, or disabled, or enabled: fields `role` and `state`."""
+    """Build the form that changes a user's role, or disables or enables it: fields `role` and `state`."""
     user = before.name
 
     def changed(given: Fields) -> UserChange:
@@ -94,12 +94,14 @@ def change(caller: Caller, before: UserRow) -> FormPage:
         after = find_user(connection, user)
         notes = []
         if after.disabled and not before.disabled:
-            notes.append(f"{user} is logged out, and its tokens open nothing until it is enabled again.")
+            notes.append(f"{user} is logged out, and its tokens are not valid until the user is enabled again.")
         if user == caller.name:
-            notes.append("This is you: you may no longer be able to undo it.")
+            notes.append("This changes your own access: you may not be able to undo it.")
         body = {"role": after.role, "disabled": after.disabled}
         return Effect(
-            sentence=f"{user} will be this, from its next request on." if outcome.events else _NOTHING,
+            sentence=f"{user} will have these settings, effective with the next request."
+            if outcome.events
+            else _NOTHING,
             same=file_of("users", user, body, curl("PATCH", f"{API}/{user}", body, version=before.version)),
             fields=fields_of(_state(after), _state(before)),
             notes=tuple(notes),
@@ -117,7 +119,7 @@ def change(caller: Caller, before: UserRow) -> FormPage:
 
 
 def membership(caller: Caller, before: UserRow) -> FormPage:
-    """Lets the user into a tenant, or takes it out: fields `tenant` and `membership`, none to take it out."""
+    """Build the form that gives or ends a membership: fields `tenant` and `membership`, empty to end it."""
     user = before.name
 
     def changed(given: Fields) -> UserChange:
@@ -141,7 +143,7 @@ def membership(caller: Caller, before: UserRow) -> FormPage:
 
 
 def identity(user: str, issuer: str, was: str | None) -> FormPage:
-    """Who logs in as the user by the provider: fields `subject`, or `unlink`."""
+    """Build the form that links an identity of the provider to the user: fields `subject`, or `unlink`."""
 
     def changed(given: Fields) -> UserChange:
         if given.get("unlink"):
@@ -151,9 +153,11 @@ def identity(user: str, issuer: str, was: str | None) -> FormPage:
     def effect(_: Connection, outcome: Outcome, given: Fields) -> Effect:
         subject, path = given.get("subject", "").strip(), f"{API}/{user}/identity"
         unlinks = bool(given.get("unlink"))
-        said = f"Nobody logs in as {user} by {issuer}" if unlinks else f"{subject} of {issuer} logs in as {user}"
+        said = (
+            f"Nobody logs in as {user} through {issuer}" if unlinks else f"{subject} of {issuer} logs in as {user}"
+        )
         return Effect(
-            sentence=f"{said} from then on; who did so before is logged out." if outcome.events else _NOTHING,
+            sentence=f"{said} from then on; sessions opened that way before end." if outcome.events else _NOTHING,
             same=SameChange(
                 None,
                 f"treeline user unlink {user}" if unlinks else f"treeline user link {user} {subject}",
@@ -165,7 +169,7 @@ def identity(user: str, issuer: str, was: str | None) -> FormPage:
 
     return _page(
         user,
-        f"Who logs in as {user}",
+        f"Login of {user} through the provider",
         Command(changed, effect, lambda _: address_of(user)),
         address=f"{address_of(user)}/identity",
         choices={"of": "identity"},

@@ -1,4 +1,4 @@
-"""`/users`: who there is, for those who may read the estate; making and changing users, for those who may."""
+"""`/users`: the list of users, for viewers of the estate; creating and changing users, for admins."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ USER = "/users/{user}"
 
 
 def _managing(viewer: Viewer) -> Caller:
-    """Who may change users; forms are shown to nobody else, so the answer to others need be no page."""
+    """Return the caller if it may change users; nobody else sees these forms, so a refusal need not be a page."""
     if viewer is None:
-        raise HTTPException(401, "log in first")
+        raise HTTPException(401, "Log in first.")
     refused = refusal(viewer, Action.MANAGE_USERS)
     if refused is not None:
         raise refused
@@ -43,40 +43,40 @@ Managing = Annotated[Caller, Depends(_managing)]
 
 @router.get("/users")
 def users_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """Every user, now or at an earlier position."""
+    """Show every user, now or at an earlier position."""
     return _list(request, services, enter(viewer, Action.READ_ESTATE), at)
 
 
 @router.post("/users")
 def create_user(request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Try it out, or make a user and go to its page."""
+    """Preview a new user, or create it and go to its page."""
     return answer_form(request, services, viewer, user_forms.creation(), fields)
 
 
 @router.get(USER)
 def user_page(user: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One user: what it is, where it belongs, its tokens."""
+    """Show one user: role, memberships and tokens."""
     return _one(request, services, enter(viewer, Action.READ_ESTATE), user, at)
 
 
 @router.post(USER)
 def change_user(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Try it out, or change role, or disable or enable."""
+    """Preview a change of role or state, or carry it out."""
     return answer_form(request, services, viewer, user_forms.change(viewer, _existing(services, user)), fields)
 
 
 @router.post(USER + "/tenants")
 def change_membership(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Try it out, or let a user belong to a tenant, or no longer."""
+    """Preview a change of a membership, or carry it out."""
     return answer_form(request, services, viewer, user_forms.membership(viewer, _existing(services, user)), fields)
 
 
 @router.post(USER + "/identity")
 def change_identity(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Try it out, or let somebody whom the provider knows log in as the user, or nobody."""
+    """Preview a change of the user's identity at the provider, or carry it out."""
     provider = provider_of(request)
     if provider is None:
-        raise HTTPException(404, "nobody logs in by a provider here")
+        raise HTTPException(404, "No OpenID provider is configured.")
     with services.reading() as connection:
         name, was = queries.find_user(connection, user).name, queries.identity_of(connection, user)
     page = user_forms.identity(name, provider.client.issuer, was[1] if was else None)
@@ -85,9 +85,9 @@ def change_identity(user: str, request: Request, services: Shared, viewer: Manag
 
 @router.post(USER + "/password")
 def set_password(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Say what a password does, or set it."""
+    """Preview a new password of a user, or set it."""
     name = _existing(services, user).name
-    done = f"{name} has a new password, and is logged out everywhere."
+    done = f"{name} has a new password; all sessions of {name} ended."
 
     def shown(_: Asked) -> Response:
         return _one(request, services, viewer, name, done=done)
@@ -98,7 +98,7 @@ def set_password(user: str, request: Request, services: Shared, viewer: Managing
 
 @router.post(USER + "/tokens")
 def issue_token(user: str, request: Request, services: Shared, viewer: Managing, fields: Form) -> Response:
-    """Try it out, or give the user a token and show it, this once."""
+    """Preview a new token of a user, or issue it and show it this once."""
     name = _existing(services, user).name
 
     def shown(_: Asked, __: Fields, secret: str) -> Response:
@@ -112,14 +112,14 @@ def issue_token(user: str, request: Request, services: Shared, viewer: Managing,
 def revoke_token(
     user: str, token: str, request: Request, services: Shared, viewer: Managing, fields: Form
 ) -> Response:
-    """Try it out, or take a token away."""
+    """Preview the revocation of a token, or revoke it."""
     name = _existing(services, user).name
     page = token_form.revocation(name, token, user_forms.address_of(name), user_forms.trail_of(name))
     return answer_form(request, services, viewer, page, fields)
 
 
 def _existing(services: Shared, user: str) -> queries.UserRow:
-    """Raises NotFound."""
+    """Return the user. Raises NotFound."""
     with services.reading() as connection:
         return queries.find_user(connection, user)
 

@@ -1,7 +1,7 @@
-"""`/clusters/{name}/-adopt`: the plan of taking over the topics that a cluster holds, and its beginning.
+"""`/clusters/{name}/-adopt`: the plan for adopting a cluster's topics, and the form that begins it.
 
-The plan is made from what the clusters answer, so looking at the page asks them. What is done is what was looked
-at: the plan's digest goes with the form.
+The plan is made from the clusters' answers, so opening the page queries them. Only the plan that was shown is
+carried out: its digest is sent with the form.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MOST_SHOWN = 300
 _SAID = {
     DECLARE: "becomes a new stream",
     JOIN: "joins its stream",
-    KEPT: "is its stream's already",
-    AMBIGUOUS: "can be read in several ways",
+    KEPT: "is its stream's topic already",
+    AMBIGUOUS: "matches several streams",
     UNMANAGED: "stays as it is",
 }
 
@@ -67,12 +67,12 @@ def _takes_settings(given: Fields) -> bool:
 
 @dataclass(frozen=True)
 class Adopting:
-    """The act of this page."""
+    """Act of this page."""
 
     cluster: str
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By the plan as it is now, and a dry run of beginning it."""
+        """Preview the present plan, with a dry run of its beginning."""
         named = _lines(given.get("as", ""))
         take_settings = _takes_settings(given)
         plan = _plan(asked.services, self.cluster, named, take_settings=take_settings)
@@ -83,14 +83,14 @@ class Adopting:
         taken = {each.topic for each in chosen}
         rows = [row for row in plan.topics if row.topic in taken]
         lists = (
-            ("Streams that are declared", [_stream_in_words(row) for row in rows if row.action == DECLARE]),
-            ("Topics that join their stream", [_stream_in_words(row) for row in rows if row.action == JOIN]),
+            ("New streams", [_stream_in_words(row) for row in rows if row.action == DECLARE]),
+            ("Topics that join a declared stream", [_stream_in_words(row) for row in rows if row.action == JOIN]),
         )
         return Effect(
-            sentence=f"{counted(len(chosen), 'topic')} of {self.cluster} will be taken over as they are: no "
+            sentence=f"{counted(len(chosen), 'topic')} of {self.cluster} will be adopted in place: no "
             "record is rewritten, moved or deleted."
             if chosen
-            else "Nothing would change: there is no topic to be taken over.",
+            else "Nothing would change: there is no topic to adopt.",
             same=self._same(plan.digest, topics, named, take_settings=take_settings),
             notes=tuple(dict.fromkeys((*plan.warnings, *(each for row in rows for each in row.warnings)))),
             lists=tuple((f"{heading} ({len(lines)})", tuple(lines)) for heading, lines in lists if lines),
@@ -99,7 +99,7 @@ class Adopting:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Begin it, if the plan is still the one that was looked at."""
+        """Begin the adoption, if the plan is still the one that was shown."""
         if before := asked.begun_before(once, given):
             return RedirectResponse(f"/operations/{before}", 303)
         named, topics = _lines(given.get("as", "")), _lines(given.get("topics", "")) or None
@@ -126,10 +126,10 @@ class Adopting:
 
 
 def _stream_in_words(row: TopicPlan) -> str:
-    said = f"{row.topic} is {row.stream}: {counted(row.partitions, 'partition')}"
+    said = f"{row.topic} → {row.stream}: {counted(row.partitions, 'partition')}"
     if row.records is not None:
         said += f", {counted(row.records, 'record')}"
-    changed = [f"{name} {before} becomes {after}" for name, (before, after) in row.changes.items()]
+    changed = [f"{name}: {before} → {after}" for name, (before, after) in row.changes.items()]
     assert row.settings is not None
     declared = [f"declares {name}={value}" for name, value in row.settings.config.items() if row.action == DECLARE]
     return "; ".join([said, *declared, *changed])
@@ -149,16 +149,16 @@ def _shown(plan: AdoptionPlan) -> Mapping[str, Any]:
 
 
 def _page(services: ConsoleServices, cluster: str, named: Sequence[str], *, with_plan: bool) -> FormPage:
-    """Raises NotFound, ClusterSilent, ValueInvalid, NameInvalid."""
+    """Build the form. Raises NotFound, ClusterSilent, ValueInvalid, NameInvalid."""
     with services.reading() as connection:
         find_cluster(connection, cluster)
     shown = _shown(_plan(services, cluster, named)) if with_plan else {"plan": None}
     return FormPage(
         template="adoption.html",
         address=f"{CLUSTERS}/{cluster}/-adopt",
-        heading=f"Take over topics of {cluster}",
+        heading=f"Adopt topics of {cluster}",
         trail=[("Clusters", CLUSTERS), (cluster, f"{CLUSTERS}/{cluster}")],
-        verb="Take them over",
+        verb="Adopt topics",
         act=Adopting(cluster),
         usual=lambda _: {"as": "\n".join(named), "take_settings": "no"},
         choices=shown,
@@ -173,13 +173,13 @@ def adoption_plan_page(
     viewer: Viewer,
     named: Annotated[str, Query(alias="as", max_length=40_000)] = "",
 ) -> Response:
-    """The plan, and the form that begins it."""
+    """Show the plan, and the form that begins it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster, _lines(named), with_plan=True))
 
 
 @router.post(ADOPT)
 def adopt(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or begin it."""
+    """Preview the adoption, or begin it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, cluster, (), with_plan=False), fields)

@@ -1,7 +1,7 @@
-"""`/clusters/{name}/-defaults`: the replicas that a cluster gives to streams that do not declare any.
+"""`/clusters/{name}/-defaults`: a cluster's replica defaults, for streams that declare none.
 
-An empty field is automatic. The preview counts the topics that are there already: their `min.insync.replicas`
-follows by itself, their replicas only move by a placement.
+An empty field is automatic. The preview counts the existing topics: their `min.insync.replicas` is altered at
+once, their replicas only move by a placement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 FORM = CLUSTER + "/-defaults"
 WITHIN = "defaults"
-"""The field of the REST API that holds the form's fields."""
+"""Field of the REST API that contains the form's fields."""
 
 
 def _wanted(given: Fields) -> ReplicaDefaults:
@@ -55,28 +55,28 @@ def _wanted(given: Fields) -> ReplicaDefaults:
 
 def _sentence(row: ClusterRow) -> str:
     factor, minimum = row.defaults.shown(row.brokers).values()
-    which = "these default replicas"
+    which = "these defaults"
     if factor is not None and minimum is not None:
-        which = f"{counted(factor, 'replica')}, {minimum} needed in sync"
-    return f"New topics on {row.name} will have {which}, where their stream declares none."
+        which = f"{counted(factor, 'replica')} and min.insync.replicas {minimum}"
+    return f"New topics on {row.name} will have {which}, unless their stream declares its own."
 
 
 def _notes(row: ClusterRow, affected: Affected) -> tuple[str, ...]:
     notes, wanted = [], row.defaults.replication_factor
     if row.brokers is not None and wanted is not None and wanted > row.brokers:
         notes.append(
-            f"{row.name} has {counted(row.brokers, 'broker')}: a topic there has as many replicas as there are "
-            "brokers, and its stream is named as short of replicas."
+            f"{row.name} has {counted(row.brokers, 'broker')}: a topic there has one replica per broker, and its "
+            "stream is shown as under-provisioned."
         )
     if affected.minimum:
         notes.append(
-            f"{counted(affected.minimum, 'topic')} already on {row.name} will have another min.insync.replicas "
-            "at once."
+            f"{counted(affected.minimum, 'topic')} already on {row.name} will be altered at once, to another "
+            "min.insync.replicas."
         )
     if affected.factor:
         notes.append(
-            f"{counted(affected.factor, 'topic')} already on {row.name} will keep the present replicas "
-            "until a placement is carried out: "
+            f"{counted(affected.factor, 'topic')} already on {row.name} will keep their present replicas "
+            "until a placement is applied: "
             f"treeline placement plan --cluster {row.name} --replication-factor declared."
         )
     return tuple(notes)
@@ -84,7 +84,7 @@ def _notes(row: ClusterRow, affected: Affected) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Setting:
-    """Sets the defaults of one cluster; `before`: as it is now."""
+    """Act that sets the defaults of one cluster. `before`: the cluster as it is now."""
 
     before: ClusterRow
 
@@ -96,7 +96,7 @@ class _Setting:
         body = {WITHIN: asdict(row.defaults)}
         call = curl("PATCH", f"/api/v1/clusters/{row.name}", body, version=before.version)
         return Effect(
-            sentence=_sentence(row) if outcome.events else "Nothing would change: it is so already.",
+            sentence=_sentence(row) if outcome.events else "Nothing would change: these are the present defaults.",
             same=file_of("clusters", row.name, body, call),
             fields=fields_of(
                 defaults_shown(row.defaults, row.brokers), defaults_shown(before.defaults, before.brokers)
@@ -112,33 +112,33 @@ def _usual(row: ClusterRow) -> Mapping[str, str]:
 
 
 def _page(services: ConsoleServices, cluster: str) -> FormPage:
-    """Raises NotFound."""
+    """Build the form. Raises NotFound."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
     here, setting = f"{CLUSTERS}/{row.name}", _Setting(row)
     return FormPage(
         template="cluster_defaults_form.html",
         address=f"{here}/-defaults",
-        heading=f"Default replicas of {row.name}",
+        heading=f"Replica defaults of {row.name}",
         trail=[("Clusters", CLUSTERS), (row.name, here)],
-        verb="Set the defaults",
+        verb="Set defaults",
         act=Command(setting.change, setting.effect, lambda _: here),
         usual=lambda connection: dict(_usual(find_cluster(connection, cluster))),
         choices={"automatic": ReplicaDefaults().shown(row.brokers)},
         within=WITHIN,
-        empty="Change a number to see which topics it applies to.",
+        empty="Change a number to see which topics it affects.",
     )
 
 
 @router.get(FORM)
 def defaults_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """Show the form."""
+    """Show the form that sets the defaults."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster))
 
 
 @router.post(FORM)
 def set_defaults(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try the defaults out, or set them."""
+    """Preview the defaults, or set them."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services, cluster), fields)

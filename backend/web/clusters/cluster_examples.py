@@ -1,4 +1,4 @@
-"""What pages say of a cluster's description: names as they would be there, default replicas, and properties."""
+"""Parts of a cluster's description on pages: example names, replica defaults, and client properties."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from backend.queries.base.naming import declared_streams
 from backend.queries.clusters.clusters import ClusterRow
 from backend.web.forms.effect import NameOn
 
-DEFAULTS_CALLED = {"replication_factor": "Replication factor", "min_insync_replicas": "In-sync replicas needed"}
+DEFAULTS_CALLED = {"replication_factor": "Replication factor", "min_insync_replicas": "min.insync.replicas"}
 _MADE_UP = StreamName("acme", "retail", "prod", "orders")
 _MOST_STREAMS = 3
 
 
 def names_in_example(connection: Connection, row: ClusterRow) -> tuple[NameOn, ...]:
-    """Some streams, made up if there are none, and a group, as they are called by the cluster's formats."""
+    """Return some streams and a group by the cluster's formats; the streams are invented if there are none."""
     streams = declared_streams(connection)[:_MOST_STREAMS] or [_MADE_UP]
     shown = []
     for stream in streams:
@@ -34,7 +34,7 @@ def names_in_example(connection: Connection, row: ClusterRow) -> tuple[NameOn, .
 
 
 def defaults_shown(defaults: ReplicaDefaults, brokers: int | None) -> dict[str, str]:
-    """Say each default replica setting, and what it comes to with so many brokers: `automatic: 3`."""
+    """Return each replica default and its value for so many brokers: `automatic: 3`."""
     in_force = defaults.shown(brokers)
     return {label: _default(getattr(defaults, name), in_force[name]) for name, label in DEFAULTS_CALLED.items()}
 
@@ -42,11 +42,11 @@ def defaults_shown(defaults: ReplicaDefaults, brokers: int | None) -> dict[str, 
 def _default(value: int | None, in_force: int | None) -> str:
     if value is None:
         return "automatic" if in_force is None else f"automatic: {in_force}"
-    return str(value) if in_force in (None, value) else f"{value}; {in_force} in force"
+    return str(value) if in_force in (None, value) else f"{value}; effective: {in_force}"
 
 
 def properties_given(text: str) -> dict[str, str]:
-    """Properties from text, a line each: `key=value`. Raises ValueInvalid; what they may be is not judged here."""
+    """Parse properties, `key=value`, a line each. Raises ValueInvalid; keys and values are not checked here."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         key, sign, value = (part.strip() for part in line.partition("="))
@@ -55,14 +55,14 @@ def properties_given(text: str) -> dict[str, str]:
         if not sign or not key:
             raise _wrong(f"line {number} is not key=value")
         if key in found:
-            raise _wrong(f"line {number} gives {key[:60]!r} a second time")
-        # A certificate is one line here.
+            raise _wrong(f"line {number} repeats {key[:60]!r}")
+        # A certificate is one line here, its line breaks written as \n.
         found[key] = value.replace("\\n", "\n")
     return found
 
 
 def properties_shown(properties: Mapping[str, str]) -> str:
-    """The same the other way round."""
+    """Return properties as the text of the form, a line each."""
     return "\n".join(f"{key}={value}".replace("\n", "\\n") for key, value in sorted(properties.items()))
 
 

@@ -1,7 +1,7 @@
-"""`/clusters/-new` and `/clusters/{name}/-change`: Kafka clusters are made known, and described anew.
+"""`/clusters/-new` and `/clusters/{name}/-change`: adding Kafka clusters, and changing their description.
 
-Who answers at an address is asked for the preview, and again when it is done, as the REST API does it; not while
-one types, when addresses are half written and properties would be sent to whoever is there.
+The cluster is contacted for the preview, and again when the change is carried out, as the REST API does; not while
+the user types, when addresses are incomplete and properties could be sent to a wrong host.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ ABOVE = ("Clusters", CLUSTERS)
 NEW = CLUSTERS + "/-new"
 CHANGE = CLUSTER + "/-change"
 EXAMPLE = "For example"
-_ASKED_FOR_THE_PREVIEW = "Who answers there is asked for the preview."
+_ASKED_FOR_THE_PREVIEW = "The preview contacts the cluster."
 _TEXTS = ("bootstrap_servers", "topic_format", "group_format", "subject_format")
 
 
 def _described(given: Fields) -> dict[str, Any]:
-    """What the form says, as the REST API takes it. Raises ValueInvalid."""
+    """Return the form's fields as the REST API takes them. Raises ValueInvalid."""
     texts = {name: given.get(name, "").strip() for name in _TEXTS}
     zone = given.get("zone", "").strip() or None
     return {**texts, "zone": zone, "properties": properties_given(given.get("properties", ""))}
@@ -54,7 +54,7 @@ def _accepts_offline(given: Fields) -> bool:
 
 
 def _shown(row: ClusterRow, properties: Mapping[str, str]) -> dict[str, str]:
-    """In words; `properties` are masked."""
+    """Return the description by the form's labels; `properties` are masked."""
     return {
         "Name": row.name,
         "Bootstrap servers": row.bootstrap_servers,
@@ -67,7 +67,7 @@ def _shown(row: ClusterRow, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _answered(found: Found) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What the cluster said of itself, and what there is to know if it said nothing."""
+    """Return the facts that the cluster answered with, and a note if it did not answer."""
     facts, unreachable = found
     if facts is not None:
         ids = ", ".join(map(str, facts.brokers))
@@ -77,7 +77,7 @@ def _answered(found: Found) -> tuple[dict[str, str], tuple[str, ...]]:
         }, ()
     if unreachable is not None:
         note = (
-            f"Nobody answers there: {unreachable}. It is offline until it does; that is looked at again and again."
+            f"The cluster does not answer: {unreachable}. It is offline until it does; it is polled periodically."
         )
         return {"Kafka cluster id": "not known yet", "Brokers that answered": "none"}, (note,)
     return {}, ()
@@ -85,22 +85,22 @@ def _answered(found: Found) -> tuple[dict[str, str], tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Adding:
-    """The act of the form for a new one."""
+    """Act of the form that adds a cluster."""
 
     timeout_seconds: float
 
     def typed(self, asked: Asked, given: Fields) -> Effect:
-        """Without asking the cluster."""
+        """Show a preview without contacting the cluster."""
         return self._effect(asked, given, NOBODY, (_ASKED_FOR_THE_PREVIEW,))
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run, with what the cluster says."""
-        # First what takes no time.
+        """Preview by a dry run, with the cluster's answer."""
+        # First the check that takes no time.
         asked.try_out(self._change(given), lambda connection, outcome: None)
         return self._effect(asked, given, self._ask(asked, given, dry_run=True))
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the REST API does it: the cluster is asked again."""
+        """Add the cluster as the REST API does: it is contacted again."""
         if not asked.was_carried_out(once, given):
             asked.try_out(self._change(given), lambda connection, outcome: None)
             asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
@@ -128,8 +128,8 @@ class Adding:
             answered, more = _answered(found)
             offline = {"accept_offline": True} if found[1] is not None else {}
             return Effect(
-                sentence=f"{row.name} will be known, as number {row.number} in copy origins. Nothing is copied to "
-                "it before it is a leaf of the tree.",
+                sentence=f"{row.name} will be added, with number {row.number} in copy origins. Nothing is copied "
+                "to it before it is a leaf of the tree.",
                 same=SameChange(
                     yaml_document({"clusters": {row.name: {**body, **offline}}}),
                     f"treeline apply -f {row.name}.yaml",
@@ -145,23 +145,23 @@ class Adding:
 
 @dataclass(frozen=True)
 class Describing:
-    """The act of the form that changes one."""
+    """Act of the form that changes a cluster."""
 
     row: ClusterRow
-    """As it is now."""
+    """The cluster as it is now."""
     timeout_seconds: float
 
     def typed(self, asked: Asked, given: Fields) -> Effect:
-        """Without asking the cluster."""
+        """Show a preview without contacting the cluster."""
         return self._effect(asked, given, NOBODY)
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run, with what the cluster says if it is to be reached otherwise."""
+        """Preview by a dry run, with the cluster's answer if its connection changes."""
         asked.try_out(self._change(given), lambda connection, outcome: None)
         return self._effect(asked, given, self._ask(asked, given, dry_run=True))
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the REST API does it: the cluster is asked again."""
+        """Change the cluster as the REST API does: it is contacted again."""
         if not asked.was_carried_out(once, given):
             asked.try_out(self._change(given), lambda connection, outcome: None)
             asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
@@ -195,9 +195,9 @@ class Describing:
             answered, notes = _answered(found)
             same = _same_change(before, described)
             return Effect(
-                sentence=f"{row.name} will be described like this; those that connect to it begin anew."
+                sentence=f"{row.name} will have this description; Treeline's connections to it are opened again."
                 if outcome.events
-                else "Nothing would change: it is so already.",
+                else "Nothing would change: these are the present settings.",
                 same=same,
                 fields=(*fields_of(_shown(row, then), _shown(before, present)), *fields_of(answered, answered)),
                 names=names_in_example(connection, row),
@@ -214,7 +214,7 @@ def _same_change(before: ClusterRow, described: Mapping[str, Any]) -> SameChange
         "properties": masked(before.properties),
     }
     body = {key: value for key, value in described.items() if value != present[key]}
-    # A file that says nothing of the zone leaves it.
+    # A file without a zone leaves the zone unchanged.
     takes_zone = body.get("zone", "") is None
     path = f"/api/v1/clusters/{before.name}"
     return SameChange(
@@ -234,19 +234,19 @@ def _new(services: ConsoleServices) -> FormPage:
     return FormPage(
         template="cluster_form.html",
         address=NEW,
-        heading="Add a cluster",
+        heading="Add cluster",
         trail=[ABOVE],
-        verb="Add the cluster",
+        verb="Add cluster",
         act=act,
         usual=lambda _: usual,
         choices={"is_new": True, "names_title": EXAMPLE},
         while_typing=act.typed,
-        empty="Give name and address: here stands what is called how there.",
+        empty="Enter a name and bootstrap servers to see a preview, with technical names on the cluster.",
     )
 
 
 def _change(services: ConsoleServices, cluster: str) -> FormPage:
-    """Raises NotFound."""
+    """Build the form. Raises NotFound."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
     act = Describing(row, services.config.probe_timeout_seconds)
@@ -255,12 +255,12 @@ def _change(services: ConsoleServices, cluster: str) -> FormPage:
         address=f"{CLUSTERS}/{row.name}/-change",
         heading=f"Change {row.name}",
         trail=[ABOVE, (row.name, f"{CLUSTERS}/{row.name}")],
-        verb="Change the cluster",
+        verb="Change cluster",
         act=act,
         usual=lambda connection: _usual(find_cluster(connection, cluster)),
         choices={"is_new": False, "names_title": EXAMPLE},
         while_typing=act.typed,
-        empty="Change something: here stands what that does.",
+        empty="Change a field to see the preview.",
     )
 
 
@@ -272,27 +272,27 @@ def _usual(row: ClusterRow) -> Fields:
 
 @router.get(NEW)
 def new_cluster_form(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form for a new one."""
+    """Show the form that adds a cluster."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _new(services))
 
 
 @router.post(NEW)
 def add_cluster(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or add it."""
+    """Preview the new cluster, or add it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _new(services), fields)
 
 
 @router.get(CHANGE)
 def change_cluster_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that changes one."""
+    """Show the form that changes a cluster."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _change(services, cluster))
 
 
 @router.post(CHANGE)
 def change_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or change it."""
+    """Preview the change of a cluster, or carry it out."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _change(services, cluster), fields)

@@ -1,4 +1,4 @@
-"""`/clusters/{name}/-remove`: what stands in the way of a cluster that is to go, and forgetting it."""
+"""`/clusters/{name}/-remove`: the steps that must precede a cluster's removal, and the removal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REMOVE = CLUSTER + "/-remove"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing on the way to a cluster's end; `way`: (what is to be done, address), None once it is done."""
+    """A step before a cluster's removal. `ways`: (what to do, address), empty once it is done."""
 
     done: bool
     sentence: str
@@ -42,16 +42,16 @@ class Step:
 
 
 def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
-    """Clients first, then records, then the tree: what is still to be done before it can be forgotten."""
+    """Return the steps to take before the cluster can be removed: clients first, then records, then the tree."""
     name = row.name
     places = {each.place for each in list_active(connection) if each.cluster == name}
     switches = [each for each in moving_switches(connection) if name in (each.source, each.target)]
     in_tree = bool(trees_with(connection, name))
     only_here = records_at_risk(connection).get(name) if in_tree else None
-    plan = (("Plan a switch from it", f"/switches/plan?from={quote(name)}"),)
-    shown = [Step(True, "No environment's clients are sent there.")]
+    plan = (("Plan switch", f"/switches/plan?from={quote(name)}"),)
+    shown = [Step(True, "It is not the active cluster of any environment.")]
     if places:
-        shown = [Step(False, f"Clients of {counted(len(places), 'environment')} are sent there.", plan)]
+        shown = [Step(False, f"It is the active cluster of {counted(len(places), 'environment')}.", plan)]
     shown += [
         Step(
             False,
@@ -61,33 +61,33 @@ def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
         for each in switches
     ]
     if not in_tree:
-        return [*shown, Step(True, "It is in no tree: nothing is copied from it or to it.")]
-    see = (("See its distributors", f"{CLUSTERS}/{name}"),)
+        return [*shown, Step(True, "It is in no tree: no distributor copies from it or to it.")]
+    see = (("View distributors", f"{CLUSTERS}/{name}"),)
     if only_here:
-        records = f"{counted(only_here, 'record')} at most, that no other cluster has yet"
-        shown.append(Step(False, f"It holds {records}. They stay behind if it leaves the tree now.", see))
+        records = f"up to {counted(only_here, 'unreplicated record')}"
+        shown.append(Step(False, f"It holds {records}. They are not copied if it leaves the tree now.", see))
     elif only_here is None:
-        unknown = "Whether it has records that no other cluster has is not known: a distributor does not run."
+        unknown = "The number of unreplicated records is unknown: a distributor is not running."
         shown.append(Step(False, unknown, see))
     else:
-        shown.append(Step(True, "All of its records are on another cluster, too."))
-    return [*shown, Step(False, "It is a leaf of the tree.", (("Edit the tree", "/tree/edit"),))]
+        shown.append(Step(True, "It has no unreplicated records."))
+    return [*shown, Step(False, "It is a leaf of the tree.", (("Edit tree", "/tree/edit"),))]
 
 
 @dataclass(frozen=True)
 class Removing:
-    """The act of this form."""
+    """Act of this form."""
 
     row: ClusterRow
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
+        """Preview the removal by a dry run."""
         row = self.row
         asked.try_out(self._change(given), lambda connection, outcome: None)
         path = f"/api/v1/clusters/{row.name}"
         return Effect(
-            sentence=f"{row.name} will not be known any more. Its topics and records stay on it; its number "
-            f"{row.number} is never given again.",
+            sentence=f"{row.name} will be removed from Treeline. Its topics and records stay on it; its number "
+            f"{row.number} is never used again.",
             same=SameChange(
                 None, f"treeline delete cluster {row.name}", curl("DELETE", path, version=row.version)
             ),
@@ -95,9 +95,9 @@ class Removing:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Forget it, if its name was typed."""
+        """Remove the cluster, if its name was typed to confirm."""
         if given.get("confirm", "").strip() != self.row.name:
-            detail = f"type {self.row.name}, its name, if it is this cluster that you mean"
+            detail = f"type {self.row.name} to confirm"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
         asked.carry_out_once(self._change(given), once, given)
         return RedirectResponse(CLUSTERS, 303)
@@ -107,7 +107,7 @@ class Removing:
 
 
 def _page(services: ConsoleServices, cluster: str) -> FormPage:
-    """Raises NotFound."""
+    """Build the form. Raises NotFound."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
         steps = steps_of(connection, row)
@@ -116,7 +116,7 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
         address=f"{CLUSTERS}/{row.name}/-remove",
         heading=f"Remove {row.name}",
         trail=[("Clusters", CLUSTERS), (row.name, f"{CLUSTERS}/{row.name}")],
-        verb="Remove the cluster",
+        verb="Remove cluster",
         act=Removing(row),
         usual=lambda connection: {"version": str(find_cluster(connection, cluster).version)},
         choices={"steps": steps},
@@ -125,15 +125,15 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
 
 @router.get(REMOVE)
 def remove_form(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What stands in its way, and the form."""
+    """Show the remaining steps, and the form."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _page(services, cluster))
 
 
 @router.post(REMOVE)
 def remove_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or forget the cluster."""
+    """Preview the removal of a cluster, or remove it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     if was_sent_before(Asked(services, request, caller), fields):
-        return RedirectResponse(CLUSTERS, 303)  # it is gone, and its page with it
+        return RedirectResponse(CLUSTERS, 303)  # The cluster's own page is gone with it.
     return answer_form(request, services, caller, _page(services, cluster), fields)

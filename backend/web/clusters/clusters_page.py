@@ -1,4 +1,4 @@
-"""`/clusters`: every cluster, and one with its place in the tree, whose clients it has, and what fails on it."""
+"""`/clusters`: all clusters, and one with its place in the tree, its environments, and its failures."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ class ClusterView:
     is_primary: bool
     is_leaf: bool
     environments: int
-    """Whose clients are sent there."""
+    """Number of environments whose active cluster it is."""
     topics: Topics
     only_here: int | None
-    """Records that no other leaf has yet, at most; None: not known."""
+    """Upper bound of its unreplicated records, which no other leaf has yet; None if unknown."""
 
 
 @router.get(CLUSTERS)
 def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The list, now or at an earlier position."""
+    """Show the list of clusters, now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
-    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Add a cluster", f"{CLUSTERS}/-new")]
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Add cluster", f"{CLUSTERS}/-new")]
     context = {**_listed(services, caller, at), "offers": offers, "reasons": reasons(offers)}
     return templates.page("clusters.html", {**frame(request, caller), **context})
 
 
 @router.get(CLUSTERS + "/-live")
 def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the list's live part."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = kept(request, "clusters", lambda: _listed(services, caller, None))
     return HTMLResponse(templates.block("clusters.html", "cockpit", context))
@@ -68,12 +68,12 @@ def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Respons
 
 @router.get(CLUSTER)
 def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One cluster."""
+    """Show one cluster."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = _one(services, caller, cluster, at)
     ways = (
-        *(("Change it", "-change"), ("Set default replicas", "-defaults")),
-        *(("Take over its topics", "-adopt"), ("Remove it", "-remove")),
+        *(("Change", "-change"), ("Set replica defaults", "-defaults")),
+        *(("Adopt topics", "-adopt"), ("Remove", "-remove")),
     )
     offers = [
         offer(caller, Action.CHANGE_ESTATE, None, label, f"{CLUSTERS}/{cluster}/{way}") for label, way in ways
@@ -84,7 +84,7 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
 
 @router.get(CLUSTER + "/-live")
 def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the live part of a cluster's page."""
     caller = enter(viewer, Action.READ_ESTATE)
     context = kept(request, f"cluster {cluster}", lambda: _one(services, caller, cluster, None))
     return HTMLResponse(templates.block("cluster.html", "cockpit", context))
@@ -125,7 +125,7 @@ def _views(
     tree = get_tree(connection, at)
     leaves = tree_shape.leaves(tree.shape) if tree else ()
     environments = Counter(cluster for cluster, _ in {(each.cluster, each.place) for each in active})
-    # Of then there may be a million rows to count.
+    # At an earlier position there may be a million rows to count.
     topics = topics_of_clusters(connection, rows[0].name if len(rows) == 1 else None) if at is None else {}
     only_here = records_at_risk(connection) if at is None else {}
     return [

@@ -1,4 +1,4 @@
-"""Schemas, levels, and the primary.
+"""Pages and forms of schemas, compatibility levels and the primary.
 
 Of this layer's rooms it imports distribution, forms, frame and words.
 """

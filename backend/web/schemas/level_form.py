@@ -1,6 +1,6 @@
-"""`/schemas/-level`: set the compatibility level of a subject on the primary, or take its own level back.
+"""`/schemas/-level`: set the compatibility level of a subject on the primary, or delete the subject's own level.
 
-By what the registry's `PUT` and `DELETE /config/{subject}` do: tried out for the preview, then carried out.
+Works as `PUT` and `DELETE /config/{subject}` of the registry: tried out for the preview, then carried out.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ Config = Mapping[str, Any] | None
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 ADDRESS = "/schemas/-level"
-OF_ALL = "that of all subjects"
+OF_ALL = "global default"
 _MEANS = {
-    "NONE": "nothing is compared",
-    "BACKWARD": "a new version can read what the latest one wrote",
-    "BACKWARD_TRANSITIVE": "a new version can read what all earlier ones wrote",
-    "FORWARD": "the latest version can read what a new one writes",
-    "FORWARD_TRANSITIVE": "all earlier versions can read what a new one writes",
-    "FULL": "a new version and the latest one can read each other's data",
-    "FULL_TRANSITIVE": "a new version and all earlier ones can read each other's data",
+    "NONE": "schemas are not compared",
+    "BACKWARD": "consumers with the new schema can read data of the latest version",
+    "BACKWARD_TRANSITIVE": "consumers with the new schema can read data of all earlier versions",
+    "FORWARD": "consumers with the latest version can read data of the new schema",
+    "FORWARD_TRANSITIVE": "consumers with any earlier version can read data of the new schema",
+    "FULL": "the new schema and the latest version can read each other's data",
+    "FULL_TRANSITIVE": "the new schema and all earlier versions can read each other's data",
 }
 
 
 @dataclass(frozen=True)
 class Settling:
-    """The act of this form; an empty level: the subject is to have none of its own."""
+    """Act of this form; an empty level removes the subject's own level."""
 
     schemas: Schemas
     subject: str
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By the rules, over what has been read."""
+        """Preview by the registry's rules, over the schemas that have been read."""
         call = self.schemas.call(self.schemas.primary)
         try:
             decide = self._decide(given)
@@ -68,7 +68,7 @@ class Settling:
             raise as_said(refusal, "level") from refusal
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the registry does it. What is so already is not written, so `once` says nothing."""
+        """Set the level as the registry does. A present level is not written again, so `once` is not used."""
         try:
             self.schemas.call(self.schemas.primary).write(self._decide(given))
         except Refusal as refusal:
@@ -86,7 +86,7 @@ class Settling:
         def decide(catalog: Catalog, parser: Parser) -> Decision:
             own = _own(catalog, subject)
             if level.upper() == own:
-                # There is nothing to take back, which the registry would refuse, or to set.
+                # There is nothing to delete, which the registry would refuse, or to set.
                 return Decision((), None)
             match(own)
             return change(catalog, parser)
@@ -103,9 +103,9 @@ class Settling:
         level = _holding(catalog, after)["compatibilityLevel"].upper()
         call = curl("PUT", path, {"compatibility": level}) if given.get("level") else curl("DELETE", path)
         return Effect(
-            sentence=f"From now on {subject} has {level}: {_MEANS[level]}."
+            sentence=f"{subject} will have compatibility level {level}: {_MEANS[level]}."
             if decision.records
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: this is the present level.",
             same=SameChange(None, None, call),
             fields=fields_of(_shown(catalog, after), _shown(catalog, before)),
             names=tuple(NameOn(*each) for each in self._called()),
@@ -118,24 +118,24 @@ class Settling:
         return [(cluster, "", name) for cluster, name in names.items()]
 
     def _notes(self, catalog: Catalog, level: str) -> tuple[str, ...]:
-        notes = ["Versions that are there stay; it holds for what is registered from now on, on all clusters."]
+        notes = ["Registered versions stay; the level applies to new versions, on all clusters."]
         for kind in sorted({each.content.kind for each in catalog.versions(self.subject)}):
             checked = compatibility.levels_of(kind)
             if level not in checked:
                 notes.append(
-                    f"{level} cannot be checked for schemas of type {kind}: no further one could be registered. "
-                    f"There is: {', '.join(checked)}."
+                    f"{level} cannot be checked for schemas of type {kind}: no new version could be registered. "
+                    f"Supported: {', '.join(checked)}."
                 )
         return tuple(notes)
 
 
 def _own(catalog: Catalog, subject: str) -> str:
-    """The subject's own level; empty: none."""
+    """Return the subject's own level; empty if it has none."""
     return str((catalog.configs.get(subject) or {}).get("compatibilityLevel", "")).upper()
 
 
 def _holding(catalog: Catalog, own: Config) -> Mapping[str, Any]:
-    """What holds for a subject with this configuration of its own: that alone, or that of all without one."""
+    """Return the configuration in force for a subject: its own alone, or else the global one."""
     found = catalog.configs.get(None, {}) if own is None else own
     return {"compatibilityLevel": DEFAULT_COMPATIBILITY, **found}
 
@@ -144,17 +144,17 @@ def _shown(catalog: Catalog, own: Config) -> dict[str, str]:
     holding = _holding(catalog, own)
     return {
         "Compatibility": holding["compatibilityLevel"].upper(),
-        "Whose": "its own" if "compatibilityLevel" in (own or {}) else OF_ALL,
-        # It comes and goes with the level: a subject's configuration stands in the place of that of all.
-        "Schemas are normalized": "yes" if holding.get("normalize") is True else "no",
+        "Source": "subject" if "compatibilityLevel" in (own or {}) else OF_ALL,
+        # It comes and goes with the level: a subject's configuration replaces the global one.
+        "Normalize schemas": "yes" if holding.get("normalize") is True else "no",
     }
 
 
 def _page(services: ConsoleServices, registries: Registries, caller: Caller, named: str) -> FormPage:
-    """Raises the domain's errors, also if the caller may not set the subject's level."""
+    """Build the form. Raises the domain's errors, also if the caller may not set the subject's level."""
     schemas = schemas_of(services, registries, caller)
     if schemas is None:
-        raise NotFound("there is no tree yet, so nobody keeps schemas")
+        raise NotFound("there is no tree yet, so there is no schema registry")
     primary = schemas.primary
     call = schemas.call(primary)
     try:
@@ -166,14 +166,14 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
         raise as_said(refusal, "level") from refusal
     with call.registry.mirror.lock.looking():
         own, of_all = _own(call.catalog, subject), level_of(call.catalog, None)
-    levels = [("", f"none of its own: {OF_ALL}, {of_all}")]
+    levels = [("", f"{OF_ALL}: {of_all}")]
     levels += [(level, f"{level}: {_MEANS[level]}") for level in LEVELS]
     return FormPage(
         template="level_form.html",
         address=ADDRESS,
-        heading="Set the compatibility level",
+        heading="Set compatibility level",
         trail=[SCHEMAS, (subject, address_of(primary, subject))],
-        verb="Set the level",
+        verb="Set level",
         act=Settling(schemas, subject),
         usual=lambda _: {"subject": subject, "level": own, "version": own},
         choices={"levels": levels},
@@ -184,7 +184,7 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
 def level_form(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: Text = ""
 ) -> Response:
-    """The form for one subject."""
+    """Show the form for one subject."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
     return show_form(request, services, caller, _page(services, registries, caller, subject))
 
@@ -193,7 +193,7 @@ def level_form(
 def set_level(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or set the level."""
+    """Preview a level, or set it."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
     page = _page(services, registries, caller, fields.get("subject", ""))
     return answer_form(request, services, caller, page, fields)

@@ -1,4 +1,4 @@
-"""`/tree/-primary`: the form that makes another cluster the only writer of schemas."""
+"""`/tree/-primary`: the form that makes another cluster the primary, the only writer of schemas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _primary_page(services: ConsoleServices) -> FormPage:
         tree = existing_tree(connection)
     present, moving = tree.primary_cluster, tree.move
     others = [name for name in tree_shape.leaves(tree.shape) if name != present]
-    stays = f"{present}: it stays what it is" if moving is None else f"{present}: end the move to {moving.cluster}"
+    stays = f"{present} (present primary)" if moving is None else f"{present}: cancel the move to {moving.cluster}"
 
     def takes_over(given: Fields) -> bool:
         return given.get("take_over") == "yes"
@@ -41,13 +41,11 @@ def _primary_page(services: ConsoleServices) -> FormPage:
         wanted, dead = given.get("cluster", ""), takes_over(given)
         body = {"cluster": wanted, "take_over": dead}
         command = f"treeline schemas move-primary {wanted}{' --take-over' if dead else ''}"
-        note = (
-            "Until then schemas are registered where they were; while it changes, they are refused for a moment."
-        )
+        note = "Until then the present primary accepts schemas; during the change, writes are refused briefly."
         if dead:
-            note = f"{present} is not waited for: {SKIPPED_IDS:,} ids that it may have given unseen are skipped."
-        begins = f"{wanted} will be the only writer of schemas, once it has all that {present} has."
-        ends = f"{present} stays the only writer of schemas."
+            note = f"{present} is not waited for: {SKIPPED_IDS:,} ids that it may have assigned are skipped."
+        begins = f"{wanted} will be the primary, once it has all schemas of {present}."
+        ends = f"{present} stays the primary."
         return Effect(
             sentence=(ends if wanted == present else begins) if outcome.events else SO_ALREADY,
             same=SameChange(None, command, curl("PUT", f"{API}/primary", body, version=tree.version)),
@@ -62,9 +60,9 @@ def _primary_page(services: ConsoleServices) -> FormPage:
     return FormPage(
         template="primary_form.html",
         address=PRIMARY,
-        heading="Move the primary",
+        heading="Move primary",
         trail=[TREE],
-        verb="Move the primary" if moving is None else "Do it",
+        verb="Move primary" if moving is None else "Apply",
         act=Command(
             lambda given: changes.move_primary(given.get("cluster", ""), takes_over(given), tree_seen(given)),
             effect,
@@ -72,7 +70,7 @@ def _primary_page(services: ConsoleServices) -> FormPage:
             begun,
         ),
         usual=lambda connection: {"cluster": present, "version": str(existing_tree(connection).version)},
-        empty="Choose another primary: here stands what that does.",
+        empty="Choose another primary to see the preview.",
         choices={
             "leaves": [(present, stays), *((name, name) for name in others)],
             "present": present,
@@ -83,13 +81,13 @@ def _primary_page(services: ConsoleServices) -> FormPage:
 
 @router.get(PRIMARY)
 def primary_form(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that moves the primary."""
+    """Show the form that moves the primary."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _primary_page(services))
 
 
 @router.post(PRIMARY)
 def move_primary(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or begin the move."""
+    """Preview the move, or begin it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _primary_page(services), fields)

@@ -1,4 +1,4 @@
-"""`/schemas/-new`: check a schema, and register it as a version on the primary."""
+"""`/schemas/-new`: check a schema, and register it as a version of a subject on the primary."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 ADDRESS = "/schemas/-new"
 _REFERENCE = (
-    "a reference is a line: name, subject, version; such as com.acme.Address acme-retail-prod-address-value 1"
+    "write a reference per line: name, subject, version; such as com.acme.Address acme-retail-prod-address-value 1"
 )
 
 
 @dataclass(frozen=True)
 class Registering:
-    """The act of this form, by the rules of the registry's API."""
+    """Act of this form, by the rules of the registry's API."""
 
     schemas: Schemas
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """Check, and say what would be registered."""
+        """Check the schema, and preview what would be registered."""
         subject, body = _sent(given)
         call = self.schemas.call(self.schemas.primary, body)
         decide, wanted = self._permitted(call, subject)
@@ -66,7 +66,7 @@ class Registering:
             raise as_said(refusal, "schema") from refusal
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Register. What is registered already is not registered again, so `once` says nothing."""
+        """Register the schema. A registered schema is not registered again, so `once` is not used."""
         subject, body = _sent(given)
         call = self.schemas.call(self.schemas.primary, body)
         decide, _ = self._permitted(call, subject)
@@ -77,7 +77,10 @@ class Registering:
         return RedirectResponse(address_of(self.schemas.primary, subject), 303)
 
     def _permitted(self, call: Call, subject: str) -> tuple[Decide, Wanted]:
-        """What to do, and with which schema. Raises the domain's errors: no schema, or not for this caller."""
+        """Return the registration and its schema.
+
+        Raises the domain's errors: no schema, or not for this caller.
+        """
         try:
             wanted = call.wanted()
         except Refusal as refusal:
@@ -98,13 +101,13 @@ class Registering:
         same = SameChange(None, None, curl("POST", path, body))
         if new is None:
             there = [each.version for each in versions if each.id == decision.answer["id"]]
-            sentence = f"It is registered already, as version {there[-1]} with id {decision.answer['id']}."
+            sentence = f"The schema is already registered, as version {there[-1]} with id {decision.answer['id']}."
             return Effect(sentence=sentence, same=same, nothing=True)
         latest = versions[-1] if versions else None
-        compared = f"compatible by {level} with what is there" if latest else "the first of its subject"
+        compared = f"{level}-compatible with the registered versions" if latest else "the first of its subject"
         names = self.schemas.translated(primary, subject)
         return Effect(
-            sentence=f"It can be registered as version {new.version} with id {new.id}: it is {compared}.",
+            sentence=f"The schema can be registered as version {new.version} with id {new.id}: it is {compared}.",
             same=same,
             fields=fields_of(
                 {
@@ -116,13 +119,13 @@ class Registering:
                 }
             ),
             names=tuple(NameOn(cluster, "", name) for cluster, name in names.items()),
-            notes=(f"{primary} is the primary; the schema follows on all other clusters by itself.",),
+            notes=(f"It is registered on {primary}, the primary, and then distributed to all other clusters.",),
             hunks=(hunks(pretty(latest.content), pretty(new.content)) or ()) if latest else (),
         )
 
 
 def _sent(given: Fields) -> tuple[str, dict[str, Any]]:
-    """Subject and body as the registry's API takes them. Raises ValueInvalid."""
+    """Return subject and body as the registry's API takes them. Raises ValueInvalid."""
     try:
         subject = subject_name(given.get("subject", "").strip())
     except Refusal as refusal:
@@ -139,17 +142,17 @@ def _reference(parts: list[str]) -> dict[str, Any]:
 
 
 def _incompatible(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> StateConflict:
-    """With each thing that does not fit at its own; the registry says them in one."""
+    """Return an error with one entry per incompatibility; the registry reports them in one text."""
     problems = registering.compatible(catalog, parser, subject, wanted, catalog.versions(subject))
-    detail = f"this schema is not compatible, by {level_of(catalog, subject)}, with what {subject[:300]} has"
+    detail = f"this schema is not {level_of(catalog, subject)}-compatible with the versions of {subject[:300]}"
     return StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
 
 
 def _not_theirs(subject: str, primary: str) -> Refusal:
     return Refusal(
         404,
-        f"{subject[:300]!r} is not for you to register: on {primary} it begins with a name that is not yours. "
-        "Take the name of a stream of yours, as its page shows it, and -value or -key behind it",
+        f"you may not register {subject[:300]!r}: on {primary} it does not begin with the name of a stream of "
+        "yours. Use the subject that the stream's page shows, followed by -value or -key",
     )
 
 
@@ -160,18 +163,18 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, sub
     return FormPage(
         template="schema_form.html",
         address=ADDRESS,
-        heading="Register a version",
+        heading="Register schema version",
         trail=[SCHEMAS],
-        verb="Register the version",
+        verb="Register version",
         act=Registering(schemas),
         usual=lambda _: _latest(schemas, subject),
         choices={"kinds": KINDS, "primary": schemas.primary},
-        empty="Give a subject and a schema: here stands whether it can be registered, and if not, why.",
+        empty="Enter a subject and a schema to check whether it can be registered.",
     )
 
 
 def _latest(schemas: Schemas, subject: str) -> Fields:
-    """The form begun with the latest version, as far as there is one that the caller sees."""
+    """Return the form filled in with the latest version, if there is one that the caller may see."""
     usual = {"subject": subject, "kind": KINDS[0]}
     try:
         call = schemas.call(schemas.primary)
@@ -192,7 +195,7 @@ def _latest(schemas: Schemas, subject: str) -> Fields:
 def new_version(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: str = ""
 ) -> Response:
-    """The form; with a subject, begun with its latest version."""
+    """Show the form; with a subject, filled in with its latest version."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
     return show_form(request, services, caller, _page(services, registries, caller, subject))
 
@@ -201,6 +204,6 @@ def new_version(
 def register_version(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
 ) -> Response:
-    """Check, or register."""
+    """Check a schema, or register it."""
     caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
     return answer_form(request, services, caller, _page(services, registries, caller), fields)

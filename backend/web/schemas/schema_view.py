@@ -1,4 +1,4 @@
-"""Schemas as pages show them: read from the registries' catalogs, and only what their viewer may know of."""
+"""Schemas as pages show them: read from the registries' catalogs, limited to what the viewer may see."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONFLICTED = "degraded"
 
 @dataclass(frozen=True)
 class SubjectRow:
-    """A subject in a list. `declared`: whether the stream that it follows is still there."""
+    """A subject in a list. `declared`: whether its stream still exists."""
 
     name: str
     stream: StreamName | None
@@ -40,7 +40,7 @@ class SubjectRow:
 
 
 def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: int) -> list[SubjectRow]:
-    """Subjects that the viewer may see, with `find` in their names, by name; at most `limit` behind `after`.
+    """Return subjects that the viewer may see, by name: with `find` in the name, at most `limit` after `after`.
 
     Raises NotFound, ClusterSilent.
     """
@@ -77,7 +77,7 @@ def _row(
 
 @dataclass(frozen=True)
 class TargetView:
-    """How far a target is; what only who reads the estate may see is not there for others."""
+    """State of a target; some parts are only for viewers who may read the estate."""
 
     row: SchemaTargetRow
     conflicts: list[Mapping[str, Any]]
@@ -85,32 +85,32 @@ class TargetView:
 
     @property
     def state(self) -> str:
-        """Of a target whose conflicts are all others', running."""
+        """Return the state; running if all of the target's conflicts are hidden from the viewer."""
         if self.row.state == CONFLICTED and not self.conflicts and not self.detailed:
             return "running"
         return self.row.state
 
 
-# For those who must not hear whose the other side is: a detail names it.
+# For viewers who must not learn the other side's owner, whom a detail names.
 _IN_GENERAL = {
-    schema_conflicts.ID_TAKEN: "its id belongs to another schema there",
-    schema_conflicts.VERSION_TAKEN: "others registered that version of the subject there",
-    schema_conflicts.NAME_TAKEN: "another subject of the primary has the name there that it would have",
-    schema_conflicts.REFERS_TO_CONFLICT: "it refers to a schema that is not there because of another conflict",
-    schema_conflicts.ONLY_THERE: "it has versions there that the primary has not",
-    schema_conflicts.TOO_LARGE: "the topic there takes no record of that size",
+    schema_conflicts.ID_TAKEN: "its schema id belongs to another schema there",
+    schema_conflicts.VERSION_TAKEN: "this version of the subject was registered by others there",
+    schema_conflicts.NAME_TAKEN: "another subject of the primary already has its name there",
+    schema_conflicts.REFERS_TO_CONFLICT: "it references a schema that another conflict keeps from being there",
+    schema_conflicts.ONLY_THERE: "it has versions there that the primary does not have",
+    schema_conflicts.TOO_LARGE: "its record is too large for the topic there",
     schema_conflicts.RECORD_NAME: "no environment of the tree allows subjects by record name",
 }
 
 
 def targets_seen(rows: Sequence[SchemaTargetRow], schemas: Schemas) -> list[TargetView]:
-    """The targets with those conflicts that the viewer may know of."""
+    """Return the targets with the conflicts that the viewer may see."""
     detailed = may(schemas.caller, Action.READ_ESTATE)
     found = []
     for row in rows:
         if row.cluster not in schemas.wanted.leaves:
             continue
-        # By both clusters' names: a name that is taken is told as the primary has it.
+        # By both clusters' names: a conflict about a taken name has the primary's name.
         scopes = [schemas.scope(cluster) for cluster in (row.cluster, schemas.primary)]
         conflicts: list[Mapping[str, Any]] = [
             each if detailed else {**each, "detail": _IN_GENERAL.get(each["kind"], "it is in conflict there")}
@@ -126,7 +126,7 @@ def targets_seen(rows: Sequence[SchemaTargetRow], schemas: Schemas) -> list[Targ
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A subject on another cluster: its name there, and its versions; None: not read yet."""
+    """A subject on another cluster: its name there, and its versions; None if they are not read yet."""
 
     cluster: str
     name: str
@@ -135,13 +135,13 @@ class Elsewhere:
 
 @dataclass(frozen=True, kw_only=True)
 class SubjectView:
-    """One subject and one of its versions, with what differs from an earlier one."""
+    """A subject and one of its versions, with the differences from an earlier one."""
 
     cluster: str
     name: str
     stream: StreamName | None
     declared: bool
-    """Whether the stream that it follows is still there."""
+    """True if the stream that it follows still exists."""
     level: str
     own_level: bool
     mode: str
@@ -150,9 +150,9 @@ class SubjectView:
     against: SchemaVersion | None
     text: str
     hunks: tuple[tuple[Line, ...], ...] | None
-    """None: too long to compare."""
+    """None if the texts are too long to compare."""
     references: list[tuple[Reference, bool]]
-    """With whether the viewer may see the subject that is referred to."""
+    """References, each with whether the viewer may see the referenced subject."""
     referrers: list[SchemaVersion]
     elsewhere: list[Elsewhere]
 
@@ -160,7 +160,7 @@ class SubjectView:
 def subject_view(
     schemas: Schemas, cluster: str, name: str, number: int | None, against: int | None
 ) -> SubjectView:
-    """A version of a subject, the latest one without `number`. Raises NotFound, ClusterSilent."""
+    """Return a version of a subject, the latest one without `number`. Raises NotFound, ClusterSilent."""
     call = schemas.call(cluster)
     with call.registry.mirror.lock.looking():
         catalog = call.catalog
@@ -213,7 +213,7 @@ def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
         try:
             call = schemas.call(other)
         except (ClusterSilent, NotFound):
-            # Not found: it has left the tree, of a position before that.
+            # Not found: at this earlier position it was in the tree, and it has left since.
             found.append(Elsewhere(other, called, None))
             continue
         with call.registry.mirror.lock.looking():
@@ -222,7 +222,7 @@ def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
 
 
 def pretty(content: Content) -> str:
-    """A schema for people: JSON in lines; what is no JSON as it was registered."""
+    """Format a schema: JSON with line breaks, anything else as it was registered."""
     if content.kind not in (AVRO, JSON):
         return content.text
     try:

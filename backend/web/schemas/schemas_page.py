@@ -1,6 +1,6 @@
-"""`/schemas`: the subjects of a cluster, and one subject with its versions and what differs between two.
+"""`/schemas`: the subjects of a cluster, and one subject with its versions and the differences between two.
 
-As of an earlier position: what had been registered by then, of what clusters hold now.
+As of an earlier position: schemas that had been registered by then, of those that clusters hold now.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 SCHEMAS = ("Schemas", "/schemas")
 MOST_SHOWN = 200
-_SHOWN_THEN = "what had been registered then, of what clusters hold now"
+_SHOWN_THEN = "schemas that had been registered then, of those that clusters hold now"
 _HIGHEST = 2**31 - 1
 Text = Annotated[str, Query(max_length=500)]
 
@@ -43,12 +43,14 @@ def schemas_page(
     after: Text = "",
     at: At = None,
 ) -> Response:
-    """The subjects of a cluster: of the primary, if none is named."""
+    """Show the subjects of a cluster, of the primary by default."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     schemas, past = schemas_then(services, registries, caller, at)
     around = {**frame(request, caller), "past": past, "shown_then": _SHOWN_THEN}
     if schemas is None:
-        text = "Schemas are kept by the clusters of a tree, and there is no tree yet. See the Tree page."
+        text = (
+            "Schemas are stored on the clusters of a tree, and there is no tree yet. Create one on the Tree page."
+        )
         message = {"title": "No schemas yet", "message": text, "way": ("/tenants", "Tenants")}
         return templates.page("message.html", {**around, **message})
     chosen = cluster or schemas.primary
@@ -60,7 +62,7 @@ def schemas_page(
     except NotFound:
         if past is None or chosen not in schemas.wanted.leaves:
             raise
-        silent = f"{chosen} is in no tree any more: what it held then is not known"
+        silent = f"{chosen} is no longer in the tree: its earlier schemas are unknown"
     with services.looking() as connection:
         targets = [] if past else list_schema_targets(connection)
     context = {
@@ -90,7 +92,7 @@ def subject_page(
     against: Text = "",
     at: At = None,
 ) -> Response:
-    """One subject: its latest version, or another one, against the one before, or against any."""
+    """Show one subject: its latest or another version, compared with the one before or with any."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     schemas, past = schemas_then(services, registries, caller, at)
     if schemas is None:
@@ -110,7 +112,7 @@ def subject_page(
 
 
 def address_of(cluster: str, subject: str) -> str:
-    """Of a subject's page."""
+    """Return the address of a subject's page."""
     return f"/schemas/{cluster}/{quote(subject, safe='')}"
 
 
@@ -119,7 +121,7 @@ def _number(text: str) -> int | None:
     if not plain:
         return None
     if not (plain.isascii() and plain.isdigit() and 0 < int(plain[:12]) <= _HIGHEST):
-        raise ValueInvalid(f"{plain[:20]!r} is no version: a number from 1 on")
+        raise ValueInvalid(f"{plain[:20]!r} is not a version: use a number from 1")
     return int(plain)
 
 

@@ -1,6 +1,6 @@
-"""The schemas of the tree's clusters as one caller sees them, and may change them: by the registries' own rules.
+"""Schemas of the tree's clusters as one caller may see and change them, by the registries' own rules.
 
-A page asks a registry as a client of its API does (`backend.registry.calls.Call`); only the words differ.
+A page queries a registry as a client of its API does (`backend.registry.calls.Call`); only the wording differs.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ from backend.web.frame.services import ConsoleServices, Registries
 
 @dataclass(frozen=True)
 class Schemas:
-    """Who writes schemas, who has them, and what of them the caller sees."""
+    """The primary, the clusters with schemas, and the caller's view of them."""
 
     caller: Caller
     wanted: WantedSchemas
     directory: Directory
     tenants: RegistryTenants
     until_ms: float = inf
-    """As of an earlier position: its moment. What is there now is shown as far as it was there then."""
+    """Moment of an earlier position, in milliseconds; schemas that exist now are shown as far as they existed
+    then."""
 
     @property
     def primary(self) -> str:
@@ -56,39 +57,42 @@ class Schemas:
         return frozenset(self.wanted.streams)
 
     def scope(self, cluster: str) -> Scope:
-        """What the caller sees of a cluster. Raises NotFound for one that is not in the tree."""
+        """Return the caller's scope on a cluster. Raises NotFound for a cluster that is not in the tree."""
         if cluster in self.wanted.leaves:
             try:
                 return scope_of(self.caller, cluster, self.tenants)
             except Refusal:
-                # It has left the tree this moment.
+                # It left the tree just now.
                 pass
         raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
 
     def call(self, cluster: str, body: dict[str, Any] | None = None) -> Call:
-        """A request to a cluster's registry. Raises NotFound; ClusterSilent until its schemas were read once."""
+        """Build a request to a cluster's registry.
+
+        Raises NotFound; ClusterSilent until its schemas were read once.
+        """
         scope = self.scope(cluster)
         registry = self.directory.find(cluster)
         if registry is None and self.until_ms < inf:
-            raise ClusterSilent(f"{cluster} was removed since, or its schemas were not read yet")
+            raise ClusterSilent(f"{cluster} was removed meanwhile, or its schemas have not been read yet")
         if registry is None or not registry.mirror.ready:
-            why = (registry.mirror.reason if registry is not None else None) or "they are being read"
+            why = (registry.mirror.reason if registry is not None else None) or "reading is in progress"
             raise ClusterSilent(
-                f"the schemas of {cluster} were not read yet: {why}. Load the page again in a moment"
+                f"the schemas of {cluster} have not been read yet: {why}. Reload the page in a moment"
             )
         return Call(registry, "/registries", {}, b"" if body is None else dump_json(body), scope)
 
     def versions(self, catalog: Catalog, subject: str) -> list[SchemaVersion]:
-        """A subject's versions, the oldest first."""
+        """Return a subject's versions, the oldest first."""
         return [each for each in catalog.versions(subject, deleted=True) if each.was_there(self.until_ms)]
 
     def stream_of(self, cluster: str, subject: str) -> tuple[StreamName | None, bool]:
-        """The stream that a subject follows, or followed, and whether there still is one of that name."""
+        """Return the stream that a subject follows or followed, and whether a stream of that name still exists."""
         stream = self.scope(cluster).stream_of(subject)
         return stream, stream in self._declared
 
     def translated(self, cluster: str, subject: str) -> dict[str, str]:
-        """What the subject of one cluster is called on every cluster, its own too."""
+        """Return the subject's name on every cluster, its own included."""
         source = self.wanted.leaves[cluster].subject_format
         return {
             name: Translation(source, leaf.subject_format, self.wanted.streams).translate(subject)
@@ -97,37 +101,39 @@ class Schemas:
 
 
 def schemas_of(services: ConsoleServices, registries: Registries, caller: Caller) -> Schemas | None:
-    """What the caller sees; None while there is no tree."""
+    """Return the caller's view; None while there is no tree."""
     return schemas_then(services, registries, caller, None)[0]
 
 
 def schemas_then(
     services: ConsoleServices, registries: Registries, caller: Caller, at: str | None
 ) -> tuple[Schemas | None, Past | None]:
-    """What there was at the position that is asked for of what the caller sees now, None if there was no tree yet;
-    and what a page says of the position."""
+    """Return the caller's view at the requested position, and the page's note about the position.
+
+    The view covers schemas that the caller may see now; None if there was no tree yet.
+    """
     with services.reading() as connection:
         position, past = position_seen(connection, caller, at)
         wanted = wanted_schemas(connection, position)
         until_ms = inf if position is None else milliseconds_of(connection, position)
     if wanted is None or not wanted.leaves:
         return None, past
-    # It looks by a connection of its own, and not while another one is held.
+    # It uses a connection of its own, and none is held meanwhile.
     return Schemas(caller, wanted, registries.directory, registries.access.tenants(), until_ms), past
 
 
 def level_of(catalog: Catalog, subject: str | None) -> str:
-    """The compatibility level that holds."""
+    """Return the compatibility level in force."""
     return str(catalog.config(subject)["compatibilityLevel"]).upper()
 
 
 def has_level(catalog: Catalog, subject: str) -> bool:
-    """Whether the subject has a level of its own."""
+    """Tell whether the subject has a level of its own."""
     return "compatibilityLevel" in (catalog.configs.get(subject) or {})
 
 
 def as_said(refusal: Refusal, field: str) -> DomainError:
-    """What a registry refuses, as pages say it at a field of their form."""
+    """Return a registry's refusal as an error at a field of a form."""
     if refusal.status >= 500:
         return ClusterSilent(refusal.message)
     kinds = {404: NotFound, 403: StateConflict, 409: StateConflict, 422: ValueInvalid}

@@ -1,4 +1,4 @@
-"""Tenants, streams, applications and grants.
+"""Pages and forms of tenants, streams, applications and grants.
 
 Of this layer's rooms it imports forms, frame, switch and words.
 """

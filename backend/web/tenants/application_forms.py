@@ -1,4 +1,4 @@
-"""Forms of applications: declare, change, delete; each takes the way of `form_page.py`."""
+"""Forms of applications: declare, change, delete; each follows the steps of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LISTS = ("groups", "produces", "consumes")
 
 
 def trail_of(name: ApplicationName, *, existing: bool) -> list[tuple[str, str]]:
-    """The pages above an application's forms."""
+    """Return the pages above an application's forms."""
     tenant = f"/tenants/{name.tenant}"
     environment = f"{tenant}/{name.instance}/{name.environment}"
     places = [TENANTS, (name.tenant, tenant), (name.instance, f"{tenant}#{name.instance}")]
@@ -55,7 +55,7 @@ def _lists(given: Fields) -> dict[str, list[str]]:
 
 
 def _quotas(given: Fields) -> dict[str, int | None]:
-    """None for a field that is empty. Raises ValueInvalid."""
+    """Return the quotas of the form; None for an empty field. Raises ValueInvalid."""
     found: dict[str, int | None] = {}
     errors: list[FieldError] = []
     for name in QUOTAS:
@@ -109,7 +109,7 @@ def _same(name: ApplicationName, content: Mapping[str, Any], call: str) -> SameC
 
 
 def api_of(name: ApplicationName) -> str:
-    """Where the API has the applications of its environment."""
+    """Return the API's path of the environment's applications."""
     below = f"instances/{name.instance}/environments/{name.environment}/applications"
     return f"/api/v1/tenants/{name.tenant}/{below}"
 
@@ -148,12 +148,12 @@ def _new_application(caller: Caller, tenant: str, instance: str, environment: st
     return FormPage(
         template="application_form.html",
         address=address_of(here),
-        heading="Declare an application",
+        heading="Declare application",
         trail=trail_of(here, existing=False),
-        verb="Declare the application",
+        verb="Declare application",
         act=Command(change, effect, lambda given: address_of(named(given))),
         choices={"quotas": QUOTAS, "is_new": True},
-        empty="Type a name to see whether it can be had, and what it would be allowed.",
+        empty="Enter a name to see whether it is available, and which access the application would get.",
     )
 
 
@@ -161,7 +161,7 @@ def _new_application(caller: Caller, tenant: str, instance: str, environment: st
 def new_application(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer
 ) -> Response:
-    """The form that declares an application."""
+    """Show the form that declares an application."""
     caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
     with services.reading() as connection:
         find_environment(connection, tenant, instance, environment)
@@ -172,7 +172,7 @@ def new_application(
 def declare_application(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or declare the application."""
+    """Preview the application, or declare it."""
     caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
     page = _new_application(caller, tenant, instance, environment)
     return answer_form(request, services, caller, page, fields)
@@ -193,9 +193,9 @@ def _application_form(caller: Caller, before: ApplicationRow) -> FormPage:
         row = find_application(connection, name)
         body = {**_lists(given), **_quotas(given)}
         call = curl("PATCH", f"{api_of(name)}/{name.application}", body, version=before.version)
-        nothing = "Nothing would change: it is so already."
+        nothing = "Nothing would change: these are the present settings."
         return Effect(
-            sentence=_sentence(row, "will be this") if outcome.events else nothing,
+            sentence=_sentence(row, "will have these settings") if outcome.events else nothing,
             same=_same(name, {key: value for key, value in body.items() if value is not None}, call),
             fields=fields_of(_shown(row), _shown(before)),
             due=_due(row),
@@ -211,7 +211,7 @@ def _application_form(caller: Caller, before: ApplicationRow) -> FormPage:
         address=f"{address_of(name)}/-change",
         heading=f"Change {name.application}",
         trail=trail_of(name, existing=True),
-        verb="Change the application",
+        verb="Change application",
         act=Command(change, effect, lambda _: address_of(name)),
         usual=usual,
         choices={"quotas": QUOTAS, "is_new": False},
@@ -219,14 +219,14 @@ def _application_form(caller: Caller, before: ApplicationRow) -> FormPage:
 
 
 def existing_application(services: ConsoleServices, name: ApplicationName) -> ApplicationRow:
-    """As it is now. Raises NotFound."""
+    """Return the application as it is now. Raises NotFound."""
     with services.reading() as connection:
         return find_application(connection, name)
 
 
 @router.get(APPLICATION + "/-change")
 def application_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that changes an application."""
+    """Show the form that changes an application."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _application_form(caller, existing_application(services, name))
     return show_form(request, services, caller, page)
@@ -234,7 +234,7 @@ def application_form(name: Named, request: Request, services: Shared, viewer: Vi
 
 @router.post(APPLICATION + "/-change")
 def change_application(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or change the application."""
+    """Preview the change of an application, or carry it out."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _application_form(caller, existing_application(services, name))
     return answer_form(request, services, caller, page, fields)
@@ -247,18 +247,22 @@ def _delete_form(before: ApplicationRow) -> FormPage:
     name = before.full_name
 
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
-        where = f"{listed(before.applied)} are cleared of it" if before.applied else "no cluster has any of it"
+        where = (
+            f"its access is removed from {listed(before.applied)}"
+            if before.applied
+            else "it has no access to remove"
+        )
         asked = len({grant.stream for grant in before.grants})
-        grants = f"what it asked of {counted(asked, 'stream')} ends" if asked else "it has no grants"
+        grants = f"its grants for {counted(asked, 'stream')} end" if asked else "it has no grants"
         password = "its password stops working" if before.credentials else "it has no password"
         after = dict.fromkeys(_shown(before), "–")
         call = curl("DELETE", f"{api_of(name)}/{name.application}", version=before.version)
         return Effect(
-            sentence=f"{name} will be gone: {where}, {grants}, {password}. Programs that run "
-            "as it lose their access.",
+            sentence=f"{name} will be deleted: {where}, {grants}, {password}. Clients that log in "
+            "with it lose their access.",
             same=SameChange(None, f"treeline delete application {name}", call),
             fields=fields_of(after, _shown(before)),
-            notes=("Streams and their records stay. Declared again, it asks for its streams anew.",),
+            notes=("Streams and their records stay. If it is declared again, it must request its streams again.",),
         )
 
     return FormPage(
@@ -267,27 +271,27 @@ def _delete_form(before: ApplicationRow) -> FormPage:
         address=f"{address_of(name)}/-delete",
         heading=f"Delete {name.application}",
         trail=trail_of(name, existing=True),
-        verb="Delete the application",
+        verb="Delete application",
         act=Command(
             lambda given: changes.delete_application(name, version_seen(given)),
             effect,
             lambda _: address_of(name).rpartition("/-applications")[0],
         ),
         usual=lambda connection: {"version": str(find_application(connection, name).version)},
-        choices={"hint": f"This ends {name}: its grants, its password, and its access on every cluster."},
+        choices={"hint": f"This deletes {name} with its grants, its password, and its access on every cluster."},
     )
 
 
 @router.get(APPLICATION + "/-delete")
 def delete_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that deletes an application."""
+    """Show the form that deletes an application."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     return show_form(request, services, caller, _delete_form(existing_application(services, name)))
 
 
 @router.post(APPLICATION + "/-delete")
 def delete_application(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or delete the application."""
+    """Preview the deletion of an application, or delete it."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _delete_form(existing_application(services, name))
     return answer_form(request, services, caller, page, fields)

@@ -1,4 +1,4 @@
-"""`/tenants/{t}/{i}/{e}/-applications/{application}`: what a program may do, and what it is called where."""
+"""`/tenants/{t}/{i}/{e}/-applications/{application}`: an application's grants, names and state on clusters."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 APPLICATIONS = ENVIRONMENT + "/-applications"
 APPLICATION = APPLICATIONS + "/{application}"
 Named = Annotated[ApplicationName, Depends(ApplicationName)]
-"""The application that such a path names."""
+"""Application that a path names."""
 TEMPLATE = "application.html"
 
 
 @router.get(APPLICATION)
 def application_page(name: Named, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One application."""
+    """Show one application."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
         context = application_context(connection, caller, name, at)
@@ -39,7 +39,7 @@ def application_page(name: Named, request: Request, services: Shared, viewer: Vi
 
 @router.get(APPLICATION + "/-applied")
 def application_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
-    """What is applied where, alone: the page asks for it until everything is."""
+    """Return the applied state alone; the page requests it until everything is applied."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
         context = application_context(connection, caller, name)
@@ -47,24 +47,24 @@ def application_applied(name: Named, services: Shared, viewer: Viewer) -> Respon
 
 
 def address_of(name: ApplicationName) -> str:
-    """Of an application's page."""
+    """Return the address of an application's page."""
     return f"/tenants/{name.tenant}/{name.instance}/{name.environment}/-applications/{name.application}"
 
 
 def application_context(
     connection: Connection, caller: Caller, name: ApplicationName, at: str | None = None
 ) -> Mapping[str, Any]:
-    """What its page shows. Raises NotFound."""
+    """Return what an application's page shows. Raises NotFound."""
     here = address_of(name)
     position, past = position_asked(connection, caller, at)
     row = find_application(connection, name, position)
     offers = [
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
-        offer(caller, Action.MANAGE_TENANT, name.tenant, "Issue a password", f"{here}/-credentials"),
+        offer(caller, Action.MANAGE_TENANT, name.tenant, "Issue password", f"{here}/-credentials"),
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Delete", f"{here}/-delete"),
     ]
     if row.credentials is not None:
-        revoke = offer(caller, Action.MANAGE_TENANT, name.tenant, "Revoke the password", f"{here}/-revoke")
+        revoke = offer(caller, Action.MANAGE_TENANT, name.tenant, "Revoke password", f"{here}/-revoke")
         offers.insert(2, revoke)
     return {
         "past": past,

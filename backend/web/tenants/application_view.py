@@ -1,4 +1,4 @@
-"""An application as pages show it."""
+"""Applications as pages show them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GLYPHS = {"applied": "running", "pending": "starting", _REMOVING: "starting", "
 
 @dataclass(frozen=True)
 class OnCluster:
-    """What a cluster has of an application."""
+    """Access that a cluster has of an application."""
 
     cluster: str
     groups: tuple[str, ...]
@@ -28,23 +28,23 @@ class OnCluster:
 
     @property
     def reasons(self) -> list[str]:
-        """Why it has less than all."""
+        """Return the reasons why the cluster has less than all of it."""
         parts = [f"{part}: {what}" for part, what in self.applied.parts.items() if what != "applied"]
         return [*([self.applied.failure] if self.applied.failure else []), *parts]
 
 
 @dataclass(frozen=True)
 class ApplicationView:
-    """An application and what is applied where."""
+    """An application and its applied state."""
 
     row: ApplicationRow
     clusters: tuple[OnCluster, ...]
     leaving: tuple[OnCluster, ...] = ()
-    """Clusters that have left the tree and may still have something of it."""
+    """Clusters that have left the tree and may still have access of the application."""
 
     @property
     def state(self) -> str:
-        """The worst of its clusters."""
+        """Return the worst state of its clusters."""
         states = {each.applied.state for each in self.clusters}
         return next((state for state in ("failed", "pending") if state in states), "applied")
 
@@ -54,25 +54,25 @@ class ApplicationView:
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing to wait for from clusters."""
+        """Tell whether no change on a cluster is pending."""
         return not self.leaving and all(each.applied.state == "applied" for each in self.clusters)
 
     @property
     def sentence(self) -> str:
-        """How far it is, in one line."""
+        """Return the progress in one line."""
         done = sum(each.applied.state == "applied" for each in self.clusters)
         return f"applied on {done} of {counted(len(self.clusters), 'cluster')}"
 
     @property
     def access(self) -> str:
-        """How many of its streams are open to it."""
+        """Return the numbers of its streams by the state of their grants."""
         states = Counter(str(each.state) for each in self.row.grants)
         said = [f"{states[state]} {state}" for state in map(str, GrantState) if states[state]]
-        return ", ".join(said) or "names no streams"
+        return ", ".join(said) or "no streams"
 
 
 def application_view(row: ApplicationRow) -> ApplicationView:
-    """By the clusters of its tree."""
+    """Build the view for the clusters of the application's tree."""
     clusters = (
         OnCluster(cluster, groups, tuple(due_acls(row, cluster)), row.applied[cluster])
         for cluster, groups in row.technical_groups.items()

@@ -1,4 +1,4 @@
-"""The forms that give an application a password, shown this once on the next page, and take it away."""
+"""Forms that issue an application's password, shown once on the next page, and revoke it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,10 @@ def _issuing(row: ApplicationRow, secrets_key: SecretStr | None) -> ShownOnce:
 
     def effect(connection: Connection, _: Outcome, __: Fields) -> Effect:
         number = find_application(connection, name).credentials
-        before = (
-            " The one that it has stops working, as soon as each cluster has heard of it." if number != 1 else ""
-        )
+        before = " The present password stops working as each cluster applies the change." if number != 1 else ""
         call = curl("POST", f"{api_of(name)}/{name.application}/credentials", version=row.version)
         return Effect(
-            sentence=f"{name} gets password number {number}, which is shown once, on the next page.{before}",
+            sentence=f"{name} will get password number {number}, which is shown once, on the next page.{before}",
             same=SameChange(None, f"treeline credentials issue {name}", call),
         )
 
@@ -66,23 +64,25 @@ def _page(row: ApplicationRow, secrets_key: SecretStr | None) -> FormPage:
     name = row.full_name
 
     number = row.credentials
-    has = f"has password number {number}; a new one takes its place on every cluster." if number else NONE_YET
+    has = f"has password number {number}; a new one replaces it on every cluster." if number else NONE_YET
     return FormPage(
         template="hint_form.html",
         asks_nothing=True,
         address=f"{address_of(name)}/-credentials",
-        heading="Issue a password",
+        heading="Issue password",
         trail=trail_of(name, existing=True),
-        verb="Issue the password",
+        verb="Issue password",
         act=_issuing(row, secrets_key),
         usual=lambda connection: _version(connection, name),
-        choices={"hint": f"{name} {has} Whoever has it can do all that the application was granted."},
+        choices={
+            "hint": f"{name} {has} Clients with the password can use everything that the application was granted."
+        },
     )
 
 
 @router.get(APPLICATION + "/-credentials")
 def credentials_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that issues a password."""
+    """Show the form that issues a password."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     row = existing_application(services, name)
     return show_form(request, services, caller, _page(row, services.config.secrets_key))
@@ -90,7 +90,7 @@ def credentials_form(name: Named, request: Request, services: Shared, viewer: Vi
 
 @router.post(APPLICATION + "/-credentials")
 def issue_credentials(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or issue the password."""
+    """Preview a new password, or issue it."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     row = existing_application(services, name)
     return answer_form(request, services, caller, _page(row, services.config.secrets_key), fields)
@@ -102,11 +102,11 @@ def _revoke_form(row: ApplicationRow) -> FormPage:
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
         call = curl("DELETE", f"{api_of(name)}/{name.application}/credentials", version=row.version)
         return Effect(
-            sentence=f"Password number {row.credentials} of {name} stops working, as soon as each cluster has "
-            "heard of it. Programs that run as it can no longer log in to any.",
+            sentence=f"Password number {row.credentials} of {name} stops working as each cluster applies the "
+            "change. Clients that use it can no longer log in.",
             same=SameChange(None, f"treeline credentials revoke {name}", call),
             fields=fields_of({"Password": "none"}, {"Password": f"number {row.credentials}"}),
-            notes=("What it was granted stays, for the next password.",),
+            notes=("Its grants stay, for the next password.",),
         )
 
     has = f"has password number {row.credentials}." if row.credentials else NONE_YET
@@ -114,9 +114,9 @@ def _revoke_form(row: ApplicationRow) -> FormPage:
         template="hint_form.html",
         asks_nothing=True,
         address=f"{address_of(name)}/-revoke",
-        heading="Revoke the password",
+        heading="Revoke password",
         trail=trail_of(name, existing=True),
-        verb="Revoke the password",
+        verb="Revoke password",
         act=Command(
             lambda given: changes.revoke_credentials(name, version_seen(given)), effect, lambda _: address_of(name)
         ),
@@ -127,14 +127,14 @@ def _revoke_form(row: ApplicationRow) -> FormPage:
 
 @router.get(APPLICATION + "/-revoke")
 def revoke_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that takes the password away."""
+    """Show the form that revokes the password."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     return show_form(request, services, caller, _revoke_form(existing_application(services, name)))
 
 
 @router.post(APPLICATION + "/-revoke")
 def revoke_credentials(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or take the password away."""
+    """Preview the revocation of the password, or revoke it."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     page = _revoke_form(existing_application(services, name))
     return answer_form(request, services, caller, page, fields)

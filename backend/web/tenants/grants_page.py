@@ -1,4 +1,4 @@
-"""`/tenants/{tenant}/-grants`: what applications, of whatever tenant, may do with a tenant's streams."""
+"""`/tenants/{tenant}/-grants`: grants of applications, of any tenant, on a tenant's streams."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Text = Annotated[str, Query(max_length=1000)]
 
 @router.get(TENANT + "/-grants")
 def grants_page(tenant: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """All grants on the tenant's streams, what waits first."""
+    """Show all grants on the tenant's streams, pending requests first."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
@@ -81,7 +81,7 @@ def _decision_form(tenant: str, asked_for: Fields) -> FormPage:
             sentence=f"{row.principal} {may_then} {way} {row.stream} from now on.",
             same=SameChange(None, command, curl("POST", f"/api/v1/tenants/{tenant}/grants", body)),
             fields=fields_of(
-                {"State": str(row.state), "Asked for by": row.requested_by, "Reason": row.reason or "–"}
+                {"State": str(row.state), "Requested by": row.requested_by, "Reason": row.reason or "–"}
             ),
             nothing=not outcome.events,
         )
@@ -92,7 +92,7 @@ def _decision_form(tenant: str, asked_for: Fields) -> FormPage:
         address=f"{here}/-decide",
         heading="Decide",
         trail=[TENANTS, (tenant, f"/tenants/{tenant}"), ("grants", here)],
-        verb="Decide so",
+        verb="Save decision",
         act=Command(change, effect, lambda _: here),
         usual=lambda connection: {"decision": _usual_decision(_find(connection, tenant, asked_for)), **asked_for},
         choices={"decisions": DECISIONS, "longest": LONGEST_REASON},
@@ -113,7 +113,7 @@ def decision_form(
     stream: Text = "",
     operation: Text = "",
 ) -> Response:
-    """The form that decides on one request."""
+    """Show the form that decides on one request."""
     caller = enter(viewer, Action.DECIDE_ACCESS, tenant)
     given = {"application": application, "stream": stream, "operation": operation}
     return show_form(request, services, caller, _decision_form(tenant, given))
@@ -121,6 +121,6 @@ def decision_form(
 
 @router.post(TENANT + "/-grants/-decide")
 def decide(tenant: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or decide."""
+    """Preview a decision, or carry it out."""
     caller = enter(viewer, Action.DECIDE_ACCESS, tenant)
     return answer_form(request, services, caller, _decision_form(tenant, fields), fields)

@@ -1,6 +1,6 @@
-"""The form that deletes a stream: its preview asks the clusters where there are records, as the REST API does.
+"""The form that deletes a stream: its preview asks the clusters for records, as the REST API does.
 
-Where records would go, or nobody could look, the stream's full name has to be typed below the preview.
+If records would be deleted, or a cluster could not be checked, the stream's full name must be typed to confirm.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from backend.web.tenants.stream_forms import existing_stream, trail_of
 from backend.web.tenants.stream_page import STREAM, Named
 from backend.web.words.figures import counted
 
-_HELD = "has records, or nobody could look"
+_HELD = "has records, or could not be checked"
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
 @dataclass(frozen=True)
 class Deleting:
-    """The act of this form."""
+    """Act of this form."""
 
     row: StreamRow
     timeout_seconds: float
-    """For each cluster to answer whether there are records."""
+    """Seconds for each cluster to answer whether there are records."""
 
     @property
     def _name(self) -> StreamName:
@@ -49,9 +49,9 @@ class Deleting:
         return self.row.tenant, self.row.instance, self.row.environment, self.row.name
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run, and by asking the clusters."""
+        """Preview the deletion by a dry run, and by asking the clusters for records."""
         row, name = self.row, str(self._name)
-        # First what takes no time: somebody may have been faster.
+        # First the check that takes no time: somebody else may have been faster.
         rehearsed = changes.delete_stream(self._name, confirm=name, match=version_seen(given))
         asked.try_out(rehearsed, lambda connection, outcome: None)
         places, held = self._look(asked)
@@ -62,10 +62,12 @@ class Deleting:
             for place in places
             if place.recorded or place.cluster in held
         ]
-        where = f"Its topics go on {counted(len(topics), 'cluster')}" if topics else "It has no topics yet"
-        records = f"with all records on {listed(held)}" if held else "and hold no records"
+        records = f"with all records on {listed(held)}" if held else "and have no records"
+        about = "It has no topics yet"
+        if topics:
+            about = f"Its topics on {counted(len(topics), 'cluster')} are deleted, {records}"
         return Effect(
-            sentence=f"{name} will be gone. {f'{where}, {records}' if topics else where}; this cannot be undone.",
+            sentence=f"{name} will be deleted. {about}; this cannot be undone.",
             same=SameChange(
                 None, f"treeline delete stream {name}{confirmation}", curl("DELETE", path, version=row.version)
             ),
@@ -74,20 +76,20 @@ class Deleting:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Delete it. Without the name typed the clusters are asked again: records may have come."""
+        """Delete the stream. Without confirmation the clusters are asked again: new records may have arrived."""
         confirm, name = given.get("confirm", "").strip() or None, self._name
         held = () if confirm else self._look(asked)[1]
         if held:
             detail = (
-                f"{name} has records on {listed(held)}, or it cannot be seen whether it has; all of them would be "
-                "deleted. Look at the preview and type the stream's full name if you mean it"
+                f"{name} has, or may have, records on {listed(held)}; all of them would be deleted. "
+                "Check the preview, and type the stream's full name to confirm"
             )
             raise StateConflict(detail, (FieldError("/confirm", detail),))
         asked.carry_out_once(changes.delete_stream(name, confirm=confirm, match=version_seen(given)), once, given)
         return RedirectResponse("/tenants/" + "/".join(self._place[:3]), 303)
 
     def _look(self, asked: Asked) -> tuple[list[TopicPlace], tuple[str, ...]]:
-        """Where its topics may be, and the clusters of these with records, or where nobody could look."""
+        """Return where its topics may be, and clusters that have records or could not be checked."""
         with asked.services.reading() as connection:
             places = changes.topic_places(connection, find_stream(connection, self._name))
         return places, clusters_with_records(places, self.timeout_seconds)
@@ -102,7 +104,7 @@ def _page(services: Shared, name: StreamName) -> FormPage:
         address=f"{here}/-delete",
         heading=f"Delete {row.name}",
         trail=[*trail_of(name.tenant, name.instance, name.environment), (row.name, here)],
-        verb="Delete the stream and its records",
+        verb="Delete stream and its records",
         act=Deleting(row, services.config.probe_timeout_seconds),
         usual=lambda connection: {"version": str(find_stream(connection, name).version)},
         choices={"stream": row},
@@ -111,13 +113,13 @@ def _page(services: Shared, name: StreamName) -> FormPage:
 
 @router.get(STREAM + "/-delete")
 def delete_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that deletes a stream."""
+    """Show the form that deletes a stream."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     return show_form(request, services, caller, _page(services, name))
 
 
 @router.post(STREAM + "/-delete")
 def delete_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or delete the stream."""
+    """Preview the deletion of a stream, or delete it."""
     caller = enter(viewer, Action.MANAGE_TENANT, name.tenant)
     return answer_form(request, services, caller, _page(services, name), fields)

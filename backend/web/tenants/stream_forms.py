@@ -1,4 +1,4 @@
-"""Forms of streams: declare, change; each takes the way of `form_page.py`."""
+"""Forms of streams: declare, change; each follows the steps of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REPLICAS = ("replication_factor", "min_insync_replicas")
 
 
 def trail_of(tenant: str, instance: str, environment: str) -> list[tuple[str, str]]:
-    """The pages down to an environment's, whose streams are meant."""
+    """Return the pages down to an environment's page, which lists its streams."""
     here = f"/tenants/{tenant}"
     return [
         TENANTS,
@@ -53,7 +53,7 @@ def trail_of(tenant: str, instance: str, environment: str) -> list[tuple[str, st
 
 
 def _as_given(settings: StreamSettings) -> Fields:
-    """Settings as the form has them."""
+    """Return settings as the form's fields."""
     return {
         "partitions": str(settings.partitions),
         **{name: str(getattr(settings, name) or "") for name in _REPLICAS},
@@ -66,7 +66,7 @@ def _as_given(settings: StreamSettings) -> Fields:
 
 
 def _settings(given: Fields) -> StreamSettings:
-    """What the form says. Raises ValueInvalid naming all that is no number, duration or size."""
+    """Parse the form. Raises ValueInvalid naming each field that is no number, duration or size."""
     readers = {
         "partitions": whole_number,
         **dict.fromkeys((name for name in _REPLICAS if given.get(name, "").strip()), whole_number),
@@ -97,7 +97,7 @@ def _config(text: str) -> dict[str, str]:
         if not line.strip():
             continue
         if not is_pair or not name or name in found:
-            problem = "names a setting that stands above" if name in found else "is not name=value"
+            problem = "repeats a setting of an earlier line" if name in found else "is not name=value"
             detail = f"line {number}, {line.strip()[:100]!r}, {problem}"
             raise ValueInvalid(detail, (FieldError("/config", detail),))
         found[name] = value
@@ -105,16 +105,19 @@ def _config(text: str) -> dict[str, str]:
 
 
 def _replicas(row: StreamRow) -> str:
-    """Say how many replicas topics get: `3, of which 2 in sync, on c1 and c2; 1, of which 1 in sync, on c3`."""
+    """Describe the replicas of new topics:
+
+    `3 (min.insync.replicas 2) on c1 and c2; 1 (min.insync.replicas 1) on c3`.
+    """
     clusters: dict[tuple[int, int], list[str]] = {}
     for cluster, expected in row.expected.items():
         clusters.setdefault(expected, []).append(cluster)
-    said = [f"{factor}, of which {least} in sync, on {listed(on)}" for (factor, least), on in clusters.items()]
-    return "; ".join(said) or "as many as the clusters that join the tree have by default"
+    said = [f"{factor} (min.insync.replicas {least}) on {listed(on)}" for (factor, least), on in clusters.items()]
+    return "; ".join(said) or "the defaults of the clusters that join the tree"
 
 
 def _wished(given: Fields) -> dict[str, Any]:
-    """What a changed form says; an empty number of replicas goes back to the clusters' defaults."""
+    """Return what a changed form declares; an empty number of replicas goes back to the clusters' defaults."""
     wished = asdict(_settings(given))
     return {**wished, **{name: wished[name] or CLUSTER_DEFAULT for name in _REPLICAS}}
 
@@ -123,11 +126,11 @@ def _notes(row: StreamRow) -> tuple[str, ...]:
     notes = []
     if row.under_provisioned:
         notes.append(
-            f"{listed(row.under_provisioned)}: fewer brokers than replicas asked for; the topic there has as many "
-            "replicas as there are brokers."
+            f"{listed(row.under_provisioned)}: fewer brokers than requested replicas; the topic there has one "
+            "replica per broker."
         )
     if not row.technical_names:
-        notes.append(f"The tree {row.tree} has no clusters: topics follow when it has.")
+        notes.append(f"The tree {row.tree} has no clusters yet: topics are created as clusters join it.")
     return tuple(notes)
 
 
@@ -169,9 +172,9 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
     return FormPage(
         template="stream_form.html",
         address=f"{here}/-new",
-        heading="Declare a stream",
+        heading="Declare stream",
         trail=trail_of(tenant, instance, environment),
-        verb="Declare the stream",
+        verb="Declare stream",
         act=Command(
             lambda given: changes.declare_stream(named(given), _settings(given)),
             effect,
@@ -180,7 +183,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
         usual=lambda _: _as_given(_USUAL),
         choices={**_CHOICES, "is_new": True},
         names=names,
-        empty="Type a name: here stands what it becomes on each cluster, and whether it can be had.",
+        empty="Enter a name to see its technical name on each cluster, and whether it is available.",
     )
 
 
@@ -188,7 +191,7 @@ def _new_stream(tenant: str, instance: str, environment: str) -> FormPage:
 def new_stream(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer
 ) -> Response:
-    """The form that declares a stream."""
+    """Show the form that declares a stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
     with services.reading() as connection:
         find_environment(connection, tenant, instance, environment)
@@ -199,7 +202,7 @@ def new_stream(
 def declare_stream(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or declare the stream."""
+    """Preview a stream, or declare it."""
     caller = enter(viewer, Action.DECLARE_STREAMS, tenant)
     return answer_form(request, services, caller, _new_stream(tenant, instance, environment), fields)
 
@@ -209,18 +212,18 @@ def declare_stream(
 
 @dataclass(frozen=True)
 class Changing:
-    """The act of changing a stream. Where Kafka would remove records its full name has to be typed."""
+    """Act of changing a stream. If Kafka would remove records, the stream's full name must be typed to confirm."""
 
     before: StreamRow
     timeout_seconds: float
-    """For each cluster to answer whether there are records."""
+    """Seconds for each cluster to answer whether there are records."""
 
     @property
     def _place(self) -> tuple[str, str, str, str]:
         return self.before.tenant, self.before.instance, self.before.environment, self.before.name
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run; the clusters are not asked while somebody types."""
+        """Preview the change by a dry run; the clusters are not asked while somebody types."""
         name, wished = StreamName(*self._place), _wished(given)
         change = changes.change_stream(name, wished, version_seen(given), clusters_with_records=())
         return asked.try_out(change, self._effect)
@@ -237,23 +240,23 @@ class Changing:
         clusters = counted(len(row.technical_names), "cluster")
         removed = changes.removed_from(before, after)
         loss = (
-            f"On every cluster Kafka removes {removed}; where there are any, this takes an owner of the "
-            "tenant, and cannot be undone."
+            f"Kafka will remove {removed} on every cluster. If there are any, only an owner of the tenant may do "
+            "this, and it cannot be undone."
         )
         notes = [loss] if removed else []
         if set(_REPLICAS) & set(changed):
-            notes.append(f"Replicas of topics that are made from then on: {_replicas(row)}.")
+            notes.append(f"Replicas of new topics: {_replicas(row)}.")
         if "replication_factor" in changed:
             notes.append(
-                "Topics that are there keep their replicas until a placement of their cluster is carried out: "
+                "Existing topics keep their replicas until a placement of their cluster is applied: "
                 "treeline placement plan --cluster CLUSTER --replication-factor declared."
             )
         path = f"{api_path(place)}?confirm={row.stream}" if removed else api_path(place)
         option = f" --confirm {row.stream}" if removed else ""
         return Effect(
-            sentence=f"{row.stream} will be this; its topics on {clusters} follow."
+            sentence=f"{row.stream} will have these settings; its topics on {clusters} are altered."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: these are the present settings.",
             same=declared(place, changed, curl("PATCH", path, changed, version=before.version), option),
             fields=fields_of(settings_shown(row.settings), settings_shown(before.settings)),
             notes=(*notes, *_notes(row)),
@@ -262,7 +265,7 @@ class Changing:
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the REST API does it."""
+        """Change the stream as the REST API does."""
         name, wished = StreamName(*self._place), _wished(given)
         confirm, held = given.get("confirm", "").strip() or None, None
         if changes.removed_from(self.before, wished):
@@ -288,7 +291,7 @@ def _stream_form(before: StreamRow, timeout_seconds: float) -> FormPage:
         address=f"{here}/-change",
         heading=f"Change {before.name}",
         trail=[*trail_of(*place[:3]), (before.name, here)],
-        verb="Change the stream",
+        verb="Change stream",
         act=Changing(before, timeout_seconds),
         usual=usual,
         choices={**_CHOICES, "is_new": False},
@@ -296,14 +299,14 @@ def _stream_form(before: StreamRow, timeout_seconds: float) -> FormPage:
 
 
 def existing_stream(services: ConsoleServices, name: StreamName) -> StreamRow:
-    """As it is now. Raises NotFound."""
+    """Return the stream as it is now. Raises NotFound."""
     with services.reading() as connection:
         return find_stream(connection, name)
 
 
 @router.get(STREAM + "/-change")
 def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that changes a stream."""
+    """Show the form that changes a stream."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _stream_form(existing_stream(services, name), services.config.probe_timeout_seconds)
     return show_form(request, services, caller, page)
@@ -311,7 +314,7 @@ def stream_form(name: Named, request: Request, services: Shared, viewer: Viewer)
 
 @router.post(STREAM + "/-change")
 def change_stream(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or change the stream."""
+    """Preview the change of a stream, or carry it out."""
     caller = enter(viewer, Action.DECLARE_STREAMS, name.tenant)
     page = _stream_form(existing_stream(services, name), services.config.probe_timeout_seconds)
     return answer_form(request, services, caller, page, fields)

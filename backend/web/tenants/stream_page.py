@@ -1,4 +1,4 @@
-"""`/tenants/{t}/{i}/{e}/{stream}`: what a stream is called and whether it is applied, cluster by cluster."""
+"""`/tenants/{t}/{i}/{e}/{stream}`: a stream's technical names and applied state, by cluster."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 STREAM = ENVIRONMENT + "/{stream}"
 Named = Annotated[StreamName, Depends(StreamName)]
-"""The stream that such a path names."""
+"""Stream that a path names."""
 TEMPLATE = "stream.html"
 
 
 @router.get(STREAM)
 def stream_page(name: Named, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One stream."""
+    """Show one stream."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
         context = _context(connection, caller, name, at)
@@ -41,7 +41,7 @@ def stream_page(name: Named, request: Request, services: Shared, viewer: Viewer,
 
 @router.get(STREAM + "/-applied")
 def stream_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
-    """What is applied where, alone: the page asks for it until everything is."""
+    """Return the applied state alone; the page requests it until everything is applied."""
     caller = enter(viewer, Action.READ_TENANT, name.tenant)
     with services.reading() as connection:
         context = _context(connection, caller, name, None)

@@ -1,4 +1,4 @@
-"""A stream as pages show it: what is applied where, in words."""
+"""Streams as pages show them: settings, technical names and applied state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OnCluster:
     topic: str
     subject: str
     state: str
-    """applied, pending, failed; drifted: applied, but somebody changed the topic and it could not be set back."""
+    """applied, pending, failed or drifted (applied, but the topic was changed and could not be set back)."""
     reason: str | None
     under_provisioned: bool
 
@@ -65,12 +65,12 @@ class StreamView:
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Tell whether no change on a cluster is pending."""
         return all(each.state in (APPLIED, DRIFTED) for each in self.clusters)
 
     @property
     def state(self) -> str:
-        """The worst of its clusters."""
+        """Return the worst state of its clusters."""
         states = {each.state for each in self.clusters}
         return next((state for state in (FAILED, DRIFTED, PENDING) if state in states), APPLIED)
 
@@ -80,7 +80,7 @@ class StreamView:
 
     @property
     def sentence(self) -> str:
-        """How far it is, in one line."""
+        """Return the progress in one line."""
         if not self.clusters:
             return "The tree has no clusters."
         counts = Counter(each.state for each in self.clusters)
@@ -94,27 +94,27 @@ class StreamView:
 
 
 def view(row: StreamRow, formats: Sequence[ClusterFormats] = ()) -> StreamView:
-    """With the names of its subjects, if the formats are given."""
+    """Build the view, with the names of its subjects if the formats are given."""
     name = StreamName(row.tenant, row.instance, row.environment, row.name)
     return StreamView(row, {of.cluster: technical_name(of.subject_format, name) for of in formats})
 
 
 def settings_shown(settings: StreamSettings) -> dict[str, str]:
-    """By the words of the form."""
+    """Return the settings by the form's labels."""
     return {
         "Partitions": f"{settings.partitions:,}",
         "Replication factor": str(settings.replication_factor or _DEFAULT),
-        "In-sync replicas needed": str(settings.min_insync_replicas or _DEFAULT),
-        "Records are kept": duration_shown(settings.retention_ms),
+        "min.insync.replicas": str(settings.min_insync_replicas or _DEFAULT),
+        "Retention": duration_shown(settings.retention_ms),
         "Cleanup": settings.cleanup_policy,
-        "Largest batch": size_shown(settings.max_message_bytes),
+        "Maximum batch size": size_shown(settings.max_message_bytes),
         "Other topic settings": ", ".join(f"{name}={value}" for name, value in settings.config.items()) or "none",
         "Distributed": "yes, along the tree" if settings.distributed else "no, each cluster keeps its own records",
     }
 
 
 def names_on(stream: StreamName, formats: Sequence[ClusterFormats]) -> tuple[NameOn, ...]:
-    """What a stream is called everywhere, or would be."""
+    """Return a stream's names on every cluster, as they are or would be."""
     found = []
     for of in formats:
         topic = technical_name(of.topic_format, stream)
@@ -123,7 +123,7 @@ def names_on(stream: StreamName, formats: Sequence[ClusterFormats]) -> tuple[Nam
 
 
 def leftovers(connection: Connection, tenant: str, instance: str, environment: str) -> list[dict[str, Any]]:
-    """Streams of an environment that were deleted and whose topics are still being removed."""
+    """Return deleted streams of an environment whose topics are pending deletion."""
     clusters: dict[str, list[str]] = {}
     for topic in list_deleted(connection):
         if (topic.tenant, topic.instance, topic.environment) == (tenant, instance, environment):

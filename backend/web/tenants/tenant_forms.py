@@ -1,4 +1,4 @@
-"""Forms of tenants, instances and environments; each takes the way of `form_page.py`."""
+"""Forms of tenants, instances and environments; each follows the steps of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ def _tenant_form() -> FormPage:
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
         name = find_tenant(connection, given["name"]).name
         call = curl("POST", api_path([name], collection=True), {"name": name})
-        sentence = f"There will be a tenant {name}. It owns nothing yet: an instance is what comes next."
+        sentence = f"The tenant {name} will be created. Next, create an instance for it."
         return Effect(sentence=sentence, same=declared([name], {}, call), fields=fields_of({"Tenant": name}))
 
     return FormPage(
         template="tenant_form.html",
         address="/tenants/-new",
-        heading="New tenant",
+        heading="Create tenant",
         trail=[TENANTS],
-        verb="Create the tenant",
+        verb="Create tenant",
         act=Command(
             lambda given: changes.create_tenant(given.get("name", "")),
             effect,
             lambda given: f"/tenants/{given['name']}",
         ),
-        empty="Type a name to see whether it can be had.",
+        empty="Enter a name to see whether it is available.",
     )
 
 
 @router.get("/tenants/-new")
 def new_tenant(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that makes a tenant."""
+    """Show the form that creates a tenant."""
     return show_form(request, services, enter(viewer, Action.CHANGE_ESTATE), _tenant_form())
 
 
 @router.post("/tenants/-new")
 def create_tenant(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or make the tenant."""
+    """Preview the tenant, or create it."""
     return answer_form(request, services, enter(viewer, Action.CHANGE_ESTATE), _tenant_form(), fields)
 
 
@@ -80,9 +80,9 @@ def _instance_form(tenant: str, trees: list[str]) -> FormPage:
     return FormPage(
         template="instance_form.html",
         address=f"/tenants/{tenant}/-new",
-        heading="New instance",
+        heading="Create instance",
         trail=[TENANTS, (tenant, f"/tenants/{tenant}")],
-        verb="Create the instance",
+        verb="Create instance",
         act=Command(
             lambda given: changes.create_instance(tenant, given.get("name", ""), given.get("tree", "")),
             effect,
@@ -90,7 +90,7 @@ def _instance_form(tenant: str, trees: list[str]) -> FormPage:
         ),
         usual=lambda _: {"tree": MAIN},
         choices={"trees": trees},
-        empty="Type a name to see whether it can be had.",
+        empty="Enter a name to see whether it is available.",
     )
 
 
@@ -102,14 +102,14 @@ def _trees(services: Shared, tenant: str) -> list[str]:
 
 @router.get(TENANT + "/-new")
 def new_instance(tenant: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that gives a tenant an instance."""
+    """Show the form that creates an instance of a tenant."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     return show_form(request, services, caller, _instance_form(tenant, _trees(services, tenant)))
 
 
 @router.post(TENANT + "/-new")
 def create_instance(tenant: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or make the instance."""
+    """Preview the instance, or create it."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     return answer_form(request, services, caller, _instance_form(tenant, _trees(services, tenant)), fields)
 
@@ -158,9 +158,9 @@ def _new_environment(tenant: str, instance: str) -> FormPage:
     return FormPage(
         template="environment_form.html",
         address=f"/tenants/{tenant}/{instance}/-new",
-        heading="New environment",
+        heading="Create environment",
         trail=[TENANTS, (tenant, f"/tenants/{tenant}"), (instance, f"/tenants/{tenant}#{instance}")],
-        verb="Create the environment",
+        verb="Create environment",
         act=Command(change, effect, lambda given: f"/tenants/{tenant}/{instance}/{given['name']}"),
         usual=lambda _: {
             "margin_seconds": str(DEFAULT_MARGIN_SECONDS),
@@ -168,7 +168,7 @@ def _new_environment(tenant: str, instance: str) -> FormPage:
             "record_name_subjects": ALLOWED,
         },
         choices={"modes": OFFSET_MODES, "is_new": True},
-        empty="Type a name to see whether it can be had.",
+        empty="Enter a name to see whether it is available.",
     )
 
 
@@ -186,7 +186,7 @@ def _record_names(given: Fields) -> bool:
 
 @router.get(INSTANCE + "/-new")
 def new_environment(tenant: str, instance: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that gives an instance an environment."""
+    """Show the form that creates an environment of an instance."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     with services.reading() as connection:
         find_instance(connection, tenant, instance)
@@ -197,7 +197,7 @@ def new_environment(tenant: str, instance: str, request: Request, services: Shar
 def create_environment(
     tenant: str, instance: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or make the environment."""
+    """Preview the environment, or create it."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     return answer_form(request, services, caller, _new_environment(tenant, instance), fields)
 
@@ -221,9 +221,9 @@ def _environment_form(before: EnvironmentRow) -> FormPage:
         changed = {field: value for field, value in after.items() if value != _body(before)[field]}
         row = find_environment(connection, tenant, instance, name)
         return Effect(
-            sentence=f"From now on, groups of {tenant}/{instance}/{name} go on elsewhere by these settings."
+            sentence=f"Offsets of groups of {tenant}/{instance}/{name} will be translated by these settings."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: these are the present settings.",
             same=declared(place, changed, curl("PATCH", api_path(place), changed, version=before.version)),
             fields=fields_of(_shown(row), _shown(before)),
             nothing=not outcome.events,
@@ -244,7 +244,7 @@ def _environment_form(before: EnvironmentRow) -> FormPage:
         address=f"{here}/-change",
         heading=f"Change {name}",
         trail=[TENANTS, (tenant, f"/tenants/{tenant}"), (instance, f"/tenants/{tenant}#{instance}"), (name, here)],
-        verb="Change the environment",
+        verb="Change environment",
         act=Command(change, effect, lambda _: here),
         usual=usual,
         choices={"modes": OFFSET_MODES, "is_new": False},
@@ -260,7 +260,7 @@ def _existing(services: Shared, tenant: str, instance: str, environment: str) ->
 def environment_form(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer
 ) -> Response:
-    """The form that changes an environment."""
+    """Show the form that changes an environment."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     return show_form(
         request, services, caller, _environment_form(_existing(services, tenant, instance, environment))
@@ -271,7 +271,7 @@ def environment_form(
 def change_environment(
     tenant: str, instance: str, environment: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or change the environment."""
+    """Preview the change of an environment, or carry it out."""
     caller = enter(viewer, Action.MANAGE_TENANT, tenant)
     page = _environment_form(_existing(services, tenant, instance, environment))
     return answer_form(request, services, caller, page, fields)

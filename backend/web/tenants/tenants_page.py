@@ -1,4 +1,4 @@
-"""`/tenants`: tenants, what is in one, and an environment with its streams."""
+"""`/tenants`: the tenants, one tenant with its instances, and an environment with its streams."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tenants_page(
     after: Annotated[str, Query(max_length=300)] = "",
     at: At = None,
 ) -> Response:
-    """The tenants that the viewer may know of."""
+    """Show the tenants that the viewer may read."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     known = caller.tenants_for(Action.READ_TENANT)
     with services.reading() as connection:
@@ -54,7 +54,7 @@ def tenants_page(
     shown = following[:MOST_SHOWN]
     totals = {name: sum(n for (tenant, *_), n in counts.items() if tenant == name) for name in shown}
     places = {name: sum(tenant == name for tenant, *_ in counts) for name in shown}
-    offers = [offer(caller, Action.CHANGE_ESTATE, None, "New tenant", "/tenants/-new")]
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create tenant", "/tenants/-new")]
     context = {
         "past": past,
         "tenants": [(name, places[name], totals[name], caller.tenants.get(name)) for name in shown],
@@ -67,7 +67,7 @@ def tenants_page(
 
 @router.get(TENANT)
 def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One tenant: its instances, their trees and environments, and who belongs to it."""
+    """Show one tenant: its instances, their trees and environments, and its members."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
@@ -85,8 +85,8 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
         members = list_members(connection, tenant, position)
     here = f"/tenants/{tenant}"
     offers = [
-        offer(caller, Action.MANAGE_TENANT, tenant, "New instance", f"{here}/-new"),
-        offer(caller, Action.MANAGE_MEMBERS, tenant, "Add a member", f"{here}/-members/-new"),
+        offer(caller, Action.MANAGE_TENANT, tenant, "Create instance", f"{here}/-new"),
+        offer(caller, Action.MANAGE_MEMBERS, tenant, "Add member", f"{here}/-members/-new"),
     ]
     context = {
         "past": past,
@@ -110,7 +110,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
 
 @router.get(INSTANCE)
 def instance_page(tenant: str, instance: str, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """An instance is a part of its tenant's page."""
+    """Redirect to the instance's part of its tenant's page."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         position, _ = position_asked(connection, caller, at)
@@ -130,7 +130,7 @@ def environment_page(
     after: Annotated[str, Query(max_length=300)] = "",
     at: At = None,
 ) -> Response:
-    """One environment: how groups go on elsewhere, and its streams."""
+    """Show one environment: its offset rules, streams and applications."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         context = _environment(connection, caller, (tenant, instance, environment), after, at)
@@ -146,7 +146,7 @@ def environment_streams(
     viewer: Viewer,
     after: Annotated[str, Query(max_length=300)] = "",
 ) -> Response:
-    """The page's streams alone, which it asks for while topics are being applied."""
+    """Return the page's streams alone; the page requests them while topics are being applied."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
         context = _environment(connection, caller, (tenant, instance, environment), after, None)
@@ -165,9 +165,9 @@ def _environment(
     here = f"/tenants/{'/'.join(place)}"
     tenant = place[0]
     offers = [
-        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare a stream", f"{here}/-new"),
-        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare an application", f"{here}/-applications/-new"),
-        offer(caller, Action.MANAGE_TENANT, tenant, "Change the environment", f"{here}/-change"),
+        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare stream", f"{here}/-new"),
+        offer(caller, Action.DECLARE_STREAMS, tenant, "Declare application", f"{here}/-applications/-new"),
+        offer(caller, Action.MANAGE_TENANT, tenant, "Change environment", f"{here}/-change"),
     ]
     return {
         "past": past,

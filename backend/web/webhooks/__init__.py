@@ -1,4 +1,4 @@
-"""Webhooks.
+"""Pages and forms of webhooks.
 
 Of this layer's rooms it imports forms, frame and words.
 """

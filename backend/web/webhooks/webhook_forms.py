@@ -1,4 +1,4 @@
-"""Forms that make, change, test and delete webhooks, rotate their secrets, and send an event again."""
+"""Forms that create, change, test and delete webhooks, rotate their secrets, and send an event again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _events(given: Fields) -> list[str]:
 
 
 def _shown(row: WebhookRow) -> dict[str, str]:
-    return {"Address": row.url, "Told of": told(row.events), "Enabled": YES if row.enabled else NO}
+    return {"URL": row.url, "Events": told(row.events), "Enabled": YES if row.enabled else NO}
 
 
 def _same(row: WebhookRow, call: str) -> SameChange:
@@ -81,22 +81,22 @@ def _create_form(config: Settings) -> FormPage:
         row = find_webhook(connection, given["name"])
         body = {"name": row.name, "url": row.url, "events": list(row.events), "enabled": row.enabled}
         return Effect(
-            sentence=f"{row.url} is told of what happens from then on. {_ONCE}",
+            sentence=f"Events from then on are sent to {row.url}. {_ONCE}",
             same=_same(row, curl("POST", API, body)),
             fields=fields_of({"Name": row.name, **_shown(row)}),
-            notes=("A file shows no secret: rotate it afterwards, which shows one.",),
+            notes=("Applying a file shows no secret: rotate it afterwards to see one.",),
         )
 
     return FormPage(
         template="webhook_form.html",
         address="/webhooks/-new",
-        heading="New webhook",
+        heading="Create webhook",
         trail=[WEBHOOKS],
-        verb="Create the webhook",
+        verb="Create webhook",
         act=_with_secret(change, effect, lambda given: given["name"]),
         usual=lambda _: {"enabled": YES, "switch": YES, "gap": YES, "quarantine": YES},
         choices={**_choices(), "is_new": True},
-        empty="Type a name and an address: here stands what will be.",
+        empty="Enter a name and a URL to see the preview.",
     )
 
 
@@ -119,11 +119,11 @@ def _change_form(row: WebhookRow, config: Settings) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
         after = find_webhook(connection, row.name)
         body = {"url": after.url, "events": list(after.events), "enabled": after.enabled}
-        off = "What happens while it is disabled is not sent; what waits goes on when it is enabled again."
+        off = "Events while it is disabled are not sent; pending deliveries resume when it is enabled again."
         return Effect(
-            sentence=f"{row.name} is changed, for what happens from then on."
+            sentence=f"{row.name} will have these settings, for events from then on."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: these are the present settings.",
             same=_same(after, curl("PATCH", f"{API}/{row.name}", body, version=row.version)),
             fields=fields_of(_shown(after), _shown(row)),
             notes=(off,) if row.enabled and not after.enabled else (),
@@ -135,7 +135,7 @@ def _change_form(row: WebhookRow, config: Settings) -> FormPage:
         address=f"{address_of(row.name)}/-change",
         heading=f"Change {row.name}",
         trail=_trail(row),
-        verb="Change the webhook",
+        verb="Change webhook",
         act=Command(change, effect, lambda _: address_of(row.name)),
         usual=usual,
         choices={**_choices(), "is_new": False},
@@ -146,21 +146,21 @@ def _secret_form(row: WebhookRow, config: Settings) -> FormPage:
     def effect(connection: Connection, _: Outcome, given: Fields) -> Effect:
         call = curl("POST", f"{API}/{row.name}/secret", version=row.version)
         return Effect(
-            sentence="Whatever is sent from then on is signed with another secret, which is shown once, on the "
-            "next page. Until the receiver knows it, it refuses what comes, and that is sent again later.",
+            sentence="Deliveries will be signed with a new secret, which is shown once, on the next page. Until "
+            "the receiver has it, it refuses deliveries; these are sent again later.",
             same=SameChange(None, f"treeline webhook rotate {row.name}", call),
         )
 
     return _about(
         row,
         "secret",
-        "Rotate the secret",
+        "Rotate secret",
         _with_secret(
             lambda given, secret: changes.rotate_secret(row.name, secret, config, version_seen(given)),
             effect,
             lambda _: row.name,
         ),
-        f"{row.name} signs with a secret of {row.secret_since:%Y-%m-%d}; who knows it can sign as we do.",
+        f"Its secret is of {row.secret_since:%Y-%m-%d}; anybody who knows the secret can forge deliveries.",
     )
 
 
@@ -168,30 +168,30 @@ def _test_form(row: WebhookRow, _: Settings) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
         call = curl("POST", f"{API}/{row.name}/test")
         return Effect(
-            sentence=f"An event of kind test is sent to {row.url}; its page shows what becomes of it.",
+            sentence=f"A test event will be sent to {row.url}; the webhook's page shows the result.",
             same=SameChange(None, f"treeline webhook test {row.name}", call),
         )
 
     act = Command(lambda _: changes.send_test(row.name), effect, lambda _: address_of(row.name))
-    return _about(row, "test", "Send a test", act, "See whether what is sent arrives, and is taken.")
+    return _about(row, "test", "Send test", act, "Check whether deliveries arrive and are accepted.")
 
 
 def _delete_form(row: WebhookRow, _: Settings) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
         call = curl("DELETE", f"{API}/{row.name}", version=row.version)
         return Effect(
-            sentence=f"{row.url} is told nothing any more, not even what waits; what was sent is forgotten.",
+            sentence=f"Nothing more is sent to {row.url}, not even pending deliveries; its deliveries are deleted.",
             same=SameChange(None, f"treeline delete webhook {row.name}", call),
         )
 
     act = Command(
         lambda given: changes.delete_webhook(row.name, version_seen(given)), effect, lambda _: WEBHOOKS[1]
     )
-    return _about(row, "delete", "Delete the webhook", act, f"{row.name} tells {row.url} of: {told(row.events)}.")
+    return _about(row, "delete", "Delete webhook", act, f"{row.name} sends to {row.url}: {told(row.events)}.")
 
 
 def _about(row: WebhookRow, way: str, heading: str, act: Any, hint: str) -> FormPage:
-    """A form with nothing to fill in."""
+    """Build a form without fields."""
     return FormPage(
         template="hint_form.html",
         asks_nothing=True,
@@ -213,7 +213,7 @@ _FORMS = {"change": _change_form, "secret": _secret_form, "test": _test_form, "d
 
 
 def _page(services: ConsoleServices, webhook: str, way: str) -> FormPage:
-    """Raises NotFound."""
+    """Build the form. Raises NotFound."""
     with services.reading() as connection:
         row = find_webhook(connection, webhook)
     return _FORMS[way](row, services.config)
@@ -221,26 +221,26 @@ def _page(services: ConsoleServices, webhook: str, way: str) -> FormPage:
 
 @router.get("/webhooks/-new")
 def new_webhook(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form that makes a webhook."""
+    """Show the form that creates a webhook."""
     caller = enter(viewer, Action.MANAGE_WEBHOOKS)
     return show_form(request, services, caller, _create_form(services.config))
 
 
 @router.post("/webhooks/-new")
 def create_webhook(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or make it."""
+    """Preview a new webhook, or create it."""
     caller = enter(viewer, Action.MANAGE_WEBHOOKS)
     return answer_form(request, services, caller, _create_form(services.config), fields)
 
 
 def _add_routes(way: str) -> None:
     def form(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-        """The form."""
+        """Show the form."""
         caller = enter(viewer, Action.MANAGE_WEBHOOKS)
         return show_form(request, services, caller, _page(services, webhook, way))
 
     def sent(webhook: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-        """Try it out, or do it."""
+        """Preview the change, or carry it out."""
         caller = enter(viewer, Action.MANAGE_WEBHOOKS)
         return answer_form(request, services, caller, _page(services, webhook, way), fields)
 
@@ -259,23 +259,23 @@ def _retry_form(connection: Connection, webhook: str, fields: Fields) -> FormPag
     def effect(connection: Connection, _: Outcome, __: Fields) -> Effect:
         (delivery,) = list_deliveries(connection, row.name, at=position)
         return Effect(
-            sentence=f"Event {position}, of kind {delivery.kind}, is sent to {row.url} within seconds; its line "
-            "shows what becomes of it.",
+            sentence=f"Event {position}, of kind {delivery.kind}, will be sent to {row.url} within seconds; its "
+            "row shows the result.",
             same=SameChange(
                 None,
                 f"treeline webhook retry {row.name} {position}",
                 curl("POST", f"{API}/{row.name}/deliveries/{position}/retry"),
             ),
-            notes=("The receiver may have it already: its id is the same, by which it can tell.",),
+            notes=("The receiver may have it already: it can recognise it by the id, which stays the same.",),
         )
 
     act = Command(lambda _: changes.retry_delivery(row.name, position), effect, lambda _: address_of(row.name))
-    return _about(row, "retry", f"Send event {position} again", act, f"{row.name} is told of: {told(row.events)}.")
+    return _about(row, "retry", f"Send event {position} again", act, f"{row.name} receives: {told(row.events)}.")
 
 
 @router.post(WEBHOOK + "/-retry")
 def retry(webhook: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or send an event again."""
+    """Preview another delivery of an event, or request it."""
     caller = enter(viewer, Action.MANAGE_WEBHOOKS)
     with services.reading() as connection:
         page = _retry_form(connection, webhook, fields)

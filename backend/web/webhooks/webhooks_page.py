@@ -1,4 +1,4 @@
-"""`/webhooks`: who outside is told of what, and `/webhooks/{name}`: what was sent, which follows by itself."""
+"""`/webhooks`: the webhooks with their receivers and events, and one webhook with its deliveries, live."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _GLYPHS = {DELIVERED: "running", PENDING: "starting", FAILED: "blocked"}
 SAID = {
     "switch": "switches",
     "gap": "gaps: records lost, logs cut off",
-    "quarantine": "records set aside and replayed",
+    "quarantine": "dead letters: records dead-lettered and replayed",
 }
-"""Kinds of events, as people call them."""
+"""Kinds of events -> their description."""
 
 
 @dataclass(frozen=True)
 class DeliveryView:
-    """A delivery in a line."""
+    """A delivery in a row of the page."""
 
     row: DeliveryRow
     glyph: str
@@ -52,7 +52,7 @@ class DeliveryView:
 
 @dataclass(frozen=True)
 class WebhookView:
-    """A webhook in a line."""
+    """A webhook in a row of the page."""
 
     row: WebhookRow
     told: str
@@ -62,25 +62,25 @@ class WebhookView:
 
 
 def address_of(webhook: str) -> str:
-    """Of a webhook's page."""
+    """Return the address of a webhook's page."""
     return WEBHOOK.format(webhook=webhook)
 
 
 def told(events: tuple[str, ...]) -> str:
-    """The kinds of events in words, in the order in which the forms have them."""
+    """Return the kinds of events in words, in the order of the forms."""
     return ", ".join(kind for kind in SAID if kind in events) or NOTHING
 
 
 def _delivery(row: DeliveryRow) -> DeliveryView:
     attempts = counted(row.attempts, "attempt")
     if row.state == DELIVERED:
-        outcome = f"taken with {row.status}, {attempts}"
+        outcome = f"HTTP {row.status}, {attempts}"
     elif row.state == FAILED:
         outcome = f"given up after {attempts}: {row.problem}"
     elif row.problem:
-        outcome = f"{attempts} in vain, goes on: {row.problem}"
+        outcome = f"retrying, {attempts} failed: {row.problem}"
     else:
-        outcome = "is being sent" if row.attempts else "waits"
+        outcome = "sending" if row.attempts else "queued"
     return DeliveryView(row, _GLYPHS[row.state], outcome, row.state != DELIVERED)
 
 
@@ -91,13 +91,13 @@ def _view(connection: Connection, row: WebhookRow, states: dict[str, int]) -> We
 
 @router.get("/webhooks")
 def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """Every webhook, now or at an earlier position; what was delivered is of now only."""
+    """Show every webhook, now or at an earlier position; deliveries are present ones only."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
         states = count_states(connection)
         views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection, position)]
-    offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "New webhook", "/webhooks/-new")]
+    offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "Create webhook", "/webhooks/-new")]
     context = {
         "past": past,
         "webhooks": views,
@@ -110,7 +110,7 @@ def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = N
 
 @router.get(WEBHOOK)
 def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """One webhook and what was sent to it; now, or at an earlier position without that."""
+    """Show one webhook and its deliveries; without these at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         context = webhook_context(connection, caller, webhook, at)
@@ -119,7 +119,7 @@ def webhook_page(webhook: str, request: Request, services: Shared, viewer: Viewe
 
 @router.get(WEBHOOK + "/-live")
 def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the page's live part."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         context = webhook_context(connection, caller, webhook)
@@ -127,11 +127,11 @@ def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewe
 
 
 def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: str | None = None) -> dict[str, Any]:
-    """What a webhook's page shows. Raises NotFound."""
+    """Return what a webhook's page shows. Raises NotFound."""
     position, past = position_asked(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
     here = address_of(webhook)
-    ways = (("Send a test", "test"), ("Change", "change"), ("Rotate the secret", "secret"), ("Delete", "delete"))
+    ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))
     offers = [
         offer(viewer, Action.MANAGE_WEBHOOKS, None, label, f"{here}/-{way}")
         for label, way in ways

@@ -1,4 +1,4 @@
-"""Fields of things in words: called as forms and pages call them, and their values as people say them."""
+"""Labels of fields, as forms and pages have them, and their values in words."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from backend.web.words.figures import NOTHING
 from backend.web.words.measures import size_shown
 
 QUOTAS = {
-    "producer_bytes_per_second": "Produces at most, bytes/s",
-    "consumer_bytes_per_second": "Consumes at most, bytes/s",
-    "request_percentage": "Request handlers at most, %",
+    "producer_bytes_per_second": "Producer quota, bytes/s",
+    "consumer_bytes_per_second": "Consumer quota, bytes/s",
+    "request_percentage": "Request quota, %",
 }
-# Of what is not here the name says it.
+# Fields that are not listed are labelled by their name.
 _CALLED: Mapping[str, str] = {
     **QUOTAS,
     "away_minutes": "Minutes until a broker that is away has left",
     "bytes_per_second": "Most bytes a second",
-    "cleanup_policy": "Cleanup",
-    "defaults": "Default replicas",
+    "cleanup_policy": "Cleanup policy",
+    "defaults": "Replica defaults",
     "config": "Other topic settings",
-    "events": "Told of",
+    "events": "Events",
     "groups": "Consumer groups",
     "margin_seconds": "Margin in seconds",
-    "max_message_bytes": "Largest batch",
-    "min_insync_replicas": "In-sync replicas needed",
+    "max_message_bytes": "Maximum batch size",
+    "min_insync_replicas": "min.insync.replicas",
     "moves_per_broker": "Moves at once, each broker",
     "policy": "What is done",
     "properties": "Client properties",
     "record_name_subjects": "Subjects by record name",
-    "retention_ms": "Records are kept",
-    "url": "Address",
+    "retention_ms": "Retention",
+    "url": "URL",
 }
-# They count what is said of a thing, and are nothing that anybody sets.
+# These fields count events of a thing; nobody sets them.
 _COUNTS = frozenset({"revision", "version"})
 
 
 def called(field: str) -> str:
-    """`Records are kept`."""
+    """Return a field's label, such as `Retention`."""
     return _CALLED.get(field) or field.replace("_", " ").capitalize()
 
 
 def said(field: str, value: Any) -> str:
-    """`7 days`; – for nothing."""
+    """Return a value in words, such as `7 days`; – for None."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def said(field: str, value: Any) -> str:
 
 
 def otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What differs of the fields that both have: `records are kept 4 days instead of 7 days`; nothing if none."""
+    """Return the fields that both have and that differ: `retention: 7 days → 4 days`; empty if there are none."""
     return "; ".join(_differing(before, after))
 
 
@@ -71,12 +71,16 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
         if isinstance(old, dict) and isinstance(value, dict):
             if field == "config":  # what is left out is the cluster's own
                 for key in sorted(key for key in {*old, *value} if old.get(key) != value.get(key)):
-                    yield f"{key} {value.get(key, 'not declared')} instead of {old.get(key, 'not declared')}"
+                    yield f"{key}: {old.get(key, 'not declared')} → {value.get(key, 'not declared')}"
             elif field == "properties":  # their values may be secrets, and are long
                 keys = sorted(key for key in {*old, *value} if old.get(key) != value.get(key))
-                yield f"{name[0].lower()}{name[1:]} {', '.join(keys)}"
+                yield f"{_lowered(name)}: {', '.join(keys)} changed"
             else:
                 yield from _differing(old, value)
         else:
-            new, was = (said(field, each) if each is not None else "none" for each in (value, old))
-            yield f"{name[0].lower()}{name[1:]} {new} instead of {was}"
+            was, new = (said(field, each) if each is not None else "none" for each in (old, value))
+            yield f"{_lowered(name)}: {was} → {new}"
+
+
+def _lowered(name: str) -> str:
+    return name if name == "URL" else f"{name[0].lower()}{name[1:]}"
