@@ -1,4 +1,4 @@
-"""Who calls, under which request id, and with which status it is refused: what API, pages and registries share."""
+"""Callers of API, pages and registries: request ids, provenance, and the HTTP status of refusals."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ STATUS = {
     Kind.FORBIDDEN: 403,
     Kind.UNAVAILABLE: 503,
 }
-"""HTTP status of each kind of refusal."""
+"""HTTP status of each kind of error."""
 UNGUESSABLE_CHARACTERS = 32
-"""Tokens of so many are not found by trying: Treeline's own are, one of the settings may be."""
+"""Length from which a token cannot be guessed: Treeline's own tokens have it, one of the settings may have."""
 LONGEST_AGENT = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id(given: str) -> str:
-    """The caller's own, if it is one, else a new one."""
+    """Return the request id that the caller gave, if it is valid, else a new one."""
     return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
 
 
@@ -53,8 +53,8 @@ def is_on_this_machine(scope: Mapping[str, Any]) -> bool:
 
 
 def is_token(given: str, token: SecretStr | None) -> bool:
-    """Whether this is the token; nothing is while there is none."""
+    """Tell whether a text is the token; False while there is no token."""
     if token is None or not token.get_secret_value():
         return False
-    # Constant time: how long a comparison takes must not tell how much of a guess was right.
+    # Constant time: the duration of a comparison must not reveal how much of a guess is right.
     return hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())

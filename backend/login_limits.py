@@ -1,10 +1,10 @@
-"""How often one may fail to log in, and how many refused logins are kept: counted by each process for itself.
+"""Limits of failed logins, and of the refused logins that are kept; each process counts for itself.
 
-    wrong token --> by address, apart from logins; who has a right one that nobody can guess is let in meanwhile
-    failed --> by address (IPv6: its /64), by the provider's word from there, by user, by a name that is no user's
-    refused --> kept while its user, or its address, has room; else one row says how many more there were
+    wrong token --> by address, apart from logins; a valid token that cannot be guessed is accepted meanwhile
+    failed --> by address (IPv6: its /64), by the provider's answer for the address, by user, by unknown name
+    refused --> kept while its user, or its address, has room; else one row counts the others
 
-Those are apart, so that none of them uses up another's room.
+The counts are separate, so that none of them uses up another's room.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from backend.queries.access.logins import LoginKind
 ATTEMPTS = 10
 ATTEMPTS_SECONDS = 60.0
 MOST_CALLERS = 10_000
-"""Of those who are not stopped: as many as there may be users."""
+"""Most callers that are counted and not blocked: as many as there may be users."""
 KEPT_OF_EACH = 60
 KEPT_OF_ADDRESSES = 600
 KEPT_SECONDS = 3600.0
 
 
 class RateLimit:
-    """At most `attempts` failures per caller within `seconds`. Many callers make it forget who failed less often,
-    never who is stopped: there are only as many of those as could fail so often. Threads may share it."""
+    """A limit of `attempts` failures per caller within `seconds`; threads may share it.
+
+    With many callers it forgets those with fewer failures, never a blocked one: there are only as many of these as
+    could fail so often.
+    """
 
     def __init__(self, attempts: int, seconds: float) -> None:
         self._attempts, self._seconds = attempts, seconds
@@ -42,7 +45,7 @@ class RateLimit:
         self._stopped: OrderedDict[str, list[float]] = OrderedDict()
 
     def blocked(self, caller: str) -> bool:
-        """Whether the caller failed too often of late."""
+        """Tell whether the caller failed too often recently."""
         with self._lock:
             return len(self._recent(caller)) >= self._attempts
 
@@ -65,7 +68,7 @@ class RateLimit:
 
 
 class LoginLimits:
-    """All that a process counts. Names that are no user's have a place of their own: anybody can make those up."""
+    """All counts of a process. Unknown names have a count of their own, since anybody can invent them."""
 
     def __init__(self) -> None:
         limits = [RateLimit(ATTEMPTS, ATTEMPTS_SECONDS) for _ in range(5)]
@@ -76,7 +79,7 @@ class LoginLimits:
         self._row, self._since, self._more = 0, float("-inf"), 0
 
     def keeps(self, address: str, user: str) -> bool:
-        """Whether there is room for one more refused login; empty `user`: of nobody who is known."""
+        """Tell whether there is room for one more refused login; empty `user` for an unknown one."""
         if user and not self._kept_users.blocked(user):
             self._kept_users.failed(user)
             return True
@@ -87,7 +90,7 @@ class LoginLimits:
         return True
 
     def wrong_token(self, engine: Engine, provenance: Provenance) -> None:
-        """Count a bearer token that is nobody's, and keep it for the audit as far as there is room."""
+        """Count an unknown bearer token, and keep the refusal for the audit as far as there is room."""
         network = network_of(provenance.address)
         self.tokens.failed(network)
         if not self.keeps(network, ""):
@@ -98,7 +101,7 @@ class LoginLimits:
             logins.record(connection, LoginKind.REFUSED, "", "token", provenance, reason)
 
     def one_more(self, engine: Engine) -> None:
-        """One was not kept: say so in the row that counts them, a new one after KEPT_SECONDS."""
+        """Count a refusal that was not kept, in a row of its own; a new row begins after KEPT_SECONDS."""
         with self._lock:
             now = time.monotonic()
             begins = now - self._since > KEPT_SECONDS
@@ -123,7 +126,7 @@ def limits_of(app: Any) -> LoginLimits:
 
 
 def network_of(address: str) -> str:
-    """What an address is counted by: who has one of IPv6 has the 2^64 beside it, too."""
+    """Return the network by which an address is counted: a host with an IPv6 address has its whole /64."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""HTTP to a provider: short, small, and to nowhere else than was asked."""
+"""HTTP requests to a provider, limited in time, size and destination."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODE = re.compile(r"[a-z_]{1,60}")
 
 @dataclass(frozen=True)
 class Asking:
-    """How a provider is asked. `plain`: over HTTP too, of a provider on this machine."""
+    """Sends requests to a provider. `plain`: also over HTTP, to a provider on this machine."""
 
     seconds: float
     plain: bool
@@ -32,15 +32,15 @@ class Asking:
     def fetch(
         self, url: str, *, form: Mapping[str, str] | None = None, login: tuple[str, str] | None = None
     ) -> dict[str, Any]:
-        """The JSON object at an address, or what it answers to a form.
+        """Return the JSON object at an address, or the answer to a form.
 
         Raises ProviderAway for no answer, ProviderRefused for one that refuses.
         """
         if not is_safe(url, plain=self.plain):
-            raise ProviderRefused("it names an address that is not https")
+            raise ProviderRefused("it gave an address that is not https")
         deadline = time.monotonic() + self.seconds
         try:
-            # Redirects are not followed: what was to be asked was named, and secrets go there.
+            # Redirects are not followed: secrets are only sent to the named address.
             with (
                 httpx2.Client(trust_env=False, timeout=self.seconds, verify=self._certificates(url)) as client,
                 client.stream(
@@ -72,7 +72,7 @@ class Asking:
 
 
 def is_safe(url: object, *, plain: bool) -> bool:
-    """Whether secrets may be sent there: over TLS, or within this machine if that is wanted."""
+    """Tell whether secrets may be sent to a URL: over TLS, or within this machine if `plain` allows it."""
     if not isinstance(url, str) or not url.isprintable():
         return False
     try:
@@ -98,5 +98,5 @@ def _document(status: int, body: bytes) -> dict[str, Any]:
 
 
 def error_code(text: object) -> str:
-    """An error's code as OAuth has them; empty for what is none."""
+    """Return an error code of OAuth; empty for any other value."""
     return text if isinstance(text, str) and _CODE.fullmatch(text) else ""

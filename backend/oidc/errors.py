@@ -1,4 +1,4 @@
-"""What goes wrong with a provider, in words for who wants to log in."""
+"""Errors of the provider, worded for the person who logs in."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from backend.domain.base.errors import DomainError, Kind
 
 
 class ProviderAway(DomainError):
-    """The login provider cannot be asked."""
+    """The login provider cannot be reached."""
 
     slug = "provider-away"
     kind = Kind.UNAVAILABLE
 
 
 class ProviderRefused(DomainError):
-    """The login provider did not say who you are."""
+    """The login provider did not confirm your identity."""
 
     slug = "provider-refused"
     kind = Kind.FORBIDDEN

@@ -1,7 +1,7 @@
-"""Whether an ID token is to be believed: its signature by one of the provider's keys, and what it says of itself.
+"""Validation of ID tokens: a signature by one of the provider's keys, and the token's claims.
 
-OpenID Connect Core 1.0, 3.1.3.7. Only signatures by private keys count: with an algorithm by a shared secret, who
-has the public key could sign (RFC 8725, 3.1), and `none` is no signature.
+OpenID Connect Core 1.0, 3.1.3.7. Only signatures by private keys count: if an algorithm with a shared secret were
+allowed, anybody with the public key could sign (RFC 8725, 3.1), and `none` is no signature.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ logger = structlog.get_logger(__name__)
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 LEEWAY_SECONDS = 60
-"""How far the provider's clock and ours may be apart."""
+"""Allowed difference between the provider's clock and ours."""
 KEYS_SECONDS = 3600.0
-"""After it keys are read again, so that one that the provider took away is not trusted for ever."""
+"""Seconds after which keys are read again, so that a key that the provider withdrew is not trusted for ever."""
 RELOAD_SECONDS = 30.0
-"""Between two readings of keys for the sake of one that is not known."""
+"""Seconds between two reads of keys because of an unknown one."""
 AGAIN_SECONDS = 5.0
-"""For so long after keys could not be read nobody waits for them again."""
+"""Seconds for which, after keys could not be read, requests fail at once."""
 
 
 class Keys:
-    """A provider's public keys; `fetch` reads them anew. Threads may share them."""
+    """A provider's public keys; `fetch` reads them again. Threads may share them."""
 
     def __init__(self, fetch: Callable[[], Mapping[str, Any]]) -> None:
         self._fetch = fetch
@@ -43,7 +43,7 @@ class Keys:
         self._read_at = self._failed_at = float("-inf")
 
     def find(self, kid: str | None) -> Key:
-        """The key of this id; without an id the only one there is. Raises ProviderRefused, ProviderAway."""
+        """Return the key with this id; without an id the only one. Raises ProviderRefused, ProviderAway."""
         with self._lock:
             if time.monotonic() - self._read_at > KEYS_SECONDS:
                 self._read()
@@ -52,7 +52,7 @@ class Keys:
                 self._read()
                 found = self._found(kid)
         if found is None:
-            raise ProviderRefused("its token is signed by a key that it does not have")
+            raise ProviderRefused("its token is signed by an unknown key")
         return found
 
     def _found(self, kid: str | None) -> Key | None:
@@ -72,7 +72,7 @@ class Keys:
 
 
 def _public(document: Mapping[str, Any]) -> list[Key]:
-    """Those that can sign. One that is not understood is passed over (RFC 7517, 5): it stops nobody else."""
+    """Return the keys that can sign. A key that is not understood is ignored (RFC 7517, 5): others still work."""
     listed = document.get("keys")
     if not isinstance(listed, list):
         raise ProviderRefused("its keys cannot be read")
@@ -82,12 +82,12 @@ def _public(document: Mapping[str, Any]) -> list[Key]:
             if key.get("kty") in KEY_TYPES and key.get("use") != "enc":
                 found += KeySet.import_key_set({"keys": [key]})
         except (JoseError, KeyError, TypeError, AttributeError, ValueError) as error:
-            logger.warning("a key of the login provider is passed over", reason=str(error))
+            logger.warning("key of the login provider ignored", reason=str(error))
     return found
 
 
 def claims_of(token: object, keys: Keys, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
-    """What an ID token says. Raises ProviderRefused, with the first thing that is wrong with it; ProviderAway."""
+    """Return an ID token's claims. Raises ProviderRefused for its first fault; ProviderAway."""
 
     def key_of(token: GuestProtocol) -> Key:
         return keys.find(token.headers().get("kid"))
@@ -107,15 +107,15 @@ def claims_of(token: object, keys: Keys, *, issuer: str, client_id: str, nonce: 
         claims = jwt.decode(token, key_of, algorithms=ALGORITHMS).claims
         wanted.validate(claims)
     except ExpiredTokenError as error:
-        raise ProviderRefused("its ID token has expired; are both clocks right?") from error
+        raise ProviderRefused("its ID token has expired; check both clocks") from error
     except (JoseError, ValueError, TypeError) as error:
         claim = getattr(error, "claim", None)
         what = (
-            f"its ID token's {claim} is wrong or missing" if claim else "its ID token is not signed as it must be"
+            f"its ID token's {claim} is wrong or missing" if claim else "the signature of its ID token is invalid"
         )
         raise ProviderRefused(what) from error
     audience = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-    # Of a token for several it is said who asked for it.
+    # A token for several audiences names the client that requested it.
     if client_id not in audience or claims.get("azp", client_id if len(audience) == 1 else None) != client_id:
-        raise ProviderRefused("its ID token is for somebody else")
+        raise ProviderRefused("its ID token was issued for another client")
     return dict(claims)

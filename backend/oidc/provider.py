@@ -1,6 +1,6 @@
-"""The provider of the settings: its description, where browsers are sent, and who came back.
+"""The provider of the settings: its metadata, the address for logins, and the claims of whoever returns.
 
-What it says of itself is asked when the first one logs in by it, and again each hour: a process starts without it.
+The metadata is read at the first login, and again each hour: a process starts without it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ logger = structlog.get_logger(__name__)
 
 DESCRIBED_SECONDS = 3600.0
 AWAY_SECONDS = 5.0
-"""For so long after it did not answer nobody waits for it again."""
+"""Seconds for which, after the provider did not answer, requests fail at once."""
 AT_ONCE = 4
-"""Logins that wait for it at a time: a slow provider must not take all threads."""
+"""Most concurrent logins that wait for the provider: a slow provider must not take all threads."""
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What Treeline is to the provider. `secret`: a reference; None: a client without one, by PKCE alone."""
+    """Treeline as a client of the provider.
+
+    `secret`: a reference; None for a client without one, by PKCE alone.
+    """
 
     issuer: str
     name: str
@@ -49,7 +52,7 @@ class Client:
 
 
 class Provider:
-    """One for each process; threads may share it."""
+    """The provider, one for each process; threads may share it."""
 
     def __init__(self, client: Client, asking: Asking) -> None:
         self.client = client
@@ -61,7 +64,7 @@ class Provider:
         self._keys = Keys(lambda: asking.fetch(self._endpoint("jwks_uri")))
 
     def authorization_url(self, begun: Begun, redirect_uri: str) -> str:
-        """Where a browser logs in. Raises ProviderAway, ProviderRefused."""
+        """Return the address where a browser logs in. Raises ProviderAway, ProviderRefused."""
         with self._slot():
             endpoint = self._endpoint("authorization_endpoint")
         asked = {
@@ -77,7 +80,7 @@ class Provider:
         return _with_query(endpoint, asked)
 
     def claims(self, code: str, begun: Begun, redirect_uri: str) -> dict[str, Any]:
-        """What the provider says of who came back with this code. Raises ProviderAway, ProviderRefused."""
+        """Return the claims of the person who came back with this code. Raises ProviderAway, ProviderRefused."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -96,7 +99,7 @@ class Provider:
             )
 
     def end_session_url(self, back: str) -> str | None:
-        """Where a browser's session at the provider ends; None if it does not say, or is away."""
+        """Return where a browser's session at the provider ends; None if the provider has none, or is away."""
         try:
             with self._slot():
                 endpoint = self._described().get("end_session_endpoint")
@@ -108,7 +111,7 @@ class Provider:
         return _with_query(str(endpoint), asked)
 
     def _login(self, form: dict[str, str]) -> tuple[str, str] | None:
-        """The client's name and secret, as the provider wants them (OpenID Connect Core 1.0, 9)."""
+        """Return the client's id and secret, if the provider expects them so (OpenID Connect Core 1.0, 9)."""
         if self.client.secret is None:
             form["client_id"] = self.client.client_id
             return None
@@ -139,10 +142,10 @@ class Provider:
             return self._description
 
     def _read(self) -> Mapping[str, Any]:
-        """OpenID Connect Discovery 1.0, 4."""
+        """Read the provider's metadata (OpenID Connect Discovery 1.0, 4)."""
         found = self._asking.fetch(self.client.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != self.client.issuer:
-            raise ProviderRefused("it calls itself otherwise than TREELINE_OIDC_ISSUER says")
+            raise ProviderRefused("its issuer differs from TREELINE_OIDC_ISSUER")
         for name in _ENDPOINTS:
             if not is_safe(found.get(name), plain=self._asking.plain):
                 raise ProviderRefused(f"its {name} is missing, or not https")
@@ -151,7 +154,7 @@ class Provider:
     @contextmanager
     def _slot(self) -> Iterator[None]:
         if not self._slots.acquire(blocking=False):
-            raise ProviderAway("Too many log in at this moment. Try again in some seconds.")
+            raise ProviderAway("Too many logins are in progress. Try again in some seconds.")
         try:
             yield
         finally:
@@ -159,19 +162,22 @@ class Provider:
 
 
 def provider_of(config: Settings) -> Provider | None:
-    """The provider that the settings name, None if they name none. Raises ValueInvalid for wrong settings."""
+    """Return the provider that the settings name, None if they name none.
+
+    Raises ValueInvalid for wrong settings.
+    """
     issuer, client_id, secret = config.oidc_issuer, config.oidc_client_id, config.oidc_client_secret
     if issuer is None:
         return None
     plain = scheme_of(issuer) == "http"
-    _check(is_safe(issuer, plain=plain), "oidc_issuer", "is an https address, or http within this machine")
-    _check(bool(client_id), "oidc_client_id", "is what the provider calls this control plane")
+    _check(is_safe(issuer, plain=plain), "oidc_issuer", "must be an https address, or http within this machine")
+    _check(bool(client_id), "oidc_client_id", "must be the client id of this control plane at the provider")
     _check(
         secret is None or is_reference(secret),
         "oidc_client_secret",
-        "is a reference: ${env:NAME} or ${file:/path}",
+        "must be a reference: ${env:NAME} or ${file:/path}",
     )
-    _check("openid" in config.oidc_scopes.split(), "oidc_scopes", "has openid in it")
+    _check("openid" in config.oidc_scopes.split(), "oidc_scopes", "must contain openid")
     rules = Rules(
         user_claim=config.oidc_user_claim,
         groups_claim=config.oidc_groups_claim,
@@ -193,12 +199,12 @@ def provider_of(config: Settings) -> Provider | None:
 
 
 def _secret(reference: str) -> str:
-    """Read at each login, so that another one in its file holds at once."""
+    """Read the secret at each login, so that a new one in its file takes effect at once."""
     try:
         return resolve(reference)
     except ClusterUnreachable as error:
         logger.error("TREELINE_OIDC_CLIENT_SECRET cannot be read", reason=error.detail)
-        raise ProviderAway("The secret by which it knows this control plane cannot be read here.") from error
+        raise ProviderAway("The client secret for the provider cannot be read here.") from error
 
 
 def _check(holds: bool, setting: str, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Access of applications, as clusters should have it.
+"""Reconciles the access of applications on clusters.
 
 Of this layer's rooms it imports topics.
 """

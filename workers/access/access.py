@@ -1,8 +1,8 @@
-"""The reconcile loop's part for applications: observe a cluster, plan, carry out, record; each cluster by itself.
+"""The reconcile loop for applications: observe a cluster, plan, execute, record; each cluster by itself.
 
-Each cluster is looked at in a thread of its own, so one that hangs holds up no other and nothing else. A look is
-four requests, whatever the number of applications; planning is `domain/access_steps.py`. Two that do the same at
-the same time, because a lease moved, do no harm: both lead to the same state.
+Each cluster is polled in a thread of its own, so one that hangs delays nothing else. A poll is four requests,
+whatever the number of applications; planning is `domain/access_steps.py`. Two processes that do the same at the
+same time, because a lease moved, do no harm: both lead to the same state.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ log = structlog.get_logger("access")
 
 LOOK_SECONDS = 5.0
 PRINCIPALS_AT_ONCE = 200
-"""Principals that one look changes; the next look, a second later, goes on."""
+"""Most principals that one poll changes; the next poll, a second later, continues."""
 
 
 class AccessReconciler:
-    """One process's view; `tick` is called about once a second and never waits for a cluster."""
+    """One process's view of all clusters; `tick` is called about once a second and never waits for a cluster."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -46,7 +46,7 @@ class AccessReconciler:
         self._clusters: dict[str, ClusterAccess] = {}
 
     def tick(self) -> None:
-        """Begin a look at each cluster that is due, unless one is under way. Raises DomainError."""
+        """Begin a poll of each cluster that is due, unless one is running. Raises DomainError."""
         self._read()
         for row in self._rows:
             principals = self._wanted.get(row.name, ())
@@ -72,7 +72,7 @@ class AccessReconciler:
 
 
 class ClusterAccess:
-    """Access on one cluster, as this process knows it; looked at by one thread at a time."""
+    """Access on one cluster, as this process knows it; polled by one thread at a time."""
 
     def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
         self._row = row
@@ -89,17 +89,17 @@ class ClusterAccess:
         self._changes = Changes(row.name, engine, settings)
 
     def same(self, row: ClusterRow) -> bool:
-        """Whether this is still how the cluster is reached."""
+        """Tell whether the cluster's connection is still the same."""
         return self._row.endpoint == row.endpoint
 
     def begin_if_due(self, principals: Sequence[WantedAccess]) -> None:
-        """Begin a look in a thread, unless one is under way or nothing is new since the last, just now."""
+        """Begin a poll in a thread, unless one is running or nothing is new since the last one, just now."""
         waited = time.monotonic() - self._last_look > LOOK_SECONDS
         if waited or self._work_left or principals != self._looked_for:
             self._thread.begin(lambda: self._run(principals))
 
     def end(self) -> None:
-        """Not to be looked at any more; a look that is under way ends by itself."""
+        """Stop polling; a running poll ends by itself."""
         self._thread.end()
 
     def _run(self, principals: Sequence[WantedAccess]) -> None:
@@ -107,13 +107,13 @@ class ClusterAccess:
         try:
             self._work_left = self._look(principals)
         except KafkaCallFailed as error:
-            # The loop for topics says when a cluster is offline; without a look nothing is concluded.
-            log.warning("access not looked at", cluster=self._row.name, reason=error.reason)
+            # The loop for topics reports offline clusters; without a poll nothing is concluded.
+            log.warning("access not observed", cluster=self._row.name, reason=error.reason)
         except DomainError as error:
-            log.warning("access not set; it is planned again", cluster=self._row.name, reason=error.detail)
+            log.warning("access not set; it will be planned again", cluster=self._row.name, reason=error.detail)
 
     def _look(self, principals: Sequence[WantedAccess]) -> bool:
-        """Look and act; whether there is more to do at once."""
+        """Poll and act; return whether there is more to do at once."""
         if self._admin is None:
             row = self._row
             self._admin = AccessAdmin(row.bootstrap_servers, row.properties, self._settings.probe_timeout_seconds)
@@ -122,7 +122,7 @@ class ClusterAccess:
         planned = access_steps(due, self._changes.without_refused(seen))
         sure = twice_seen(planned, self._drifted)
         self._drifted = drifts(planned)
-        # What failed a moment ago comes last, so that it keeps nobody from its turn.
+        # Principals that failed a moment ago come last, so that they do not delay others.
         sure.sort(key=lambda step: step.wanted.principal in self._undone)
         taken, left = _first_principals(sure, PRINCIPALS_AT_ONCE)
         self._undone = self._changes.carry_out(self._admin, taken)
@@ -142,7 +142,7 @@ class ClusterAccess:
 
 
 def _first_principals(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
-    """The steps of so many principals, and the rest."""
+    """Return the steps of so many principals, and the rest."""
     principals = dict.fromkeys(step.wanted.principal for step in steps)
     first = set(list(principals)[:most])
     return (

@@ -1,4 +1,4 @@
-"""Carrying out the changes of one cluster's plan: one kind after the other, for many principals at a time."""
+"""Execution of one cluster's plan: one kind of change after the other, for many principals at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from backend.settings import Settings
 log = structlog.get_logger("access")
 
 REFUSED_SECONDS = 60.0
-"""How long a cluster that refused a part is not asked for it again."""
+"""Seconds for which a part that a cluster refused is not tried again."""
 NO_PASSWORD = (
     "its password cannot be read: the workers need the same TREELINE_SECRETS_KEY as the API; if it is lost, issue "
     "new credentials"
@@ -39,7 +39,7 @@ _ORDER = (RemoveCredentials, AddAcls, RemoveAcls, SetQuotas, SetCredentials)
 
 
 class Changes:
-    """What is changed on one cluster, and which parts it refused although it showed them."""
+    """Changes on one cluster, and the parts that it refused although it listed them."""
 
     def __init__(self, cluster: str, engine: Engine, settings: Settings) -> None:
         self._cluster = cluster
@@ -48,16 +48,17 @@ class Changes:
         self._refused: dict[str, tuple[str, float]] = {}
 
     def without_refused(self, seen: SeenAccess) -> SeenAccess:
-        """What is seen, but for the parts that the cluster refused to change a moment ago."""
+        """Return the observation without the parts that the cluster refused to change a moment ago."""
         now = time.monotonic()
         refused = {part: reason for part, (reason, until) in self._refused.items() if until > now}
         return replace(seen, cannot={**refused, **seen.cannot})
 
     def carry_out(self, admin: AccessAdmin, steps: Sequence[Step]) -> dict[str, str | None]:
-        """Make the changes, in the order of their kinds; principals that are not done, with the reason.
+        """Make the changes, in the order of their kinds; return the principals that are not done, with the reason.
 
-        None for a reason: nothing is to be recorded, it is planned again. A principal whose change failed is left
-        out of those that follow. Raises KafkaCallFailed if the cluster went away, DomainError if the database did.
+        A reason of None: nothing is to be recorded, it is planned again. A principal whose change failed is left
+        out of the following kinds. Raises KafkaCallFailed if the cluster went away, DomainError if the database
+        did.
         """
         calls: dict[type[Step], Callable[[Mapping[str, Any]], Mapping[str, KafkaCallFailed | str]]] = {
             RemoveCredentials: lambda some: admin.remove_credentials({who: s.before for who, s in some.items()}),

@@ -1,4 +1,4 @@
-"""Recording what was found and done of applications' access, as events of theirs."""
+"""Records what was found and done about applications' access, as events."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ log = structlog.get_logger("access")
 
 
 def record(steps: Sequence[Step], undone: Mapping[str, str | None], request_id: str) -> None:
-    """Record what came of one cluster's steps.
+    """Record the results of one cluster's steps.
 
-    `undone`: principals that are not as they should be, with the reason; without one, nothing is recorded of them.
+    `undone`: principals that are not as they should be, with the reason; without a reason, nothing is recorded of
+    them.
     """
     by_principal: dict[str, list[Step]] = {}
     for step in steps:

@@ -1,4 +1,4 @@
-"""What every cluster should have of applications: ACLs, credentials and quotas of their principals."""
+"""Desired access of applications on every cluster: ACLs, credentials and quotas of their principals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backend.queries.tenants.applications import ApplicationRow, ClusterApplied,
 
 
 def read(connection: Connection) -> Mapping[str, Sequence[WantedAccess]]:
-    """Cluster -> its principals, those too that are still to be removed from it; as of now."""
+    """Return cluster -> its principals, including those that are still to be removed from it; as of now."""
     found: dict[str, list[WantedAccess]] = defaultdict(list)
     for row in list_applications(connection, deleted=True):
         for each in of_row(row):
@@ -22,7 +22,7 @@ def read(connection: Connection) -> Mapping[str, Sequence[WantedAccess]]:
 
 
 def of_row(row: ApplicationRow) -> list[WantedAccess]:
-    """What one application should have on each cluster that it is on, or may be left on."""
+    """Return the access that one application should have on each cluster that has it, or may still have it."""
     gone = row.applied if row.deleted else row.leaving
     present = {} if row.deleted else row.applied
     return [

@@ -1,9 +1,9 @@
-"""Letting one target follow the primary: reading both to their ends, comparing, appending, reading back.
+"""Bringing one target up to the primary: read both to their ends, compare, append, read back.
 
     lock of the target's writer -> is the primary still the primary? -> read both -> compare -> append -> read back
 
 The lock is the one that the registry's writer of that cluster takes (`backend/registry/writing.py`), so a cluster
-that becomes the primary meanwhile is not written to by us any more.
+that becomes the primary meanwhile is no longer written to from here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from backend.registry.writing import READ_SECONDS, writing_schemas
 
 _ROUNDS = 3
 MOST_AT_ONCE = 5000
-"""Records that are written before the lock is given back."""
+"""Records that are written before the lock is released."""
 _CHUNK_RECORDS = 500
 _CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -36,7 +36,7 @@ class NotThere(KafkaCallFailed):
 
 
 class Follower:
-    """Of one target; used by one thread. Raises KafkaCallFailed, DatabaseUnavailable."""
+    """Brings one target up to the primary; used by one thread. Raises KafkaCallFailed, DatabaseUnavailable."""
 
     def __init__(
         self, engine: Engine, mirrors: Mapping[str, Mirror], target: str, changes: Callable[[], object]
@@ -44,12 +44,12 @@ class Follower:
         self._engine, self._mirrors, self.target = engine, mirrors, target
         self._changes = changes
         self.seen: object = None
-        """What `changes` gave before the last look: as long as it gives the same, there is nothing new."""
+        """Result of `changes` before the last comparison: while it is the same, there is nothing new."""
 
     def look(self, wanted: WantedSchemas) -> Difference:
-        """What is known to be missing, without asking anybody."""
+        """Return the difference that is already known, without a request to a cluster."""
         self.seen = self._changes()
-        # Who becomes the primary has to have all.
+        # A future primary must have all subjects.
         takes_all = wanted.record_names or (wanted.move is not None and wanted.move.cluster == self.target)
         translation = translation_between(wanted, wanted.primary, self.target, record_names=takes_all)
         with self.catalogs(wanted.primary) as (primary, target):
@@ -57,12 +57,12 @@ class Follower:
 
     @property
     def room(self) -> int | None:
-        """Bytes that the target takes as one record, None as long as that is not known."""
+        """Return the bytes that the target accepts as one record, None while that is unknown."""
         topic = self._mirrors[self.target].topic
         return None if topic is None else topic.room
 
     def follow(self, primary: str, held: Sequence[HeldLock] = ()) -> Difference | None:
-        """Write what is missing; what is left then. None: the primary is another one meanwhile.
+        """Write what is missing; return what is still missing then. None: the primary has changed meanwhile.
 
         `held` are locks of the caller's, which have to be checked now and then to be kept.
         """
@@ -93,17 +93,17 @@ class Follower:
             offset = topic.append(chunk, COPIED_HEADER)[-1]
         check_held(*held)
         if not mirror.wait_for(topic_id, offset + 1, READ_SECONDS):
-            raise NotThere(f"{self.target}: what was written was not read back in time")
+            raise NotThere(f"{self.target}: the records written were not read back in time")
 
     def read_to_end(self, cluster: str) -> None:
-        """Know all that stands in a cluster's log now."""
+        """Read a cluster's log to its present end."""
         topic_id, end = self._topic(cluster).end()
         if not self._mirrors[cluster].wait_for(topic_id, end, READ_SECONDS):
             raise NotThere(f"{cluster}: the schemas topic was not read in time")
 
     @contextmanager
     def catalogs(self, source: str) -> Iterator[tuple[Catalog, Catalog]]:
-        """A source's and the target's, which do not change meanwhile."""
+        """Yield the catalogs of a source and of the target, which do not change meanwhile."""
         with ExitStack() as held:
             # In one order for all threads, so that no two wait for each other.
             for name in sorted((source, self.target)):
@@ -113,12 +113,12 @@ class Follower:
     def _topic(self, cluster: str) -> SchemasTopic:
         topic = self._mirrors[cluster].topic
         if topic is None:
-            raise NotThere(f"{cluster}: it is being opened")
+            raise NotThere(f"{cluster}: its schemas topic is being opened")
         return topic
 
 
 def check_held(*locks: HeldLock) -> None:
-    """Make sure that all of these locks are still held. Raises LockLost."""
+    """Check that all of these locks are still held. Raises LockLost."""
     for lock in locks:
         lock.check()
 
@@ -126,7 +126,7 @@ def check_held(*locks: HeldLock) -> None:
 def translation_between(
     wanted: WantedSchemas, source: str, target: str, *, record_names: bool = True
 ) -> Translation:
-    """From one leaf's subjects to another's."""
+    """Return the translation from one leaf's subjects to another's."""
     leaves = wanted.leaves
     source_format, target_format = leaves[source].subject_format, leaves[target].subject_format
     return Translation(source_format, target_format, wanted.streams, record_names=record_names)

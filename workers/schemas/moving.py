@@ -1,9 +1,9 @@
-"""Carrying out a move of the primary, by the thread of the target that becomes it.
+"""A move of the primary, carried out by the thread of the target that becomes the primary.
 
-    lock of the old primary's writer -> the new one follows to the end -> the event -> the lock is given back
+    lock of the old primary's writer -> the new one catches up to the end -> the event -> the lock is released
 
-Who wants to write on the old primary waits for the lock, and is sent to the new one then. A primary that is dead
-is not read; the new one takes in what other targets have of it, and skips ids that nobody could see given.
+Writers on the old primary wait for the lock, and are then sent to the new one. A lost primary is not read; the new
+one takes in what other targets have of it, and skips ids that it may have assigned unseen.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ACTOR = "worker:schemas"
 
 
 def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, wanted: WantedSchemas) -> None:
-    """Make the follower's target the primary, or raise KafkaCallFailed, DomainError: then it is tried again."""
+    """Make the follower's target the primary; on KafkaCallFailed or DomainError it is tried again."""
     new, old, order = follower.target, wanted.primary, wanted.move
     if order is None or order.cluster != new:
         return
-    # What can be copied is copied before anybody has to wait. Not to the very end: as long as others register,
-    # there may always be more.
+    # Most is copied before writers have to wait. Not to the very end: while others register schemas, there may
+    # always be more.
     if not order.take_over:
         _follow(mirrors, follower, old)
     with writing_schemas(engine, old) as lock:
@@ -52,7 +52,7 @@ def move(engine: Engine, mirrors: Mapping[str, Mirror], follower: Follower, want
             _follow_to_end(mirrors, follower, old, lock)
 
         def build(_: Connection) -> RecordPrimaryMoved:
-            # Asked when nothing is waited for any more: nobody writes on the old primary while this is saved.
+            # Read when nothing is waited for any more: nobody writes on the old primary while this is saved.
             lock.check()
             return RecordPrimaryMoved(cluster=new, previous=old, skipped_ids=skipped)
 
@@ -67,10 +67,12 @@ def _follow_to_end(mirrors: Mapping[str, Mirror], follower: Follower, old: str, 
 
 
 def _follow(mirrors: Mapping[str, Mirror], follower: Follower, old: str, *held: HeldLock) -> Difference:
-    """What was missing at the last look; it is written, but for what is very much."""
+    """Write what is missing, except for a large rest, and return what was missing."""
     found = follower.follow(old, held)
     if mirrors[old].reason is not None:
-        raise NotThere(f"{old}, still the primary, is away ({mirrors[old].reason}); take over if it is dead")
+        raise NotThere(
+            f"{old}, still the primary, is unreachable ({mirrors[old].reason}); take over if it is lost"
+        )
     if found is None or len(found.records) > MOST_AT_ONCE:
         raise NotThere(f"{follower.target} has not all schemas of {old} yet")
     return found
@@ -96,7 +98,7 @@ def _take_over(
 
 
 def lacking(follower: Follower, wanted: WantedSchemas, other: str) -> list[Record]:
-    """What another cluster has of the dead primary, and the new one has not got."""
+    """Return what another cluster has of the lost primary, and the new one lacks."""
     translation = translation_between(wanted, other, follower.target)
     with follower.catalogs(other) as (source, target):
         ids = {source.subjects[subject][number].id for subject, number in source.copied}

@@ -1,4 +1,4 @@
-"""A bounded Celery task in which a process distributes the primary's schemas, if no other process does."""
+"""A worker session in which a process distributes the primary's schemas, if no other process does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _STOP_SECONDS = 5.0
 
 
 class SchemasHost:
-    """One process's: a mirror of each leaf's schemas, and a thread for each target. Both outlive shifts."""
+    """One process's state: a mirror of each leaf's schemas, and a thread for each target.
+
+    Both outlive sessions.
+    """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -46,7 +49,7 @@ class SchemasHost:
                 else:
                     self._let_go()
             except DomainError as error:
-                log.warning("the database is away; schemas wait", reason=error.detail)
+                log.warning("database unreachable; schemas are not distributed", reason=error.detail)
             if stopping(self._settings.lease_renew_seconds):
                 self._let_go()
                 return
@@ -62,7 +65,7 @@ class SchemasHost:
         self._keep_targets()
 
     def _keep_mirrors(self) -> None:
-        """One for each leaf, made anew where the cluster is reached in another way than before."""
+        """Keep a mirror for each leaf; it is made again if the cluster's connection has changed."""
         leaves = self._wanted.leaves if self._wanted else {}
         changed = {
             name
@@ -70,7 +73,7 @@ class SchemasHost:
             if name not in leaves or mirror.endpoint != leaves[name].endpoint
         }
         if changed:
-            # Threads hold mirrors: all are begun again, which costs them a look.
+            # Threads hold mirrors: all are restarted, which costs each a comparison.
             self._stop_targets(list(self._targets))
             for name in changed:
                 self._mirrors[name].stop()
@@ -89,7 +92,7 @@ class SchemasHost:
                 thread.wake()
 
     def _keep_targets(self) -> None:
-        """One for each leaf but the primary."""
+        """Keep a thread for each leaf but the primary."""
         now = self._wanted
         targets = now.leaves.keys() - {now.primary} if now else frozenset()
         for_another = [
@@ -120,7 +123,7 @@ class SchemasHost:
         for thread in ending:
             thread.stop()
         for thread in ending:
-            # One that hangs does no harm: it holds the lock of its target, and checks who is the primary under it.
+            # A thread that hangs does no harm: it holds its target's lock, and checks the primary under it.
             thread.join(_STOP_SECONDS)
 
     def _let_go(self) -> None:

@@ -1,4 +1,4 @@
-"""Writing down how targets of the schema distributor are doing, for the console and the API."""
+"""Stores the states of the schema distributor's targets, for the console and the API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONFLICTS_SHOWN = 100
 
 @dataclass(frozen=True, kw_only=True)
 class TargetState:
-    """A target as its thread sees it; see `schema_targets`."""
+    """State of a target as its thread sees it; see `schema_targets`."""
 
     cluster: str
     primary_cluster: str

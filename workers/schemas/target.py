@@ -1,4 +1,4 @@
-"""A target of the schema distributor on its thread: one that is away, or refuses, holds up no other."""
+"""A target of the schema distributor on its thread: one that is away, or refuses, delays no other."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LOOK_SECONDS = 1.0
 _REST_SECONDS = 0.02
 _REST_SHARE = 2
-"""Of the CPU time of all targets: however many schemas there are, they take a third of a core at most."""
+"""Rest per CPU time of all targets: however many schemas there are, they take a third of a core at most."""
 
 
 class TargetThread(threading.Thread):
-    """Brings one target where the primary is, each time when one of both has changed."""
+    """Brings one target up to the primary, each time one of the two has changed."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TargetThread(threading.Thread):
         self.target, self.primary = target, wanted.primary
         self._engine, self._mirrors = engine, mirrors
         self._wanted = wanted
-        # Differs whenever what is compared may be different.
+        # Changes whenever the result of a comparison may change.
         self._changes = changes
         self._follower = Follower(engine, mirrors, target, changes)
         self._pauses = Pauses[str](_FIRST_PAUSE_SECONDS)
@@ -63,18 +63,18 @@ class TargetThread(threading.Thread):
         self.state = TargetState(cluster=target, primary_cluster=wanted.primary)
 
     def assign(self, wanted: WantedSchemas) -> None:
-        """What is to be carried out from now on; of the same primary."""
+        """Set what to distribute from now on; the primary is the same."""
         if wanted != self._wanted:
             self._wanted = wanted
             self._pauses.went_well(self.target)
             self.wake()
 
     def wake(self) -> None:
-        """Look at once."""
+        """Compare at once."""
         self._news.set()
 
     def stop(self) -> None:
-        """End after what is at hand."""
+        """End after the present step."""
         self._stopping.set()
         self._news.set()
 
@@ -96,7 +96,7 @@ class TargetThread(threading.Thread):
             self._pauses.failed(self.target)
             self._blocked(str(error))
         except Exception as error:
-            # A fault of ours must not end the thread: the target would stay as it is, without a word.
+            # A bug must not end the thread: the target would stay as it is, unnoticed.
             log.exception("schemas cannot be distributed", cluster=self.target)
             self._pauses.failed(self.target)
             self._blocked(f"{type(error).__name__}, see the log of the worker")
@@ -107,7 +107,7 @@ class TargetThread(threading.Thread):
         taking_over = moving and wanted.move is not None and wanted.move.take_over
         target, primary = self._mirrors[self.target], self._mirrors[self.primary]
         if target.reason is not None:
-            # The mirror asks again and again, and tells.
+            # The mirror retries, and wakes this thread.
             self._blocked(f"{self.target}: {target.reason}")
             return
         if not taking_over and not primary.ready:
@@ -119,9 +119,9 @@ class TargetThread(threading.Thread):
         if moving:
             move(self._engine, self._mirrors, self._follower, wanted)
             return
-        # What an old look at the primary makes of a target may be no conflict: it is told when that is back.
+        # Compared with an outdated primary, a conflict may be none: it is recorded once the primary is back.
         tells = primary.reason is None
-        # Nothing tells that a topic takes larger records than before.
+        # No notification comes when a topic accepts larger records than before.
         asks = self._ask_limit_at is not None and time.monotonic() > self._ask_limit_at
         if asks or self._done != (wanted, self._changes(), tells):
             found = self._follower.look(wanted)
@@ -131,7 +131,7 @@ class TargetThread(threading.Thread):
             self._done = (wanted, self._follower.seen, tells)
 
     def _write(self, seen: Difference, tells: bool) -> None:
-        # Where nothing is to be written and nothing told, no topic is made.
+        # Without anything to write or record, no topic is created.
         nothing = not seen.records and not seen.conflicts
         found = seen if nothing else self._follower.follow(self.primary)
         if found is None:
@@ -139,12 +139,12 @@ class TargetThread(threading.Thread):
         if tells:
             self._record(found.conflicts)
         self._note(found)
-        # While others go on registering there may always be more; that is no reason for a pause.
+        # While others register schemas there may always be more; that is no reason for a pause.
         if found.records and found.records == seen.records:
             raise NotThere(f"{self.target}: {len(found.records)} records are still to be written")
 
     def _record(self, conflicts: tuple[Conflict, ...]) -> None:
-        """One event for each that is new or gone."""
+        """Record one event for each conflict that is new or gone."""
         command = RecordConflicts(cluster=self.target, conflicts=conflicts)
         while context.dispatcher().execute(
             deciders.SCHEMA_CONFLICTS,
@@ -177,5 +177,5 @@ class TargetThread(threading.Thread):
     def _blocked(self, reason: str) -> None:
         self._done = None
         if (self.state.state, self.state.reason) != (BLOCKED, reason):
-            log.warning("schemas wait", cluster=self.target, reason=reason)
+            log.warning("schemas not distributed", cluster=self.target, reason=reason)
         self.state = replace(self.state, state=BLOCKED, reason=reason)

@@ -1,2 +1,4 @@
-"""Tells webhooks' receivers of events: `queue` finds what, a thread for each webhook that has something due
-sends it."""
+"""Sends events to webhooks' receivers.
+
+`queue` finds the events; a thread for each webhook with due deliveries sends them.
+"""

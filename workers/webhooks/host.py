@@ -1,7 +1,7 @@
-"""Finds what webhooks are to be told and keeps a thread at work on each of them that has something due.
+"""Queues events for webhooks, and keeps a thread at work for each webhook with due deliveries.
 
-A thread for each webhook, under a lease: a receiver that hangs holds up nobody but itself. What is queued, and
-when it is sent again, stands in the database; who dies takes nothing along.
+Each thread holds a lease: a receiver that hangs delays only its own deliveries. The queue and the times of retries
+are in the database; a process that dies loses nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORGET_EVERY_SECONDS = 3600.0
 
 
 class WebhookHost:
-    """One process's; `tick` is called about once a second."""
+    """One process's state; `tick` is called about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -28,7 +28,7 @@ class WebhookHost:
         self._runs = RunHost(engine, settings, "webhook", self._find, sender.run)
 
     def tick(self) -> None:
-        """Queue what is new, and begin to send what is due. Raises DomainError."""
+        """Queue new events, and begin to send what is due. Raises DomainError."""
         with self._engine.begin() as connection:
             webhook_deliveries.queue(connection)
             if time.monotonic() >= self._forget_due:
@@ -38,7 +38,7 @@ class WebhookHost:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being sent."""
+        """Tell whether nothing is being sent."""
         return self._runs.is_idle
 
     @staticmethod

@@ -25,7 +25,10 @@ ATTEMPT = "Treeline-Attempt"
 
 
 def body_of(event: StoredEvent, webhook: str, kind: str) -> bytes:
-    """JSON, the same bytes for each attempt: `id` is the event's, for receivers that know it already."""
+    """Return the JSON body, the same bytes for each attempt.
+
+    `id` is the event's, by which receivers deduplicate.
+    """
     whole = {
         "id": event_id(event.position),
         "webhook": webhook,
@@ -44,13 +47,16 @@ def body_of(event: StoredEvent, webhook: str, kind: str) -> bytes:
 
 
 def event_id(position: int) -> str:
-    """Names the event everywhere and for ever; positions are never given twice."""
+    """Return the event's globally unique id; positions are never used again."""
     return f"event-{position}"
 
 
 def signature(secret: str, unix_seconds: int, body: bytes) -> str:
-    """`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`. With the time in it an old request cannot be sent
-    again by somebody who has seen it; receivers refuse what is older than five minutes."""
+    """Return `t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`.
+
+    The time in it prevents replays of an old request by somebody who has seen it; receivers refuse requests that
+    are older than five minutes.
+    """
     signed = f"{unix_seconds}.".encode() + body
     return f"t={unix_seconds},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 

@@ -1,9 +1,8 @@
-"""One HTTP request to a receiver that somebody has named: the only place that calls such an address.
+"""One HTTP request to a receiver that a user has named: the only place that calls such an address.
 
-Each address that the name resolves to is checked before anything connects to it, and it is that address which is
-connected to: between a check and a second look-up a name can become another's. Redirects are not followed,
-proxies of the environment not used, and of the answer nothing but the status is read: a receiver is told, and
-tells nothing.
+Each address that the name resolves to is checked before a connection, and the checked address is the one that is
+connected to: between a check and a second look-up a name can be changed. Redirects are not followed, proxies of
+the environment are not used, and only the status of the answer is read: a receiver gets events, and tells nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from backend.domain.webhooks.addresses import Network, Receiver, receiver_at, re
 
 
 class NotTaken(Exception):
-    """The receiver has not taken it; `status` if it answered at all."""
+    """The receiver did not accept the delivery; `status` if it answered at all."""
 
     def __init__(self, problem: str, status: int | None = None) -> None:
         super().__init__(problem)
@@ -33,7 +32,7 @@ class NotTaken(Exception):
 def post(
     url: str, headers: Mapping[str, str], body: bytes, *, allowed: Sequence[Network], timeout_seconds: float
 ) -> int:
-    """The status of a receiver that took it, 2xx. Raises NotTaken."""
+    """Return the status of a receiver that accepted the delivery, 2xx. Raises NotTaken."""
     try:
         who = receiver_at(url)
     except ValueInvalid as error:
@@ -45,7 +44,7 @@ def post(
             status = _asked(plain, who, headers, body)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         if time.monotonic() >= deadline:
-            raise NotTaken(f"it has not answered within {timeout_seconds:g} s") from error
+            raise NotTaken(f"the receiver did not answer within {timeout_seconds:g} s") from error
         raise NotTaken(_reason(error)) from error
     if 200 <= status < 300:
         return status
@@ -55,7 +54,7 @@ def post(
 
 
 def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
-    # With its port: alone, the last group of an IPv6 address would be taken for one.
+    # With its port: without one, the last group of an IPv6 address would be read as the port.
     connection = http.client.HTTPConnection(who.host, who.port)
     connection.sock = (
         ssl.create_default_context().wrap_socket(plain, server_hostname=who.host)
@@ -70,10 +69,10 @@ def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body
 def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
     addresses = _looked_up(who, deadline)
     for address in addresses:
-        # All of them: one that is refused among others is an attempt to reach it by luck.
+        # All addresses: a forbidden one among others is an attempt to reach it by chance.
         refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
         if refused is not None:
-            raise NotTaken(f"nothing is sent: {refused}")
+            raise NotTaken(f"the address is not allowed: {refused}")
     last: OSError = OSError(f"{who.host} has no address")
     for address in addresses:
         try:
@@ -84,7 +83,7 @@ def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> so
 
 
 def _looked_up(who: Receiver, deadline: float) -> list[str]:
-    """What the name stands for. Raises OSError, TimeoutError at the deadline: resolvers keep none of ours."""
+    """Resolve a name. Raises OSError, TimeoutError at the deadline: resolvers keep no deadline of ours."""
     found: Future[list[str]] = Future()
 
     def look_up() -> None:
@@ -94,13 +93,13 @@ def _looked_up(who: Receiver, deadline: float) -> list[str]:
         except (OSError, UnicodeError) as error:
             found.set_exception(error)
 
-    # A daemon: it cannot be ended, and nobody waits for it.
+    # A daemon thread: it cannot be ended, and nothing waits for it.
     threading.Thread(target=look_up, name="webhook-look-up", daemon=True).start()
     return found.result(max(0.0, deadline - time.monotonic()))
 
 
 class _Ended:
-    """Ends a connection at the deadline: a socket's own timeout begins anew with each byte that comes."""
+    """Ends a connection at the deadline: a socket's own timeout restarts with each byte that arrives."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         self._connection = connection.dup()

@@ -1,4 +1,4 @@
-"""Sends a webhook what is due for it, one event after the other in the order of the log."""
+"""Sends a webhook's due deliveries, one event after the other in the order of the log."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def delay_after(attempt: int, settings: Settings) -> float | None:
 
 
 class Sender:
-    """Threads may share one."""
+    """Sends deliveries; threads may share one."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
 
     def run(self, webhook: str, is_mine: IsMine) -> None:
-        """Send what is due, until nothing is any more or another process does it."""
+        """Send due deliveries, until there are no more or another process has the lease."""
         try:
             with self._kept(webhook, is_mine):
                 while is_mine(webhook) and self._send_one(webhook):
                     pass
         except DomainError as error:
-            # What was begun is due again later, and the next tick goes on.
-            log.warning("webhook waits", webhook=webhook, reason=error.detail)
+            # A delivery that was begun is due again later, and the next tick continues.
+            log.warning("webhook deliveries postponed", webhook=webhook, reason=error.detail)
 
     @contextmanager
     def _kept(self, webhook: str, is_mine: IsMine) -> Iterator[None]:
-        # An attempt may take longer than a lease lasts, and another process would send what comes after it.
+        # An attempt may outlast a lease, and another process would then send the next events out of order.
         over = threading.Event()
 
         def renew() -> None:
@@ -72,7 +72,7 @@ class Sender:
             thread.join()
 
     def _send_one(self, webhook: str) -> bool:
-        # Longer than an attempt takes at most, and what is written after it.
+        # Longer than the longest attempt and the write after it.
         again_seconds = 3 * self._settings.webhook_timeout_seconds
         with self._engine.begin() as connection:
             begun = webhook_deliveries.begin(connection, webhook, again_seconds)
@@ -86,7 +86,7 @@ class Sender:
             status = self._post(begun, event, secret)
         except NotTaken as error:
             delay = delay_after(begun.attempt, self._settings)
-            told.warning("webhook not taken", status=error.status, reason=error.problem, again_seconds=delay)
+            told.warning("webhook delivery failed", status=error.status, reason=error.problem, again_seconds=delay)
             with self._engine.begin() as connection:
                 webhook_deliveries.failed_once(connection, begun, error.status, error.problem, delay)
         else:
@@ -97,9 +97,9 @@ class Sender:
 
     def _post(self, begun: Begun, event: StoredEvent | None, secret: str | None) -> int:
         if event is None:
-            raise NotTaken("the event log has no such event any more")
+            raise NotTaken("the event is no longer in the event log")
         if secret is None:
-            raise NotTaken("its secret cannot be opened with TREELINE_SECRETS_KEY as it is now: rotate it")
+            raise NotTaken("its secret cannot be decrypted with the present TREELINE_SECRETS_KEY: rotate it")
         body = message.body_of(event, begun.webhook, begun.kind)
         now, event_id = int(time.time()), message.event_id(begun.position)
         headers = {

@@ -1,4 +1,4 @@
-"""`/audit`: who did what, when, from where and by what; logins and refused ones beside the events."""
+"""`/audit`: who changed what, when, from where and how; logins and refused logins beside the events."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ COLUMNS = (
     *("time", "kind", "actor", "tenant", "means", "address", "agent", "reason"),
     *("position", "stream", "request_id", "causation", "data"),
 )
-# With which a spreadsheet takes a text for a formula, which may ask for addresses and start programs.
+# First characters that make a spreadsheet evaluate a text as a formula, which may fetch URLs or start programs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Form(StrEnum):
-    """How an export is written."""
+    """File format of an export."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -47,18 +47,20 @@ def _asked(
         str,
         Query(
             max_length=300,
-            description="An event's name; LoggedIn, LoginRefused, LoggedOut, SessionEnded, ClusterProbed; Logins "
-            "for all that is no event.",
+            description="Name of an event; or LoggedIn, LoginRefused, LoggedOut, SessionEnded, ClusterProbed; or "
+            "Logins for all of these.",
         ),
     ] = "",
-    tenant: Annotated[str, Query(max_length=300, description="Only what was done in this tenant.")] = "",
-    since: Annotated[datetime | None, Query(description="From this time on; without a zone it is UTC.")] = None,
+    tenant: Annotated[str, Query(max_length=300, description="Only entries of this tenant.")] = "",
+    since: Annotated[
+        datetime | None, Query(description="From this time on; UTC if there is no time zone.")
+    ] = None,
     until: Annotated[datetime | None, Query(description="Before this time.")] = None,
-    workers: Annotated[bool, Query(description="Also what workers did by themselves.")] = False,
+    workers: Annotated[bool, Query(description="Include what workers did by themselves.")] = False,
 ) -> Asked:
     for text in (actor, kind, tenant):
         if not text.isprintable():
-            raise ValueInvalid("actor, kind and tenant have no characters that cannot be printed")
+            raise ValueInvalid("actor, kind and tenant must not contain non-printable characters")
     return Asked(actor=actor, kind=kind, tenant=tenant, since=in_utc(since), until=in_utc(until), workers=workers)
 
 
@@ -70,14 +72,17 @@ def list_audit(
     connection: Reading,
     caller: Asking,
     asked: AskedFor,
-    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Most items in the answer.")] = 100,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Maximum number of items.")] = 100,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
 ) -> dict[str, Any]:
-    """The newest first. An answer may have fewer items, or none, and more behind it. Addresses, and what programs
-    call themselves, are shown to who manages users."""
+    """List entries, the newest first.
+
+    A page may have fewer items than `limit`, or none, although more follow. Addresses and user agents are shown
+    only to callers who may manage users.
+    """
     place = Place() if cursor is None else Place.of(cursor)
     if place is None:
-        raise ValueInvalid("this cursor was not given by a list of ours")
+        raise ValueInvalid("this cursor is invalid: use the next_cursor of the page before")
     found = page(connection, asked, place, limit)
     further = None if found.further is None else str(found.further)
     return {"items": [shown(row, caller) for row in found.rows], "next_cursor": further}
@@ -88,9 +93,12 @@ def export(
     request: Request,
     services: SharedServices,
     asked: AskedFor,
-    form: Annotated[Form, Query(description="CSV, or a JSON object a line.")] = Form.JSONL,
+    form: Annotated[Form, Query(description="CSV, or one JSON object per line.")] = Form.JSONL,
 ) -> StreamingResponse:
-    """All of it, as a file that is written while it is read. Ends early for who may no longer read."""
+    """Export all matching entries as a file, which is streamed.
+
+    The file ends early if the caller loses the permission meanwhile.
+    """
     media_type = "text/csv; charset=utf-8" if form is Form.CSV else "application/x-ndjson"
     headers = {"Content-Disposition": f'attachment; filename="treeline-audit.{form}"'}
     return StreamingResponse(_lines(services, request, asked, form), media_type=media_type, headers=headers)
@@ -101,7 +109,7 @@ def _lines(services: Services, request: Request, asked: Asked, form: Form) -> It
         yield _csv(COLUMNS)
     place: Place | None = Place()
     while place is not None and not services.closing.is_set():
-        # A connection for each page: who reads slowly holds none, and no old moment of the database.
+        # A connection for each page: a slow reader holds neither a connection nor an old database snapshot.
         caller: Caller | None = request.state.find_caller()
         if caller is None or not may(caller, Action.READ_ESTATE):
             return
@@ -116,7 +124,7 @@ def _lines(services: Services, request: Request, asked: Asked, form: Form) -> It
 
 
 def shown(row: AuditRow, caller: Caller) -> dict[str, Any]:
-    """A row as answers show it."""
+    """Return a row as responses show it."""
     provenance, event, login = row.provenance, row.event, row.login
     seen = may(caller, Action.MANAGE_USERS)
     return {
@@ -137,7 +145,7 @@ def shown(row: AuditRow, caller: Caller) -> dict[str, Any]:
 
 
 def in_utc(moment: datetime | None) -> datetime | None:
-    """The moment with a zone."""
+    """Return the moment with a time zone."""
     return moment if moment is None or moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""`/tenants/{t}/grants`: which applications, of whatever tenant, may do what with a tenant's streams."""
+"""`/tenants/{t}/grants`: grants of applications, of any tenant, on a tenant's streams."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ router = APIRouter(
 
 
 class Decision(Body):
-    """What becomes of something that an application asked for."""
+    """Decision on an application's request or grant."""
 
-    application: str = Field(description="Its full name.")
+    application: str = Field(description="Full name of the application.")
     stream: str = Field(description="tenant/instance/environment/stream, of the tenant of the path.")
     operation: str = Field(description=" | ".join(OPERATIONS))
     decision: str = Field(description=" | ".join(DECISIONS))
-    reason: str | None = Field(None, max_length=LONGEST_REASON, description="Shown to who asked.")
+    reason: str | None = Field(None, max_length=LONGEST_REASON, description="Shown to the application's tenant.")
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
@@ -41,9 +41,9 @@ def get_grants(
     connection: Reading,
     at: At,
     page: Paging,
-    state: Annotated[GrantState | None, Query(description="Only those in this state.")] = None,
+    state: Annotated[GrantState | None, Query(description="Only grants in this state.")] = None,
 ) -> dict[str, Any]:
-    """What was asked of the tenant's streams, by stream, application and operation."""
+    """List requests and grants for the tenant's streams, by stream, application and operation."""
     find_tenant(connection, tenant, at)
     rows = list_grants(connection, tenant, at, state=state)
     return listed(rows, page, _place, shown)
@@ -51,7 +51,7 @@ def get_grants(
 
 @router.post("", openapi_extra=needs(Action.DECIDE_ACCESS))
 def decide_access(tenant: str, body: Decision, write: Writing) -> Response:
-    """Grant or refuse what an application asked for, or withdraw what it was granted; holds at once."""
+    """Grant or refuse an application's request, or withdraw its grant; takes effect at once."""
     change = changes.decide_access(
         tenant, body.application, body.stream, body.operation, body.decision, body.reason
     )
@@ -66,7 +66,7 @@ def decide_access(tenant: str, body: Decision, write: Writing) -> Response:
 
 
 def shown(row: GrantRow) -> dict[str, Any]:
-    """A grant as answers show it."""
+    """Return a grant as responses show it."""
     return {
         "application": row.principal,
         "stream": row.stream,
@@ -80,5 +80,5 @@ def shown(row: GrantRow) -> dict[str, Any]:
 
 
 def _place(row: GrantRow) -> str:
-    # A blank stands before all that names may have: the order is that of the three parts.
+    # A blank sorts before all characters of names: the order is that of the three parts.
     return f"{row.stream} {row.principal} {row.operation}"

@@ -18,7 +18,10 @@ router = APIRouter(prefix="/login-links", tags=["login"])
 
 @router.post("", status_code=201, openapi_extra=needs(Action.OWN_ACCOUNT))
 def create_link(request: Request, services: SharedServices, caller: Asking, dry_run: DryRun = False) -> Response:
-    """A link that logs one browser in as the caller, once, within an hour. A dry run has null in its place."""
+    """Create a link that logs one browser in as the caller, once, within an hour.
+
+    A dry run has null in its place.
+    """
     with services.engine.connect() as connection:
         code = queries.create_link(connection, caller)
         if not dry_run:

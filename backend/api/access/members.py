@@ -1,4 +1,4 @@
-"""`/tenants/{t}/members`: who belongs to a tenant; its owners say so."""
+"""`/tenants/{t}/members`: the members of a tenant, managed by its owners."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ router = APIRouter(prefix="/tenants/{tenant}/members", tags=["users"], dependenc
 
 
 class Belonging(Body):
-    """As what a user belongs to a tenant."""
+    """Membership of a user in a tenant."""
 
     membership: str = Field(description=" | ".join(Membership))
 
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
 def get_members(tenant: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Who belongs to the tenant, by name."""
+    """List the members of the tenant, by name."""
     find_tenant(connection, tenant, at)
     return listed(list_members(connection, tenant, at), page, lambda row: row.user, asdict)
 
 
 @router.put("/{user}", openapi_extra=needs(Action.MANAGE_MEMBERS))
 def give_membership(tenant: str, user: str, body: Belonging, write: Writing) -> Response:
-    """Let a user that there is belong to the tenant, or belong otherwise than before."""
+    """Add an existing user to the tenant, or change its membership."""
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         [row] = [row for row in list_members(connection, tenant) if row.user == user]
@@ -47,5 +47,5 @@ def give_membership(tenant: str, user: str, body: Belonging, write: Writing) -> 
 
 @router.delete("/{user}", status_code=204, openapi_extra=needs(Action.MANAGE_MEMBERS))
 def end_membership(tenant: str, user: str, write: Writing) -> Response:
-    """Take a user out of the tenant; holds for its next request."""
+    """Remove a user from the tenant; takes effect with the user's next request."""
     return write.carry_out(changes.end_membership(tenant, user), lambda connection, _: Answer(204, None))

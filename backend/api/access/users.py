@@ -1,4 +1,4 @@
-"""`/users`, their tokens and passwords, and `/me`: who may do what (docs/access.md)."""
+"""`/users`, their tokens and passwords, and `/me`: users and their permissions (docs/access.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TENANTS: Any = Field(None, max_length=MOST_TENANTS, description="Tenant -> memb
 
 
 class NewUser(Body):
-    """A user."""
+    """A user to create."""
 
     name: str
     role: str = Field(Role.TENANT.value, description=_ROLES)
@@ -48,7 +48,7 @@ class NewUser(Body):
 
 
 class UserChanges(Body):
-    """What is to change; fields left out, or null, stay. `tenants` are all memberships anew."""
+    """Changes of a user; fields left out, or null, stay. `tenants` replaces all memberships."""
 
     role: str | None = Field(None, description=_ROLES)
     disabled: bool | None = None
@@ -56,27 +56,27 @@ class UserChanges(Body):
 
 
 class NewToken(Body):
-    """A token."""
+    """A token to issue."""
 
     name: str
-    expires_in_days: int | None = Field(None, description="Left out: it lasts until it is revoked.", ge=1, le=3650)
+    expires_in_days: int | None = Field(None, description="Left out: valid until it is revoked.", ge=1, le=3650)
 
 
 class NewPassword(Body):
-    """A password."""
+    """A password to set."""
 
     password: SecretStr = Field(max_length=1000)
 
 
 @router.get("/me", openapi_extra=needs(Action.OWN_ACCOUNT))
 def get_me(caller: Asking) -> dict[str, Any]:
-    """Who the caller is, and by which token."""
+    """Show the caller: name, role, memberships and token."""
     return {"name": caller.name, "role": caller.role, "tenants": dict(caller.tenants), "token": caller.token}
 
 
 @router.get("/users", openapi_extra=needs(Action.READ_ESTATE))
 def list_users(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Every user, by name."""
+    """List all users, by name."""
     after = None if page.after is None else str(page.after)
     rows = queries.list_users(connection, at, after=after, limit=page.limit + 1)
     return listed(rows, page, lambda row: row.name, shown)
@@ -84,7 +84,7 @@ def list_users(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 
 @router.post("/users", status_code=201, openapi_extra=needs(Action.MANAGE_USERS))
 def create_user(body: NewUser, write: Writing) -> Response:
-    """Make a user; it can log in once it has a token or a password."""
+    """Create a user; it can log in once it has a token or a password."""
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_user(connection, body.name)
@@ -96,14 +96,14 @@ def create_user(body: NewUser, write: Writing) -> Response:
 
 @router.get(USER_PATH, openapi_extra=needs(Action.READ_ESTATE, or_itself=True))
 def get_user(user: str, connection: Reading, at: At) -> Response:
-    """One user."""
+    """Show one user."""
     row = find_user(connection, user, at)
     return shown_at(row.version, shown(row))
 
 
 @router.patch(USER_PATH, openapi_extra=needs(Action.MANAGE_USERS))
 def change_user(user: str, body: UserChanges, write: Writing) -> Response:
-    """Change a user's role and memberships, disable or enable it; holds for its next request."""
+    """Change a user's role and memberships, disable or enable the user; takes effect with the next request."""
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_user(connection, user)
@@ -114,25 +114,27 @@ def change_user(user: str, body: UserChanges, write: Writing) -> Response:
 
 @router.put(USER_PATH + "/password", status_code=204, openapi_extra=needs(Action.MANAGE_USERS))
 def set_password(user: str, body: NewPassword, write: Writing) -> Response:
-    """Set a user's password for the console, and end its sessions. Takes no Idempotency-Key."""
+    """Set a user's password for the console, and end the user's sessions. Takes no Idempotency-Key."""
     if write.idempotency is not None:
-        # The key is kept with a digest of the body, by which the password could be tried far too quickly.
-        raise ValueInvalid("a password takes no Idempotency-Key: to set it twice is to set it once")
+        # The key is stored with a digest of the body, against which passwords could be tried far too quickly.
+        raise ValueInvalid(
+            "setting a password takes no Idempotency-Key: leave it out; repeating the request is safe"
+        )
     change = changes.set_password(user, body.password.get_secret_value())
     return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 @router.get(TOKENS, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
 def list_tokens(user: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """A user's tokens, by name; what they are was shown once."""
+    """List a user's tokens, by name; their secrets were shown once."""
     find_user(connection, user, at)
     return listed(queries.list_tokens(connection, user, at), page, lambda row: row.name, shown_token)
 
 
-# Not by the user itself: what a token opened would not end with it. Users have the console's Account page for it.
+# Not for users themselves: a token that a token issued would outlive it. Users have the console's Account page.
 @router.post(TOKENS, status_code=201, openapi_extra=needs(Action.MANAGE_USERS))
 def issue_token(user: str, body: NewToken, write: Writing) -> Response:
-    """Give a user a token. `secret` is in this answer only; a repeat by Idempotency-Key has null there."""
+    """Issue a token. `secret` is in this response only; a repeat by Idempotency-Key has null there."""
     secret = secrets.new_token()
     end = None if body.expires_in_days is None else write.time + timedelta(days=body.expires_in_days)
 
@@ -147,22 +149,22 @@ def issue_token(user: str, body: NewToken, write: Writing) -> Response:
 
 @router.delete(TOKENS + "/{token}", status_code=204, openapi_extra=needs(Action.MANAGE_USERS, or_itself=True))
 def revoke_token(user: str, token: str, write: Writing) -> Response:
-    """Take a token away; its next request is refused, and the sessions that came from it are over."""
+    """Revoke a token: its next request is refused, and the sessions that it opened end."""
     return write.carry_out(changes.revoke_token(user, token), lambda connection, _: Answer(204, None))
 
 
 class Identity(Body):
-    """Who a user is for the OpenID provider of the settings."""
+    """Identity of a user at the OpenID provider of the settings."""
 
-    subject: str = Field(max_length=LONGEST_SUBJECT, description="The provider's `sub`; a refused login says it.")
+    subject: str = Field(max_length=LONGEST_SUBJECT, description="The provider's `sub`; a refused login shows it.")
 
 
 @router.put(USER_PATH + "/identity", openapi_extra=needs(Action.MANAGE_USERS))
 def link_identity(user: str, body: Identity, write: Writing) -> Response:
-    """Let who the provider knows by this subject log in as the user."""
+    """Let the person with this subject at the provider log in as the user."""
     issuer = write.services.config.oidc_issuer
     if issuer is None:
-        raise StateConflict("nobody logs in by a provider here; TREELINE_OIDC_ISSUER is not set")
+        raise StateConflict("no OpenID provider is configured: set TREELINE_OIDC_ISSUER")
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         return Answer(200, {"issuer": issuer, "subject": body.subject})
@@ -172,12 +174,12 @@ def link_identity(user: str, body: Identity, write: Writing) -> Response:
 
 @router.delete(USER_PATH + "/identity", status_code=204, openapi_extra=needs(Action.MANAGE_USERS))
 def unlink_identity(user: str, write: Writing) -> Response:
-    """Let nobody log in as the user by the provider; who did so is logged out."""
+    """Unlink the user's identity at the provider; sessions that were opened through it end."""
     return write.carry_out(changes.unlink_identity(user), lambda connection, _: Answer(204, None))
 
 
 def shown(row: UserRow) -> dict[str, Any]:
-    """A user as answers show it."""
+    """Return a user as responses show it."""
     return {
         "name": row.name,
         "role": row.role,
@@ -188,7 +190,7 @@ def shown(row: UserRow) -> dict[str, Any]:
 
 
 def shown_token(row: TokenRow) -> dict[str, Any]:
-    """A token as answers show it: never what it is."""
+    """Return a token as responses show it, without its secret."""
     return {
         "name": row.name,
         "issued_at": row.issued_at.isoformat(),

@@ -1,4 +1,4 @@
-"""Clusters and adoption.
+"""REST routes of clusters and adoptions.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,4 +1,4 @@
-"""`/clusters/{cluster}/adoption`: taking over topics that a cluster holds; see `changes/adoptions.py`."""
+"""`/clusters/{cluster}/adoption`: adopting topics that a cluster already holds; see `changes/adoptions.py`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ router = APIRouter(
 
 
 class AdoptionRequest(Body):
-    """Take over what a plan shows."""
+    """Adoption of topics as a plan shows it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, validate_by_alias=True)
 
-    digest: str = Field(description="Of the plan that was looked at.")
-    topics: list[str] | None = Field(None, description="Only these; left out: all that can be.")
+    digest: str = Field(description="Digest of the plan.")
+    topics: list[str] | None = Field(None, description="Only these topics; left out: all that can be adopted.")
     named: list[str] = Field(default_factory=list, alias="as", description=f"As in the plan: {NAMED}.")
     take_settings: bool = Field(False, description="As in the plan.")
 
@@ -37,18 +37,18 @@ class AdoptionRequest(Body):
 TakeSettings = Annotated[
     bool,
     Query(
-        description="New streams declare every setting of their topic that can be declared; else settings that "
-        "are no field of a stream stay with the topic, and the plan warns of them."
+        description="New streams declare every setting of their topic that can be declared; otherwise settings "
+        "that are no field of a stream stay with the topic, and the plan warns of them."
     ),
 ]
-Named = Annotated[list[str] | None, Query(alias="as", description=f"What an ambiguous name stands for: {NAMED}.")]
+Named = Annotated[list[str] | None, Query(alias="as", description=f"Stream of an ambiguous name: {NAMED}.")]
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def plan_adoption(
     cluster: str, services: SharedServices, named: Named = None, take_settings: TakeSettings = False
 ) -> dict[str, Any]:
-    """What adopting the cluster would do; looks at the cluster, changes nothing."""
+    """Show what adopting the cluster's topics would do; queries the cluster, changes nothing."""
     return shown(
         changes.plan_adoption(services.reading, services.config, cluster, named or [], take_settings=take_settings)
     )
@@ -56,7 +56,7 @@ def plan_adoption(
 
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def adopt(cluster: str, body: AdoptionRequest, write: Writing) -> Response:
-    """Begin to take topics over; 200 if all of them are taken over already."""
+    """Begin the adoption of topics; 200 if all of them are adopted already."""
     if write.idempotency is not None and not write.dry_run:
         first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
         if first is not None:
@@ -80,7 +80,7 @@ def adopt(cluster: str, body: AdoptionRequest, write: Writing) -> Response:
 
 
 def shown(plan: AdoptionPlan) -> dict[str, Any]:
-    """A plan as answers show it."""
+    """Return a plan as responses show it."""
     return {
         "cluster": plan.cluster,
         "digest": plan.digest,

@@ -39,7 +39,7 @@ router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(
 
 
 class Defaults(Body):
-    """Replicas of streams that do not declare them; what is left out or null is automatic."""
+    """Replica defaults for streams that declare none; a value left out or null is automatic."""
 
     replication_factor: int | None = None
     min_insync_replicas: int | None = None
@@ -49,7 +49,7 @@ class Defaults(Body):
 
 
 class NewCluster(Body):
-    """A Kafka cluster to make known."""
+    """A Kafka cluster to add."""
 
     name: str
     bootstrap_servers: str
@@ -63,7 +63,7 @@ class NewCluster(Body):
 
 
 class ClusterChanges(Body):
-    """What is to change; fields left out, or null, stay. Only `zone` can be taken away by null."""
+    """Changes of a cluster; fields left out, or null, stay. Only `zone` can be removed by null."""
 
     bootstrap_servers: str | None = None
     zone: str | None = None
@@ -71,15 +71,15 @@ class ClusterChanges(Body):
     group_format: str | None = None
     subject_format: str | None = None
     properties: dict[str, str] | None = Field(
-        None, description="All properties anew; a secret sent as *** stays what it is."
+        None, description="Replaces all properties; a secret sent as *** stays unchanged."
     )
     defaults: Defaults | None = None
-    accept_offline: bool = Field(False, description="Take a new address even if nobody answers there.")
+    accept_offline: bool = Field(False, description="Accept new bootstrap servers even if they do not answer.")
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Every cluster, by number."""
+    """List all clusters, by number."""
     at_risk = {} if at is not None else records_at_risk(connection)
     rows = queries.list_clusters(connection, at)
     return listed(rows, page, lambda row: row.number, lambda row: shown(row, at_risk.get(row.name)))
@@ -87,7 +87,7 @@ def list_clusters(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 
 @router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
 def add_cluster(body: NewCluster, write: Writing) -> Response:
-    """Make a Kafka cluster known. It is asked who it is, within some seconds, unless offline is accepted."""
+    """Add a Kafka cluster. It must answer within some seconds, unless `accept_offline` is set."""
     described = {**body.model_dump(exclude={"accept_offline"}), "defaults": body.defaults.read()}
     first = write.rehearse_change(changes.add_cluster(described))
     if first is not None:
@@ -99,7 +99,7 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
 
 @router.get("/{cluster}", openapi_extra=needs(Action.READ_ESTATE))
 def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
-    """One cluster."""
+    """Show one cluster."""
     row = queries.find_cluster(connection, cluster, at)
     at_risk = None if at is not None else records_at_risk(connection).get(cluster)
     return shown_at(row.version, shown(row, at_risk))
@@ -107,7 +107,7 @@ def get_cluster(cluster: str, connection: Reading, at: At) -> Response:
 
 @router.patch("/{cluster}", openapi_extra=needs(Action.CHANGE_ESTATE))
 def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services: SharedServices) -> Response:
-    """Change how a cluster is reached or what names look like on it."""
+    """Change a cluster's connection, formats, zone or replica defaults."""
     clear_zone = "zone" in body.model_fields_set and body.zone is None
     defaults = body.defaults and body.defaults.read()
     wanted = {**body.model_dump(exclude={"accept_offline"}), "clear_zone": clear_zone, "defaults": defaults}
@@ -126,15 +126,15 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
 
 @router.delete("/{cluster}", status_code=204, openapi_extra=needs(Action.CHANGE_ESTATE))
 def remove_cluster(cluster: str, write: Writing) -> Response:
-    """Forget a cluster that is in no tree."""
+    """Remove a cluster that is in no tree."""
     return write.carry_out(changes.remove_cluster(cluster, write.match), lambda _c, _o: Answer(204, None))
 
 
 def shown(row: ClusterRow, at_risk: int | None = None) -> dict[str, Any]:
-    """A cluster as answers show it, secrets masked.
+    """Return a cluster as responses show it, secrets masked.
 
-    `at_risk`: records, at most, that no other cluster has yet: lost if it died now. None: not known, or not asked
-    for, as in answers to writes: those hold the append lock.
+    `at_risk`: upper bound of the unreplicated records, which would be lost if the cluster died now. None: unknown,
+    or not requested, as in responses to writes, which hold the append lock.
     """
     return {
         "name": row.name,

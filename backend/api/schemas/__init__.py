@@ -1,4 +1,4 @@
-"""Schemas and their distributor.
+"""REST routes of schemas and their distributor.
 
 Of this layer's rooms it imports frame.
 """

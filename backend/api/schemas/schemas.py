@@ -1,4 +1,4 @@
-"""`/schemas/targets`: how far the schema distributor is on each cluster that is not the primary."""
+"""`/schemas/targets`: the schema distributor's progress on each cluster that is not the primary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/schemas", tags=["schemas"])
 
 @router.get("/targets", openapi_extra=needs(Action.READ_ESTATE))
 def list_targets(connection: Reading, page: Paging) -> dict[str, Any]:
-    """Each target with its state, how many records it is behind, and its conflicts, the first hundred."""
+    """List the targets with state, number of records behind the primary, and the first hundred conflicts."""
     return listed(list_schema_targets(connection), page, lambda row: row.cluster, _shown)
 
 

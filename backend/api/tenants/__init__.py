@@ -1,4 +1,4 @@
-"""Tenants, streams and applications.
+"""REST routes of tenants, streams and applications.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,4 +1,4 @@
-"""`/tenants/{t}/instances/{i}/environments/{e}/applications`: who produces to streams and consumes from them."""
+"""`/tenants/{t}/instances/{i}/environments/{e}/applications`: clients that produce to and consume from streams."""
 
 from __future__ import annotations
 
@@ -44,24 +44,31 @@ _Streams = Field(max_length=MOST_NAMES, description="STREAM of this environment,
 
 
 class _Quotas(Body):
-    """What an application may take of each broker; null, or left out at first: as much as there is."""
+    """Quotas of an application on each broker; null, or left out when it is declared, means no limit."""
 
     producer_bytes_per_second: int | None = None
     consumer_bytes_per_second: int | None = None
-    request_percentage: int | None = Field(None, description="Of a broker's request handlers, 100 is one of them.")
+    request_percentage: int | None = Field(
+        None, description="Percent of a broker's request handlers; 100 is one handler."
+    )
 
 
 class NewApplication(_Quotas):
-    """An application, and the streams that it asks to produce to and to consume from."""
+    """An application to declare, and the streams that it requests to produce to and to consume from."""
 
     name: str
-    groups: list[str] | None = Field(None, max_length=MOST_NAMES, description="Left out: one of its own name.")
+    groups: list[str] | None = Field(
+        None, max_length=MOST_NAMES, description="Left out: one group with the application's name."
+    )
     produces: Annotated[list[str], _Streams] = Field(default_factory=list)
     consumes: Annotated[list[str], _Streams] = Field(default_factory=list)
 
 
 class ApplicationChanges(_Quotas):
-    """What is to change; lists replace what was there. Lists left out or null stay, and so do quotas left out."""
+    """Changes of an application; lists replace the present ones.
+
+    Lists left out or null stay; quotas left out stay.
+    """
 
     groups: list[str] | None = Field(None, max_length=MOST_NAMES)
     produces: Annotated[list[str] | None, _Streams] = None
@@ -83,7 +90,7 @@ class Place:
         find_environment(connection, self.tenant, self.instance, self.environment, at)
 
     def find(self, connection: Connection, application: str, at: int | None = None) -> ApplicationRow:
-        """The application, or NotFound naming what is missing."""
+        """Return the application, or raise NotFound naming what is missing."""
         return queries.find_application(connection, self.name(application), at)
 
 
@@ -92,7 +99,7 @@ In = Annotated[Place, Depends(Place)]
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
 def list_applications(place: In, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """An environment's applications, by name."""
+    """List an environment's applications, by name."""
     place.find_environment(connection, at)
     after = None if page.after is None else str(page.after)
     rows = queries.list_applications(
@@ -103,7 +110,7 @@ def list_applications(place: In, connection: Reading, at: At, page: Paging) -> d
 
 @router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_application(place: In, body: NewApplication, write: Writing, caller: Asking) -> Response:
-    """Declare an application. What the caller may decide is granted at once, the rest waits for owners."""
+    """Declare an application. Access that the caller may decide on is granted at once, the rest is requested."""
     change = changes.declare_application(
         place.name(body.name),
         caller,
@@ -124,7 +131,7 @@ def declare_application(place: In, body: NewApplication, write: Writing, caller:
 
 @router.get("/{application}", openapi_extra=needs(Action.READ_TENANT))
 def get_application(place: In, application: str, connection: Reading, at: At) -> Response:
-    """One application: what it may do, under which names, and what is applied where."""
+    """Show one application: its access, technical names and state on each cluster."""
     row = place.find(connection, application, at)
     return shown_at(row.version, shown(row))
 
@@ -133,7 +140,7 @@ def get_application(place: In, application: str, connection: Reading, at: At) ->
 def change_application(
     place: In, application: str, body: ApplicationChanges, write: Writing, caller: Asking
 ) -> Response:
-    """Change an application. Streams that it no longer names are closed to it, new ones are asked for."""
+    """Change an application. Access to streams that it no longer names ends, access to new ones is requested."""
     change = changes.change_application(
         place.name(application),
         caller,
@@ -153,15 +160,17 @@ def change_application(
 
 @router.delete("/{application}", status_code=204, openapi_extra=needs(Action.DECLARE_STREAMS))
 def delete_application(place: In, application: str, write: Writing) -> Response:
-    """Delete an application, its grants and its credentials; clusters are cleared of it asynchronously."""
+    """Delete an application, its grants and credentials; its access is removed from clusters asynchronously."""
     change = changes.delete_application(place.name(application), write.match)
     return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 @router.post("/{application}/credentials", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def issue_credentials(place: In, application: str, write: Writing, services: SharedServices) -> Response:
-    """Give an application a new password in the place of the one before. `password` is in this answer only; a
-    repeat by Idempotency-Key has null there."""
+    """Issue a new password for an application, in place of the one before.
+
+    `password` is in this response only; a repeat by Idempotency-Key has null there.
+    """
     given = secrets.new_password()
 
     def answer(connection: Connection, _: Outcome) -> Answer:
@@ -180,13 +189,13 @@ def issue_credentials(place: In, application: str, write: Writing, services: Sha
 
 @router.delete("/{application}/credentials", status_code=204, openapi_extra=needs(Action.MANAGE_TENANT))
 def revoke_credentials(place: In, application: str, write: Writing) -> Response:
-    """Take an application's password away; clusters forget it asynchronously."""
+    """Revoke an application's password; clusters remove it asynchronously."""
     change = changes.revoke_credentials(place.name(application), write.match)
     return write.carry_out(change, lambda connection, _: Answer(204, None))
 
 
 def shown(row: ApplicationRow) -> dict[str, Any]:
-    """An application as answers show it; `acls` is what is due on each cluster."""
+    """Return an application as responses show it; `acls` are due on each cluster."""
     asked = {
         FIELDS[operation]: [
             {"stream": grant.stream, "state": grant.state, "reason": grant.reason}

@@ -1,4 +1,4 @@
-"""`/tenants/{t}/instances/{i}/environments/{e}/streams`: what tenants declare, and where it is applied."""
+"""`/tenants/{t}/instances/{i}/environments/{e}/streams`: streams that tenants declare, and their applied state."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from backend.queries.topics.stream_replication import stream_replication
 from backend.queries.topics.topic_drift import stream_drift
 
 MOST_AT_ONCE = 200
-"""Streams that one request declares: commands run one after another, and this one takes some hundred ms."""
+"""Most streams of one request: commands run one after another, and this one takes some hundred ms."""
 
 
 def _number_or_default(value: object) -> object:
-    """Take a number, `default` or null; as a union of types, errors would point at each of them."""
+    """Accept a number, `default` or null; with a union of types, errors would point at each of them."""
     if value is None or value == CLUSTER_DEFAULT or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise ValueError(f"must be a whole number, or {CLUSTER_DEFAULT}")
@@ -55,7 +55,7 @@ Replicas = Annotated[
 ]
 _DEFAULTS = "Left out, null or `default`: each cluster's default."
 MOST_SETTINGS = 100
-"""Of a stream's `config`; Kafka knows some thirty."""
+"""Most settings of a stream's `config`; Kafka knows some thirty."""
 
 
 def _as_kafka_writes(value: object) -> object:
@@ -78,7 +78,7 @@ TopicConfig = Annotated[
 
 
 class NewStream(Body):
-    """A stream to declare; its topics follow on every cluster of the tree."""
+    """A stream to declare; its topics are created on every cluster of the tree."""
 
     name: str
     partitions: int = 1
@@ -92,13 +92,13 @@ class NewStream(Body):
 
 
 class NewStreams(Body):
-    """Streams to declare, all of them or none."""
+    """Streams to declare, all or none."""
 
     streams: list[NewStream] = Field(min_length=1, max_length=MOST_AT_ONCE)
 
 
 class StreamChanges(Body):
-    """What is to change; fields left out, or null, stay. Partitions can only grow."""
+    """Changes of a stream; fields left out, or null, stay. Partitions can only be increased."""
 
     partitions: int | None = None
     replication_factor: Replicas = None
@@ -108,7 +108,7 @@ class StreamChanges(Body):
     max_message_bytes: int | None = None
     distributed: bool | None = None
     config: TopicConfig | None = Field(
-        None, description="All of them anew: one that is left out goes back to each cluster's default."
+        None, description="Replaces all of them: one that is left out goes back to each cluster's default."
     )
 
 
@@ -124,7 +124,7 @@ class Place:
         return StreamName(self.tenant, self.instance, self.environment, name)
 
     def find(self, connection: Connection, name: str, at: int | None = None) -> StreamRow:
-        """The stream, or NotFound naming what is missing."""
+        """Return the stream, or raise NotFound naming what is missing."""
         return queries.find_stream(connection, self.stream(name), at)
 
 
@@ -133,7 +133,7 @@ In = Annotated[Place, Depends(Place)]
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
 def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """An environment's streams, by name."""
+    """List an environment's streams, by name."""
     find_environment(connection, place.tenant, place.instance, place.environment, at)
     after = None if page.after is None else str(page.after)
     rows = queries.list_streams(
@@ -144,7 +144,7 @@ def list_streams(place: In, connection: Reading, at: At, page: Paging) -> dict[s
 
 @router.post("", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
-    """Declare a stream; its topics follow asynchronously."""
+    """Declare a stream; its topics are created asynchronously."""
     change = changes.declare_stream(place.stream(body.name), _settings(body))
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
@@ -157,7 +157,7 @@ def declare_stream(place: In, body: NewStream, write: Writing) -> Response:
 
 @router.post(":declare", status_code=201, openapi_extra=needs(Action.DECLARE_STREAMS))
 def declare_streams(place: In, body: NewStreams, write: Writing) -> Response:
-    """Declare several streams at once, all or none; their topics follow asynchronously."""
+    """Declare several streams at once, all or none; their topics are created asynchronously."""
     wanted = [(each.name, _settings(each)) for each in body.streams]
     change = changes.declare_streams(place.tenant, place.instance, place.environment, wanted)
 
@@ -172,8 +172,11 @@ def declare_streams(place: In, body: NewStreams, write: Writing) -> Response:
 
 @router.get("/{stream}", openapi_extra=needs(Action.READ_TENANT))
 def get_stream(place: In, stream: str, connection: Reading, at: At) -> Response:
-    """One stream; with how its topics are replicated now, what acks=all promises there, and which topic settings
-    are not alike on all clusters."""
+    """Show one stream, with the replication of its topics.
+
+    The response includes the current replicas, the durability with acks=all on each cluster, and topic settings
+    that differ between clusters.
+    """
     row = place.find(connection, stream, at)
     seen: dict[str, Any] = {"replication": None, "drift": None}
     if at is None:
@@ -190,11 +193,14 @@ def change_stream(
     write: Writing,
     services: SharedServices,
     caller: Asking,
-    confirm: Annotated[str | None, Query(description="STREAM in full; needed if it removes records.")] = None,
+    confirm: Annotated[
+        str | None, Query(description="STREAM in full; required if the change removes records.")
+    ] = None,
 ) -> Response:
     """Change a stream's settings; they are applied to its topics asynchronously.
 
-    What has Kafka remove records (a shorter retention, compaction) needs the right to delete the stream, too.
+    A change that makes Kafka remove records (a shorter retention, compaction) needs the permission to delete the
+    stream, too.
     """
     name, wished = place.stream(stream), body.model_dump()
     confirmed = confirm if may(caller, Action.MANAGE_TENANT, name.tenant) else None
@@ -210,7 +216,7 @@ def change_stream(
         rows = queries.list_streams(
             connection, None, place.tenant, place.instance, place.environment, names=[stream]
         )
-    # Of one that is not there the command tells, unless this is repeated and was answered before.
+    # The command reports a missing stream, unless this request is a repeat that was answered before.
     if not any(changes.removed_from(row, wished) for row in rows):
         return write.carry_out(change(None), answer)
     rehearsed = change(())
@@ -228,7 +234,9 @@ def delete_stream(
     stream: str,
     write: Writing,
     services: SharedServices,
-    confirm: Annotated[str | None, Query(description="STREAM in full; needed if it has records.")] = None,
+    confirm: Annotated[
+        str | None, Query(description="STREAM in full; required if the stream has records.")
+    ] = None,
 ) -> Response:
     """Delete a stream and, asynchronously, its topics on all clusters."""
     name = place.stream(stream)
@@ -254,7 +262,7 @@ def _replication(connection: Connection, row: StreamRow) -> dict[str, Any]:
 
 
 def shown(row: StreamRow) -> dict[str, Any]:
-    """A stream as answers show it."""
+    """Return a stream as responses show it."""
     return {
         "name": row.name,
         "stream": row.stream,

@@ -31,31 +31,33 @@ ENVIRONMENT = INSTANCE + "/environments/{environment}"
 
 
 class NewTenant(Body):
-    """A tenant."""
+    """A tenant to create."""
 
     name: str
 
 
 class NewInstance(Body):
-    """An instance of a tenant."""
+    """An instance to create."""
 
     name: str
     tree: str = "main"
 
 
 class NewEnvironment(Body):
-    """An environment of an instance."""
+    """An environment to create."""
 
     name: str
-    margin_seconds: int = Field(DEFAULT_MARGIN_SECONDS, description="Taken off a committed offset's timestamp.")
+    margin_seconds: int = Field(
+        DEFAULT_MARGIN_SECONDS, description="Subtracted from a committed offset's timestamp."
+    )
     offset_mode: str = Field(DEFAULT_OFFSET_MODE, description="margin | exact")
     record_name_subjects: bool = Field(
-        True, description="Whether the tenant may use schemas' subjects by record name, which all tenants see."
+        True, description="Whether the tenant may use subjects by record name, which all tenants share."
     )
 
 
 class EnvironmentChanges(Body):
-    """What is to change; fields left out, or null, stay."""
+    """Changes of an environment; fields left out, or null, stay."""
 
     margin_seconds: int | None = None
     offset_mode: str | None = None
@@ -64,7 +66,7 @@ class EnvironmentChanges(Body):
 
 @router.get("", openapi_extra=needs(Action.READ_TENANT))
 def list_tenants(connection: Reading, caller: Asking, at: At, page: Paging) -> dict[str, Any]:
-    """Every tenant that the caller may know of, by name."""
+    """List the tenants that the caller may read, by name."""
     known = caller.tenants_for(Action.READ_TENANT)
     rows = [row for row in queries.list_tenants(connection, at) if known is None or row.name in known]
     return listed(rows, page, lambda row: row.name, show_tenant)
@@ -72,7 +74,7 @@ def list_tenants(connection: Reading, caller: Asking, at: At, page: Paging) -> d
 
 @router.post("", status_code=201, openapi_extra=needs(Action.CHANGE_ESTATE))
 def create_tenant(body: NewTenant, write: Writing) -> Response:
-    """Make a tenant."""
+    """Create a tenant."""
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         return _created(show_tenant(find_tenant(connection, body.name)), outcome, f"/{body.name}")
@@ -82,21 +84,21 @@ def create_tenant(body: NewTenant, write: Writing) -> Response:
 
 @router.get("/{tenant}", openapi_extra=needs(Action.READ_TENANT))
 def get_tenant(tenant: str, connection: Reading, at: At) -> Response:
-    """One tenant."""
+    """Show one tenant."""
     row = find_tenant(connection, tenant, at)
     return shown_at(row.version, show_tenant(row))
 
 
 @router.get("/{tenant}/instances", openapi_extra=needs(Action.READ_TENANT))
 def list_instances(tenant: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """A tenant's instances, by name."""
+    """List a tenant's instances, by name."""
     find_tenant(connection, tenant, at)
     return listed(queries.list_instances(connection, tenant, at), page, lambda row: row.name, show_instance)
 
 
 @router.post("/{tenant}/instances", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
-    """Give a tenant an instance on a tree."""
+    """Create an instance of a tenant on a tree."""
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         row = find_instance(connection, tenant, body.name)
@@ -107,14 +109,14 @@ def create_instance(tenant: str, body: NewInstance, write: Writing) -> Response:
 
 @router.get(INSTANCE, openapi_extra=needs(Action.READ_TENANT))
 def get_instance(tenant: str, instance: str, connection: Reading, at: At) -> Response:
-    """One instance."""
+    """Show one instance."""
     row = find_instance(connection, tenant, instance, at)
     return shown_at(row.version, show_instance(row))
 
 
 @router.get(INSTANCE + "/environments", openapi_extra=needs(Action.READ_TENANT))
 def list_environments(tenant: str, instance: str, connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """An instance's environments, by name."""
+    """List an instance's environments, by name."""
     find_instance(connection, tenant, instance, at)
     rows = queries.list_environments(connection, tenant, instance, at)
     return listed(rows, page, lambda row: row.name, show_environment)
@@ -122,7 +124,7 @@ def list_environments(tenant: str, instance: str, connection: Reading, at: At, p
 
 @router.post(INSTANCE + "/environments", status_code=201, openapi_extra=needs(Action.MANAGE_TENANT))
 def create_environment(tenant: str, instance: str, body: NewEnvironment, write: Writing) -> Response:
-    """Give an instance an environment."""
+    """Create an environment of an instance."""
     change = changes.create_environment(
         tenant,
         instance,
@@ -142,7 +144,7 @@ def create_environment(tenant: str, instance: str, body: NewEnvironment, write: 
 
 @router.get(ENVIRONMENT, openapi_extra=needs(Action.READ_TENANT))
 def get_environment(tenant: str, instance: str, environment: str, connection: Reading, at: At) -> Response:
-    """One environment."""
+    """Show one environment."""
     row = find_environment(connection, tenant, instance, environment, at)
     return shown_at(row.version, show_environment(row))
 
@@ -163,17 +165,17 @@ def change_environment(
 
 
 def show_tenant(row: TenantRow) -> dict[str, Any]:
-    """A tenant as answers show it."""
+    """Return a tenant as responses show it."""
     return {"name": row.name, "position": row.position}
 
 
 def show_instance(row: InstanceRow) -> dict[str, Any]:
-    """An instance as answers show it."""
+    """Return an instance as responses show it."""
     return {"name": row.name, "tenant": row.tenant, "tree": row.tree, "position": row.position}
 
 
 def show_environment(row: EnvironmentRow) -> dict[str, Any]:
-    """An environment as answers show it."""
+    """Return an environment as responses show it."""
     return {
         "name": row.name,
         "tenant": row.tenant,

@@ -1,4 +1,4 @@
-"""Webhooks.
+"""REST routes of webhooks.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,5 +1,4 @@
-"""`/webhooks`: who outside is told of switches, gaps and records set aside, and what was sent
-(docs/operations.md)."""
+"""`/webhooks`: receivers of switches, gaps and dead letters, and the deliveries to them (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -38,14 +37,15 @@ router = APIRouter(prefix="/webhooks", tags=["webhooks"], dependencies=[Depends(
 ONE = "/{webhook}"
 _MOST = 2**63 - 1
 _KINDS = " | ".join(EventKind)
-_URL: Any = Field(max_length=LONGEST_URL, description="http or https; seen by all who read the estate.")
-_NEW_URL: Any = Field(None, max_length=LONGEST_URL, description="http or https; seen by all who read the estate.")
+_URL_HINT = "http or https; visible to all viewers of the estate."
+_URL: Any = Field(max_length=LONGEST_URL, description=_URL_HINT)
+_NEW_URL: Any = Field(None, max_length=LONGEST_URL, description=_URL_HINT)
 _EVENTS: Any = Field(max_length=20, description=f"Kinds of events: {_KINDS}.")
-_NEW_EVENTS: Any = Field(None, max_length=20, description=f"All kinds of events anew: {_KINDS}.")
+_NEW_EVENTS: Any = Field(None, max_length=20, description=f"Replaces all kinds of events: {_KINDS}.")
 
 
 class NewWebhook(Body):
-    """A webhook."""
+    """A webhook to create."""
 
     name: str
     url: str = _URL
@@ -54,7 +54,7 @@ class NewWebhook(Body):
 
 
 class WebhookChanges(Body):
-    """What is to change; fields left out, or null, stay."""
+    """Changes of a webhook; fields left out, or null, stay."""
 
     url: str | None = _NEW_URL
     events: list[str] | None = _NEW_EVENTS
@@ -63,14 +63,16 @@ class WebhookChanges(Body):
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_webhooks(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Every webhook, by name."""
+    """List all webhooks, by name."""
     return listed(webhooks.list_webhooks(connection, at), page, lambda row: row.name, shown)
 
 
 @router.post("", status_code=201, openapi_extra=needs(Action.MANAGE_WEBHOOKS))
 def create_webhook(body: NewWebhook, write: Writing, services: SharedServices) -> Response:
-    """Tell a receiver from now on. `secret`, which signs what is sent, is in this answer only; a repeat by
-    Idempotency-Key has null there."""
+    """Create a webhook, which gets events from now on.
+
+    `secret`, which signs deliveries, is in this response only; a repeat by Idempotency-Key has null there.
+    """
     secret = new_secret()
 
     def answer(connection: Connection, _: Outcome) -> Answer:
@@ -86,15 +88,17 @@ def create_webhook(body: NewWebhook, write: Writing, services: SharedServices) -
 
 @router.get(ONE, openapi_extra=needs(Action.READ_ESTATE))
 def get_webhook(webhook: str, connection: Reading, at: At) -> Response:
-    """One webhook."""
+    """Show one webhook."""
     row = find_webhook(connection, webhook, at)
     return shown_at(row.version, shown(row))
 
 
 @router.patch(ONE, openapi_extra=needs(Action.MANAGE_WEBHOOKS))
 def change_webhook(webhook: str, body: WebhookChanges, write: Writing, services: SharedServices) -> Response:
-    """Change address or kinds of events, disable or enable. What happens while it is disabled is not sent; what
-    waits goes on when it is enabled again."""
+    """Change URL or kinds of events, disable or enable the webhook.
+
+    Events that happen while it is disabled are not sent; pending deliveries resume when it is enabled again.
+    """
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_webhook(connection, webhook)
@@ -106,14 +110,16 @@ def change_webhook(webhook: str, body: WebhookChanges, write: Writing, services:
 
 @router.delete(ONE, status_code=204, openapi_extra=needs(Action.MANAGE_WEBHOOKS))
 def delete_webhook(webhook: str, write: Writing) -> Response:
-    """Send it nothing any more, not even what waits."""
+    """Delete a webhook; nothing more is sent to it, including pending deliveries."""
     return write.carry_out(changes.delete_webhook(webhook, write.match), lambda connection, _: Answer(204, None))
 
 
 @router.post(ONE + "/secret", status_code=201, openapi_extra=needs(Action.MANAGE_WEBHOOKS))
 def rotate_secret(webhook: str, write: Writing, services: SharedServices) -> Response:
-    """Sign with a new secret, from the next attempt on. It is in this answer only; a repeat by Idempotency-Key has
-    null there."""
+    """Sign with a new secret, from the next attempt on.
+
+    It is in this response only; a repeat by Idempotency-Key has null there.
+    """
     secret = new_secret()
 
     def answer(connection: Connection, _: Outcome) -> Answer:
@@ -143,7 +149,7 @@ def list_deliveries(
         int | None, Query(ge=1, le=_MOST, description="Only the delivery of the event at this position.")
     ] = None,
 ) -> dict[str, Any]:
-    """What was or is to be sent, the newest event first, as long as it is kept: 30 days from its end."""
+    """List deliveries, the newest event first; they are kept for 30 days from their end."""
     find_webhook(connection, webhook)
     before = -page.after if isinstance(page.after, int) else None
     rows = webhook_deliveries.list_deliveries(
@@ -154,13 +160,13 @@ def list_deliveries(
 
 @router.post(ONE + "/deliveries/{position}/retry", status_code=202, openapi_extra=needs(Action.MANAGE_WEBHOOKS))
 def retry_delivery(webhook: str, position: int, write: Writing) -> Response:
-    """Send an event again, at once, whatever became of it before."""
+    """Send an event again, at once, whatever the result before."""
     body = {"webhook": webhook, "position": position}
     return write.carry_out(changes.retry_delivery(webhook, position), lambda connection, _: Answer(202, body))
 
 
 def shown(row: WebhookRow) -> dict[str, Any]:
-    """A webhook as answers show it: never its secret."""
+    """Return a webhook as responses show it, without its secret."""
     return {
         "name": row.name,
         "url": row.url,
@@ -171,7 +177,7 @@ def shown(row: WebhookRow) -> dict[str, Any]:
 
 
 def shown_delivery(row: DeliveryRow) -> dict[str, Any]:
-    """A delivery as answers show it."""
+    """Return a delivery as responses show it."""
     is_pending = row.state == webhook_deliveries.PENDING
     return {
         "position": row.position,

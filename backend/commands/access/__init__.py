@@ -1,4 +1,4 @@
-"""`treeline audit` and commands for users.
+"""`treeline audit`, and commands for users.
 
 Of this layer's rooms it imports shell.
 """

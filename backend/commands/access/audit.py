@@ -1,4 +1,4 @@
-"""`treeline audit`: who did what, when, from where and by what."""
+"""`treeline audit`: who changed what, when, from where and how."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from backend.commands.shell.rest import answer, rest_client
 COLUMNS = ("time", "kind", "actor", "tenant", "means", "address", "position", "stream", "reason")
 PAGE = 500
 
-Actor = Annotated[str | None, typer.Option(help="Only what this user did.")]
+Actor = Annotated[str | None, typer.Option(help="Only actions of this user.")]
 Kind = Annotated[
     str | None, typer.Option(help="Only events of this name, or LoginRefused …; Logins for all logins.")
 ]
-Tenant = Annotated[str | None, typer.Option(help="Only what was done in this tenant.")]
-Since = Annotated[str | None, typer.Option(help="From this time on (ISO 8601, UTC without a zone).")]
+Tenant = Annotated[str | None, typer.Option(help="Only entries of this tenant.")]
+Since = Annotated[str | None, typer.Option(help="From this time on (ISO 8601; UTC if there is no time zone).")]
 Until = Annotated[str | None, typer.Option(help="Before this time.")]
-Workers = Annotated[bool, typer.Option("--workers", help="Also what workers did by themselves.")]
+Workers = Annotated[bool, typer.Option("--workers", help="Include what workers did by themselves.")]
 
-audit_app = typer.Typer(help="Who did what, when, from where and by what.", invoke_without_command=True)
+audit_app = typer.Typer(help="Audit trail: changes, logins and refused logins.", invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +38,7 @@ def audit(
     since: Since = None,
     until: Until = None,
     workers: Workers = False,
-    limit: Annotated[int, typer.Option(min=1, help="Most items to list.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of items.")] = 100,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,9 +68,9 @@ def export(
     since: Since = None,
     until: Until = None,
     workers: Workers = False,
-    form: Annotated[str, typer.Option(help="csv, or jsonl: a JSON object a line.")] = "jsonl",
+    form: Annotated[str, typer.Option(help="csv, or jsonl: one JSON object per line.")] = "jsonl",
 ) -> None:
-    """Write all of it to standard output."""
+    """Write all matching entries to standard output."""
     params = {**_asked(actor, kind, tenant, since, until, workers), "form": form}
     with rest_client() as client, client.stream("GET", "/audit/export", params=params) as response:
         if not response.is_success:

@@ -1,4 +1,4 @@
-"""`treeline user`, `token`, `member` and `whoami`: who may do what. Users are made by `treeline apply`."""
+"""`treeline user`, `token`, `member` and `whoami`: users' access. Users are created by `treeline apply`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 TOKEN_COLUMNS = ("name", "issued_at", "expires_at")
 MEMBER_COLUMNS = ("user", "membership", "disabled")
 
-user = typer.Typer(no_args_is_help=True, help="What `get`, `apply` and `diff` do not do with users.")
-token = typer.Typer(no_args_is_help=True, help="Tokens of users, for programs.")
-member = typer.Typer(no_args_is_help=True, help="Who belongs to a tenant.")
+user = typer.Typer(no_args_is_help=True, help="Disable and enable users, set passwords, link identities.")
+token = typer.Typer(no_args_is_help=True, help="API tokens of users, for programs.")
+member = typer.Typer(no_args_is_help=True, help="Members of tenants.")
 
-User = Annotated[str, typer.Argument(help="Its name.", autocompletion=users_beginning)]
-Whose = Annotated[str, typer.Option("--user", help="Whose; left out: one's own.", autocompletion=users_beginning)]
+User = Annotated[str, typer.Argument(help="The user's name.", autocompletion=users_beginning)]
+Whose = Annotated[
+    str, typer.Option("--user", help="The token's user; left out: yourself.", autocompletion=users_beginning)
+]
 TokenName = Annotated[str, typer.Argument(help="The token's name.")]
 Tenant = Annotated[str, typer.Argument(help="The tenant.", autocompletion=tenants_beginning)]
 
@@ -42,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 def whoami(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Show who one is to the control plane, and what one may do."""
+    """Show the user that you are to the control plane, and its permissions."""
     with rest_client() as client:
         me = answer(client.get("/me"))
     show(me, Form.JSON if as_json else form, ("name", "role", "tenants", "token"), [me])
@@ -50,22 +52,22 @@ def whoami(form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
 
 @user.command()
 def disable(name: User, dry_run: DryRun = False) -> None:
-    """Let a user do nothing any more, by no token and no password."""
+    """Disable a user: no token or password of the user is accepted any more."""
     _set_disabled(name, True, dry_run)
 
 
 @user.command()
 def enable(name: User, dry_run: DryRun = False) -> None:
-    """Let a disabled user do again what it may."""
+    """Enable a disabled user again."""
     _set_disabled(name, False, dry_run)
 
 
 @user.command()
 def password(name: User, dry_run: DryRun = False) -> None:
-    """Set a user's password for the console; its sessions are over.
+    """Set a user's password for the console; the user's sessions end.
 
-    It is asked for, or taken from stdin, or from TREELINE_NEW_PASSWORD: as an option others could see it in the
-    list of processes, and it would stand in the shell's history.
+    The password is prompted for, or read from stdin or from TREELINE_NEW_PASSWORD: as an option it would be
+    visible in the process list and the shell's history.
     """
     new = _new_password()
     with rest_client() as client:
@@ -76,21 +78,21 @@ def password(name: User, dry_run: DryRun = False) -> None:
 @user.command()
 def link(
     name: User,
-    subject: Annotated[str, typer.Argument(help="What the provider calls it for good (`sub`).")],
+    subject: Annotated[str, typer.Argument(help="The provider's permanent identifier of the person (`sub`).")],
     dry_run: DryRun = False,
 ) -> None:
-    """Let who the OpenID provider knows by a subject log in as a user."""
+    """Link a user to an identity of the OpenID provider, by its subject."""
     with rest_client() as client:
         done(client.put(_identity(name), json={"subject": subject}, params=preview(dry_run)))
-    say(f"{name} logs in by the provider.", dry_run)
+    say(f"{name} can log in through the provider.", dry_run)
 
 
 @user.command()
 def unlink(name: User, dry_run: DryRun = False) -> None:
-    """Let nobody log in as a user by the OpenID provider any more; who did so is logged out."""
+    """Unlink a user from the OpenID provider; sessions that were opened through it end."""
     with rest_client() as client:
         done(client.delete(_identity(name), params=preview(dry_run)))
-    say(f"{name} no longer logs in by the provider.", dry_run)
+    say(f"{name} can no longer log in through the provider.", dry_run)
 
 
 @token.command("list", cls=WatchCommand)
@@ -110,12 +112,14 @@ def list_tokens(
 def issue(
     name: TokenName,
     whose: Whose = "",
-    days: Annotated[int | None, typer.Option(min=1, help="How long it lasts; left out: until revoked.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Days until it expires; left out: valid until revoked.")
+    ] = None,
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a user a token and print it, this once. For oneself: on the console's Account page."""
+    """Issue a token to a user and print it, this once. For yourself, use the console's Account page."""
     with rest_client() as client:
         body = {"name": name, "expires_in_days": days}
         issued = answer(client.post(_tokens(client, whose), json=body, params=preview(dry_run)))
@@ -132,7 +136,7 @@ def issue(
 
 @token.command()
 def revoke(name: TokenName, whose: Whose = "", dry_run: DryRun = False) -> None:
-    """Take a token away; it opens nothing from then on."""
+    """Revoke a token; it is not accepted any more."""
     with rest_client() as client:
         done(client.delete(f"{_tokens(client, whose)}/{quote(name, safe='')}", params=preview(dry_run)))
     say(f"Token {name} revoked.", dry_run)
@@ -142,7 +146,7 @@ def revoke(name: TokenName, whose: Whose = "", dry_run: DryRun = False) -> None:
 def list_members(
     tenant: Tenant, every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
 ) -> None:
-    """List who belongs to a tenant."""
+    """List the members of a tenant."""
     present_list(_members(tenant), MEMBER_COLUMNS, Form.JSON if as_json else form, every)
 
 
@@ -153,7 +157,7 @@ def set_member(
     membership: Annotated[str, typer.Argument(help="member or owner.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Let a user belong to a tenant, or belong otherwise than before."""
+    """Add a user to a tenant, or change its membership."""
     with rest_client() as client:
         path = f"{_members(tenant)}/{quote(name, safe='')}"
         done(client.put(path, json={"membership": membership}, params=preview(dry_run)))
@@ -162,10 +166,10 @@ def set_member(
 
 @member.command()
 def remove(tenant: Tenant, name: User, dry_run: DryRun = False) -> None:
-    """Take a user out of a tenant."""
+    """Remove a user from a tenant."""
     with rest_client() as client:
         done(client.delete(f"{_members(tenant)}/{quote(name, safe='')}", params=preview(dry_run)))
-    say(f"{name} no longer belongs to {tenant}.", dry_run)
+    say(f"{name} is no longer a member of {tenant}.", dry_run)
 
 
 def _new_password() -> str:
@@ -196,9 +200,7 @@ def _user(name: str) -> str:
 def _tokens(client: httpx2.Client, whose: str) -> str:
     whose = whose or answer(client.get("/me"))["name"]
     if whose == ADMIN_NAME:
-        fail(
-            f"{ADMIN_NAME} is who comes with the token of the settings, and has no other: name a user with --user."
-        )
+        fail(f"{ADMIN_NAME} has only the token from the settings: name a user with --user.")
     return f"{_user(whose)}/tokens"
 
 

@@ -1,4 +1,4 @@
-"""`treeline adopt`: what a cluster holds already, and taking it over as streams."""
+"""`treeline adopt`: turn a cluster's existing topics into streams."""
 
 from __future__ import annotations
 
@@ -31,17 +31,15 @@ def register(app: typer.Typer) -> None:
 def adopt(
     cluster: Annotated[
         str,
-        typer.Argument(
-            metavar="CLUSTER", help="A cluster that the control plane knows.", autocompletion=clusters_beginning
-        ),
+        typer.Argument(metavar="CLUSTER", help="Name of a cluster.", autocompletion=clusters_beginning),
     ],
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; may be repeated.")] = None,
     named: Annotated[
         list[str] | None,
         typer.Option(
             "--as",
-            help="tenant/instance/environment/stream=topic: what a name stands for that can be read in several "
-            "ways; may be repeated.",
+            help="tenant/instance/environment/stream=topic: the stream of a topic whose name matches several "
+            "streams; may be repeated.",
         ),
     ] = None,
     take_settings: Annotated[
@@ -49,16 +47,16 @@ def adopt(
         typer.Option(
             "--take-settings",
             help="New streams declare the settings that their topic has beside a stream's own fields, such as "
-            "compression.type; all clusters get them. Else they stay on this cluster only.",
+            "compression.type, for all clusters. Otherwise they stay on this cluster only.",
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, change nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Take over the topics that a cluster holds: declare their streams, without touching their records.
+    """Adopt a cluster's existing topics: declare their streams, without touching their records.
 
-    Exit 1: topics were refused meanwhile, which it lists. Exit 3: the plan changed while it was looked at.
+    Exit 1: topics were refused meanwhile, and are listed. Exit 3: the plan changed meanwhile.
     """
     form = Form.JSON if as_json else form
     warned: list[dict[str, Any]] = []
@@ -104,7 +102,7 @@ def _show(plan: dict[str, Any], form: Form) -> None:
         {
             **row,
             "changes": ", ".join(
-                f"{name} {each['from']} to {each['to']}" for name, each in row["changes"].items()
+                f"{name}: {each['from']} → {each['to']}" for name, each in row["changes"].items()
             ),
             "note": "; ".join([row["reason"] or "", *row["warnings"]]).strip("; "),
         }
@@ -120,7 +118,7 @@ def _show(plan: dict[str, Any], form: Form) -> None:
 
 
 def _follow(client: httpx2.Client, operation: str) -> dict[str, Any]:
-    """The result of an adoption, once it has ended; its progress goes to stderr."""
+    """Return the result of an adoption, once it has ended; progress is printed to stderr."""
     told = None
     while True:
         found = answer(client.get(f"/operations/{operation}"))

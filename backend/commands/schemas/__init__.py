@@ -1,4 +1,4 @@
-"""`treeline schemas`.
+"""`treeline schemas`: commands for schema registries.
 
 Of this layer's rooms it imports shell.
 """

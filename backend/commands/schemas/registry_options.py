@@ -1,4 +1,4 @@
-"""What commands that ask a registry are told: which cluster's, and which subject."""
+"""Options of commands that query a registry: the cluster and the subject."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        help="Whose registry is asked; left out, by who may see the tree: the primary, where schemas are written.",
+        help="Cluster of the registry. Default, if you may see the tree: the primary, which accepts writes.",
         autocompletion=clusters_beginning,
     ),
 ]
 Subject = Annotated[
     str,
     typer.Argument(
-        help="As it is called on that cluster, such as acme-retail-prod-orders-value.",
+        help="Name of the subject on that cluster, such as acme-retail-prod-orders-value.",
         autocompletion=subjects_beginning,
     ),
 ]
 SubjectOrAll = Annotated[
     str | None,
     typer.Argument(
-        help="As it is called on that cluster; left out: what holds for all subjects.",
+        help="Name of the subject on that cluster; left out: the global setting.",
         autocompletion=subjects_beginning,
     ),
 ]

@@ -1,4 +1,4 @@
-"""A schema in a file, as the registry's API takes it, and what it may refer to."""
+"""Schemas in files, as the registry's API takes them, with their references."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from backend.commands.shell.rest import fail
 
 
 class SchemaType(StrEnum):
-    """The languages that schemas are written in."""
+    """Types of schemas."""
 
     AVRO = "AVRO"
     JSON = "JSON"
     PROTOBUF = "PROTOBUF"
 
 
-SchemaFile = Annotated[Path, typer.Option("--filename", "-f", help='The schema; "-" is standard input.')]
+SchemaFile = Annotated[Path, typer.Option("--filename", "-f", help='File with the schema; "-" is standard input.')]
 TypeOption = Annotated[
     SchemaType | None,
-    typer.Option("--type", case_sensitive=False, help="Left out: as the file's name says, by .avsc or .proto."),
+    typer.Option("--type", case_sensitive=False, help="Left out: by the file's extension, .avsc or .proto."),
 ]
 References = Annotated[
     list[str] | None,
     typer.Option(
         "--reference",
         metavar="NAME=SUBJECT:VERSION",
-        help="What the schema refers to by NAME, once for each; VERSION may be latest.",
+        help="A reference of the schema, by NAME; may be repeated. VERSION may be latest.",
     ),
 ]
 Normalize = Annotated[
-    bool, typer.Option("--normalize", help="Leave out what only its way of writing adds, before it is compared.")
+    bool, typer.Option("--normalize", help="Normalize the schema before it is compared and registered.")
 ]
 
 _TYPES: Mapping[str, SchemaType] = {".avsc": SchemaType.AVRO, ".proto": SchemaType.PROTOBUF}
@@ -46,13 +46,13 @@ _LATEST = -1
 
 
 def read_schema(file: Path, kind: SchemaType | None, references: Sequence[str] | None) -> dict[str, Any]:
-    """The body of a request that sends a schema; exits with 2 if there is none in the file."""
-    # A schema of Avro may be kept as .json, too, and would mostly pass as one of JSON Schema.
+    """Return the body of a request that sends a schema; exits with 2 if the file has none."""
+    # An Avro schema may be in a .json file, too, and would mostly be accepted as JSON Schema.
     kind = kind or _TYPES.get(file.suffix.lower())
     if kind is None:
         there = ", ".join(SchemaType)
         fail(
-            f"{file}: its name does not say of which type the schema is: give --type, one of {there}.",
+            f"{file}: the type of the schema is unknown by this extension: give --type, one of {there}.",
             Code.BAD_INPUT,
         )
     try:
@@ -60,7 +60,7 @@ def read_schema(file: Path, kind: SchemaType | None, references: Sequence[str] |
     except (OSError, UnicodeDecodeError) as error:
         fail(f"{file} cannot be read: {error}", Code.BAD_INPUT)
     if not text.strip():
-        fail(f"{'Standard input' if str(file) == '-' else file} is empty: it is to have a schema.", Code.BAD_INPUT)
+        fail(f"{'Standard input' if str(file) == '-' else file} is empty: a schema is expected.", Code.BAD_INPUT)
     return {"schema": text, "schemaType": kind.value, "references": list(map(_reference, references or ()))}
 
 

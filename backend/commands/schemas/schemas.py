@@ -1,4 +1,4 @@
-"""`treeline schemas`: what the registries have, how far it is distributed, and who writes it."""
+"""`treeline schemas`: registries, the distribution of schemas, and the primary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGET_COLUMNS = ("cluster", "primary_cluster", "state", "subjects", "behind", "
 MOVE_COLUMNS = ("cluster", "previous", "take_over", "operation")
 
 schemas = typer.Typer(
-    no_args_is_help=True, help="The schema registries, their distributor, and the primary cluster."
+    no_args_is_help=True, help="Schema registries, the distribution of schemas, and the primary cluster."
 )
 for commands in (schemas_reading, schemas_writing, schemas_settings):
     commands.register(schemas)
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 @schemas.command(cls=WatchCommand)
 def targets(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """List how far each cluster follows the primary, with its conflicts."""
+    """List each cluster's progress behind the primary, with its conflicts."""
     present_list("/schemas/targets", TARGET_COLUMNS, Form.JSON if as_json else form, every)
 
 
@@ -38,18 +38,18 @@ def move_primary(
     cluster: Annotated[
         str,
         typer.Argument(
-            help="The new primary; the present one ends a move that is under way.",
+            help="The new primary; naming the present one cancels a move in progress.",
             autocompletion=clusters_beginning,
         ),
     ],
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Do not wait for the present primary: it is dead.")
+        bool, typer.Option("--take-over", help="Do not wait for the present primary, because it is lost.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Make another cluster the only writer of schemas, once it has all that the present one has."""
+    """Move the primary: another cluster becomes the only writer of schemas, once it has all of them."""
     body = {"cluster": cluster, "take_over": take_over}
     params = {"dry_run": "true"} if dry_run else {}
     with rest_client() as client:

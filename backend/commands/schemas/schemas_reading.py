@@ -1,4 +1,4 @@
-"""`treeline schemas subjects`, `list`, `versions`, `show`, `show-id`, `referring`: what a registry has."""
+"""`treeline schemas subjects`, `list`, `versions`, `show`, `show-id`, `referring`: reading a registry."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from backend.commands.shell.watch import WatchCommand, WatchOption
 LATEST = "latest"
 _SCHEMA_COLUMNS = ("subject", "version", "id", "schemaType", "deleted")
 
-Deleted = Annotated[bool, typer.Option("--deleted", help="Also what is softly deleted.")]
-Prefix = Annotated[str, typer.Option(help="Subjects whose names begin so.")]
+Deleted = Annotated[bool, typer.Option("--deleted", help="Include soft-deleted ones.")]
+Prefix = Annotated[str, typer.Option(help="Only subjects whose names begin with this.")]
 Serialized = Annotated[
-    bool, typer.Option("--serialized", help="A schema of Protobuf as its FileDescriptorProto, in base64.")
+    bool, typer.Option("--serialized", help="A Protobuf schema as its FileDescriptorProto, in base64.")
 ]
-TextOnly = Annotated[bool, typer.Option("--text", help="The schema alone, as it is: for a file.")]
+TextOnly = Annotated[bool, typer.Option("--text", help="Print the schema alone, unchanged, such as for a file.")]
 
 
 def version_given(text: str) -> str:
-    """A version as the registry takes it in a path. Raises BadParameter, which ends the program with 2."""
+    """Return a version as the registry takes it in a path. Raises BadParameter, which ends the program with 2."""
     if text != LATEST and not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise typer.BadParameter(f"{text!r} is no version: give a number from 1 on, or {LATEST}.")
+        raise typer.BadParameter(f"{text!r} is not a version: give a number from 1, or {LATEST}.")
     return text
 
 
@@ -66,14 +66,14 @@ def subjects(
 
 def list_(
     prefix: Prefix = "",
-    latest: Annotated[bool, typer.Option("--latest", help="Of each subject its latest version only.")] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="Only the latest version of each subject.")] = False,
     deleted: Deleted = False,
     cluster: ClusterOption = None,
     every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List every version of all subjects with its id and type; as JSON and YAML also the schemas themselves."""
+    """List every version of all subjects with its id and type; JSON and YAML include the schemas."""
 
     def look(registry: Registry) -> Shown:
         found = registry.get("schemas", subjectPrefix=prefix, latestOnly=latest, deleted=deleted)
@@ -93,7 +93,7 @@ def versions(
     """List a subject's versions."""
 
     def look(registry: Registry) -> Shown:
-        # Below zero: softly deleted.
+        # A negative number marks a soft-deleted version.
         numbers = registry.get("subjects", subject, "versions", deleted=deleted, deletedAsNegative=deleted)
         rows = [{"version": abs(number), "deleted": number < 0} for number in numbers]
         return _listed(rows, ("version", "deleted") if deleted else ("version",))
@@ -104,7 +104,7 @@ def versions(
 def show(
     subject: Subject,
     version: Version = LATEST,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Also one that is softly deleted.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include a soft-deleted version.")] = False,
     serialized: Serialized = False,
     text: TextOnly = False,
     cluster: ClusterOption = None,
@@ -121,14 +121,14 @@ def show(
 
 
 def show_id(
-    schema_id: Annotated[int, typer.Argument(min=1, help="An id, as records carry it.")],
+    schema_id: Annotated[int, typer.Argument(min=1, help="Schema id, as in records.")],
     serialized: Serialized = False,
     text: TextOnly = False,
     cluster: ClusterOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the schema of an id, softly deleted or not, and the versions that have it."""
+    """Show the schema with an id, deleted or not, and the versions that have it."""
 
     def look(registry: Registry) -> Shown:
         path = ("schemas", "ids", str(schema_id))
@@ -147,7 +147,7 @@ def referring(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List the ids of the schemas that refer to a version: what has to go before it."""
+    """List the ids of schemas that reference a version, and must be deleted before it."""
 
     def look(registry: Registry) -> Shown:
         ids = registry.get("subjects", subject, "versions", version, "referencedby", deleted=deleted)
@@ -157,7 +157,7 @@ def referring(
 
 
 def with_type(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with its type, which the registry leaves out of those of Avro."""
+    """Return a schema with its type, which the registry leaves out for Avro."""
     kind = {"schemaType": found.get("schemaType", "AVRO")}
     schema = {"schema": found["schema"]}
     return {**{name: value for name, value in found.items() if name not in schema}, **kind, **schema}
@@ -165,7 +165,7 @@ def with_type(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _present_schema(look: Any, cluster: str | None, form: Form, *, text: bool) -> None:
     if text and form is not Form.TABLE:
-        fail("--text gives the schema as it is: leave the form of the answer out.", Code.BAD_INPUT)
+        fail("--text prints the schema unchanged: leave out the output format.", Code.BAD_INPUT)
 
     def as_text(registry: Registry) -> Shown:
         schema: str = look(registry).answer["schema"]

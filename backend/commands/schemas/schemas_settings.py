@@ -1,4 +1,4 @@
-"""`treeline schemas level` and `mode`: what holds for a subject or for all, how it is set and taken back."""
+"""`treeline schemas level` and `mode`: compatibility and mode, of a subject or global; set and deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ _LEVEL_COLUMNS = ("subject", "compatibilityLevel", "normalize", "own")
 _MODE_COLUMNS = ("subject", "mode", "own")
 
 Clear = Annotated[
-    bool, typer.Option("--clear", help="Take it back: that of all subjects holds, and of all the usual one.")
+    bool,
+    typer.Option(
+        "--clear",
+        help="Delete the setting: a subject falls back to the global one, the global one to its default.",
+    ),
 ]
 
 
@@ -46,7 +50,9 @@ def level(
     ] = None,
     normalize: Annotated[
         bool | None,
-        typer.Option("--normalize/--no-normalize", help="Whether what only its way of writing adds is left out."),
+        typer.Option(
+            "--normalize/--no-normalize", help="Normalize schemas before they are compared and registered."
+        ),
     ] = None,
     clear: Clear = False,
     dry_run: DryRun = False,
@@ -54,15 +60,17 @@ def level(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which compatibility level holds for a subject or for all, and whether it is its own; set it, or take it
-    back. What is not named stays."""
+    """Show, set or delete the compatibility level, of a subject or global.
+
+    Shows the level in force, and whether it is the subject's own. Settings that are not named stay.
+    """
     fields = {"compatibility": wanted, "normalize": normalize}
     body = {name: value for name, value in fields.items() if value is not None}
     _check_use(sets=bool(body), clear=clear, dry_run=dry_run)
     with rest_client() as client:
         registry = registry_of(client, cluster)
         found = _asked(registry, "config", subject, NO_LEVEL_OF_ITS_OWN, body, clear=clear, dry_run=dry_run)
-    # A registry calls it otherwise where it answers a write.
+    # A registry uses another field name in its answer to a write.
     level_there = found.pop("compatibility", None)
     row = {"subject": subject, "compatibilityLevel": level_there, "normalize": False, **found}
     show(row, Form.JSON if as_json else form, _LEVEL_COLUMNS, [row])
@@ -82,7 +90,7 @@ def mode(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which mode holds for a subject or for all, and whether it is its own; set it, or take it back."""
+    """Show, set or delete the mode, of a subject or global."""
     body = {} if wanted is None else {"mode": wanted}
     _check_use(sets=bool(body), clear=clear, dry_run=dry_run)
     with rest_client() as client:
@@ -97,7 +105,7 @@ def mode(
 
 def _check_use(*, sets: bool, clear: bool, dry_run: bool) -> None:
     if sets and clear:
-        fail("--clear takes back what is set: give one of both.", Code.BAD_INPUT)
+        fail("--clear deletes the setting: give either --set or --clear.", Code.BAD_INPUT)
     if dry_run and not sets and not clear:
         fail("--dry-run goes with --set or --clear.", Code.BAD_INPUT)
 
@@ -113,13 +121,13 @@ def _asked(
     dry_run: bool,
     force: bool = False,
 ) -> dict[str, Any]:
-    """What a registry says of a setting, with whether it is the subject's own; of one taken back, what it was."""
+    """Return a setting of a registry, with whether it is the subject's own; after a deletion, its former value."""
     path = (setting,) if subject is None else (setting, subject)
     if clear:
         response = registry.send("DELETE", *path, **preview(dry_run))
         if error_code(response) == NOT_THERE:
-            # In the registry's words the subject would not be there.
-            fail(f"{subject} has nothing of its own to take back (the registry of {registry.cluster}).")
+            # The registry's own message would say that the subject does not exist.
+            fail(f"{subject} has no setting of its own to delete (registry of {registry.cluster}).")
         return {**registry.answer(response), "own": True}
     if body:
         return {**registry.change("PUT", *path, body=body, force=force, **preview(dry_run)), "own": True}
@@ -131,6 +139,6 @@ def _asked(
 
 def _say(*, clear: bool, sets: bool, dry_run: bool) -> None:
     if clear:
-        say("Taken back; this is what it was.", dry_run)
+        say("Deleted; this was the setting.", dry_run)
     elif sets:
-        say("It is set.", dry_run)
+        say("Set.", dry_run)

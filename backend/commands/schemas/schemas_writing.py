@@ -1,4 +1,4 @@
-"""`treeline schemas register`, `find`, `check`, `delete`: schemas of files, and what is deleted of a registry."""
+"""`treeline schemas register`, `find`, `check`, `delete`: schemas from files, and deletions."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def register_(
     references: References = None,
     normalize: Normalize = False,
     schema_id: Annotated[
-        int | None, typer.Option("--id", min=1, help="In mode IMPORT: the id that it has elsewhere.")
+        int | None, typer.Option("--id", min=1, help="In mode IMPORT: its id in the other registry.")
     ] = None,
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="In mode IMPORT: the version that it has elsewhere.")
+        int | None, typer.Option("--version", min=1, help="In mode IMPORT: its version in the other registry.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="In mode IMPORT: take an id that is far above all others.")
+        bool, typer.Option("--force", help="In mode IMPORT: accept an id that is far above all others.")
     ] = False,
     dry_run: DryRun = False,
     cluster: ClusterOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Register a schema as a subject's next version, and print its id; one that is there already stays as it is.
+    """Register a schema as a subject's next version, and print its id; a schema that is registered stays as it is.
 
-    Refused with 3 if it does not fit those that are there (`treeline schemas level` says what has to).
+    Refused with 3 if it is incompatible with the subject's versions (`treeline schemas level` shows the level).
     """
     body = read_schema(file, kind, references)
     numbers = {name: value for name, value in (("id", schema_id), ("version", version)) if value is not None}
@@ -64,7 +64,7 @@ def register_(
         show(found, Form.JSON if as_json else form, ("id",), [found])
     say_if_dry(dry_run)
     if dry_run and found:
-        typer.echo(f"{subject} has it already.", err=True)
+        typer.echo(f"{subject} has this schema already.", err=True)
 
 
 def find(
@@ -73,7 +73,7 @@ def find(
     kind: TypeOption = None,
     references: References = None,
     normalize: Normalize = False,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Also among those that are softly deleted.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted versions.")] = False,
     cluster: ClusterOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
@@ -94,7 +94,7 @@ def check(
         typer.Option(
             "--version",
             callback=_version_or_none,
-            help="This version alone, a number or latest; left out: those that the level asks for.",
+            help="Check only this version, a number or latest; left out: the versions that the level requires.",
         ),
     ] = None,
     kind: TypeOption = None,
@@ -104,7 +104,7 @@ def check(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell whether the schema of a file fits a subject's versions, and why not; exits with 1 if it does not."""
+    """Check whether a file's schema is compatible with a subject's versions; exits with 1 if it is not."""
     body = read_schema(file, kind, references)
     path = ("compatibility", "subjects", subject, "versions", *(() if version is None else (version,)))
     with rest_client() as client:
@@ -122,7 +122,10 @@ def delete(
         typer.Argument(callback=_version_or_none, help="A number, or latest; left out: the whole subject."),
     ] = None,
     permanent: Annotated[
-        bool, typer.Option("--permanent", help="For good, what is softly deleted; asks for the subject's name.")
+        bool,
+        typer.Option(
+            "--permanent", help="Delete soft-deleted versions permanently; prompts for the subject's name."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: DryRun = False,
@@ -130,19 +133,19 @@ def delete(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a subject, or a version of it: softly first, so that its id still answers, then with --permanent.
+    """Delete a subject, or a version of it: first a soft delete, which keeps ids readable, then with --permanent.
 
-    Prints the versions that go.
+    Prints the versions that are deleted.
     """
     path = ("subjects", subject, *(() if version is None else ("versions", version)))
     what = subject if version is None else f"{subject}, version {version},"
     if permanent and not yes and not dry_run:
-        typed = typer.prompt(f"Type the name of the subject ({subject}) to delete {what} for good", err=True)
+        typed = typer.prompt(f"Type the name of the subject ({subject}) to delete {what} permanently", err=True)
         if typed != subject:
-            fail("Nothing was deleted: that is another name.")
+            fail("Nothing was deleted: the name does not match.")
     with rest_client() as client:
         registry = registry_of(client, cluster)
         gone = registry.change("DELETE", *path, permanent=permanent, **preview(dry_run))
     rows = [{"version": number} for number in (gone if isinstance(gone, list) else [gone])]
     show(listed(rows), Form.JSON if as_json else form, ("version",), rows)
-    say(f"{what.rstrip(',')} is {'deleted for good' if permanent else 'softly deleted'}.", dry_run)
+    say(f"{what.rstrip(',')} is {'permanently deleted' if permanent else 'soft-deleted'}.", dry_run)

@@ -1,4 +1,4 @@
-"""`treeline grant`, `refuse`, `withdraw` and `credentials`: what applications may do, and by which password."""
+"""`treeline grant`, `refuse`, `withdraw` and `credentials`: access and passwords of applications."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from backend.commands.shell.rest import answer, done, rest_client
 
 CREDENTIALS_COLUMNS = ("username", "mechanisms", "number", "password")
 
-credentials = typer.Typer(
-    no_args_is_help=True, help="Passwords of applications, by which they log in to clusters."
-)
+credentials = typer.Typer(no_args_is_help=True, help="Passwords with which applications log in to clusters.")
 
 Application = Annotated[
     str,
     typer.Argument(
-        help="Its full name: TENANT/INSTANCE/ENVIRONMENT/APPLICATION.", autocompletion=applications_beginning
+        help="Full name: TENANT/INSTANCE/ENVIRONMENT/APPLICATION.", autocompletion=applications_beginning
     ),
 ]
 Stream = Annotated[
     str,
-    typer.Argument(help="The full name: TENANT/INSTANCE/ENVIRONMENT/STREAM.", autocompletion=streams_beginning),
+    typer.Argument(help="Full name: TENANT/INSTANCE/ENVIRONMENT/STREAM.", autocompletion=streams_beginning),
 ]
 Operation = Annotated[str, typer.Argument(help="produce or consume.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="Shown to who asked.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Shown to the application's tenant.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,21 +39,21 @@ def register(app: typer.Typer) -> None:
 
 
 def grant(application: Application, stream: Stream, operation: Operation, dry_run: DryRun = False) -> None:
-    """Let an application do what it asked for with a stream; `get grants TENANT` lists what waits."""
+    """Grant an application's request for a stream; `get grants TENANT` lists pending requests."""
     _decide("grant", application, stream, operation, None, dry_run)
 
 
 def refuse(
     application: Application, stream: Stream, operation: Operation, reason: Reason = None, dry_run: DryRun = False
 ) -> None:
-    """Refuse what an application asked for."""
+    """Refuse an application's request."""
     _decide("refuse", application, stream, operation, reason, dry_run)
 
 
 def withdraw(
     application: Application, stream: Stream, operation: Operation, reason: Reason = None, dry_run: DryRun = False
 ) -> None:
-    """Take back what an application was granted; it is closed on all clusters."""
+    """Withdraw an application's grant; its access is removed on all clusters."""
     _decide("withdraw", application, stream, operation, reason, dry_run)
 
 
@@ -66,7 +64,7 @@ def issue(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an application a new password, in the place of the one before, and print it, this once."""
+    """Issue a new password for an application, in place of the one before, and print it, this once."""
     with rest_client() as client:
         path = f"{kinds.APPLICATION.path(application)}/credentials"
         issued = answer(client.post(path, params=preview(dry_run)))
@@ -84,7 +82,7 @@ def issue(
 
 @credentials.command()
 def revoke(application: Application, dry_run: DryRun = False) -> None:
-    """Take an application's password away; it can no longer log in to any cluster."""
+    """Revoke an application's password; it can no longer log in to any cluster."""
     with rest_client() as client:
         done(client.delete(f"{kinds.APPLICATION.path(application)}/credentials", params=preview(dry_run)))
     say(f"Credentials of {application} revoked.", dry_run)

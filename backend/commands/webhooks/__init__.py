@@ -1,4 +1,4 @@
-"""`treeline webhooks`.
+"""`treeline webhook`: commands for webhooks.
 
 Of this layer's rooms it imports shell.
 """

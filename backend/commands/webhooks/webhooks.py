@@ -1,4 +1,4 @@
-"""`treeline webhook`: what `get`, `apply` and `delete` do not do with webhooks."""
+"""`treeline webhook`: tests, deliveries and secrets of webhooks."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def register(app: typer.Typer) -> None:
 def test(
     name: Name,
     wait: Annotated[
-        bool, typer.Option(help="Wait until it was sent once; exits with 1 if it was not taken.")
+        bool, typer.Option(help="Wait for the first attempt; exits with 1 if the receiver did not accept it.")
     ] = True,
     timeout: Annotated[
-        float, typer.Option(min=0, max=3600, help="Wait at most so many seconds; exits with 1 after them.")
+        float, typer.Option(min=0, max=3600, help="Seconds to wait at most; exits with 1 after them.")
     ] = 30.0,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Send an event of kind `test`, and tell whether the receiver took it."""
+    """Send an event of kind `test`, and report whether the receiver accepted it."""
     with rest_client() as client:
         position = answer(client.post(f"{_path(name)}/test"))["position"]
         deadline = time.monotonic() + timeout
@@ -54,11 +54,11 @@ def test(
         show(found, Form.JSON if as_json else form, COLUMNS, [found])
     if wait and _is_under_way(found):
         fail(
-            f"Event {position} was not sent within {timeout:g} s. Workers send: does the one for control run? "
-            f"`treeline webhook deliveries {name}` tells later what became of it."
+            f"Event {position} was not sent within {timeout:g} s. Does the control worker run, which sends it? "
+            f"`treeline webhook deliveries {name}` shows the result later."
         )
     if found is None:
-        typer.echo(f"Asked for; it is event {position}.", err=True)
+        typer.echo(f"Test requested: event {position}.", err=True)
     elif wait and found["state"] != "delivered":
         raise typer.Exit(Code.NOT_SO)
 
@@ -66,12 +66,14 @@ def test(
 @program.command(cls=WatchCommand)
 def deliveries(
     name: Name,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="So many at most, the newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1000, help="Maximum number of deliveries, the newest first.")
+    ] = 50,
     every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List what was or is to be sent, and how that went."""
+    """List deliveries and their results."""
 
     def look(client: httpx2.Client) -> Shown:
         found = answer(client.get(_deliveries(name), params={"limit": limit}))
@@ -82,12 +84,13 @@ def deliveries(
 
 @program.command()
 def retry(
-    name: Name, position: Annotated[int, typer.Argument(min=1, help="Of the event, as `deliveries` lists it.")]
+    name: Name,
+    position: Annotated[int, typer.Argument(min=1, help="Position of the event, as listed by `deliveries`.")],
 ) -> None:
-    """Send an event again, at once, whatever became of it before."""
+    """Send an event again, at once, whatever the result before."""
     with rest_client() as client:
         answer(client.post(f"{_path(name)}/deliveries/{position}/retry"))
-    typer.echo(f"Event {position} is sent to {name} again.", err=True)
+    typer.echo(f"Event {position} will be sent to {name} again.", err=True)
 
 
 @program.command()
@@ -108,12 +111,12 @@ def rotate(
 
 
 def _is_under_way(found: dict[str, Any] | None) -> bool:
-    """Whether nobody has told yet how its first attempt ended."""
+    """Tell whether the result of its first attempt is still unknown."""
     return found is None or found["attempts"] == 0 or (found["state"] == "pending" and found["problem"] is None)
 
 
 def _delivery(client: httpx2.Client, name: str, position: int) -> dict[str, Any] | None:
-    """That of one event, however many are newer; none before it is queued."""
+    """Return the delivery of one event, however many are newer; None before it is queued."""
     items = answer(client.get(_deliveries(name), params={"position": position}))["items"]
     return items[0] if items else None
 

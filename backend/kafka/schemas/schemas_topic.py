@@ -1,7 +1,7 @@
-"""A cluster's schemas topic: reading it from its beginning, and appending to it.
+"""A cluster's schemas topic: reading it from the beginning, and appending to it.
 
-Without transactions, although they would fence a writer that was overtaken: Karapace takes a log for read when it
-has seen the record before its end, and where a transaction's marker stands there is none (decision 22).
+Appends use no transactions, although these would fence a writer that was overtaken: Karapace considers a log read
+when it has seen the record before the log's end, and there is none if a transaction marker is there (decision 22).
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ LARGEST_RECORD_BYTES = 8 * 1024 * 1024
 REQUEST_SECONDS = 3.0
 DELIVERY_SECONDS = 5.0
 _GROUP = "_treeline.schemas"
-"""Names our readers for access rules; nothing is committed for it."""
+"""Group name of our readers, for ACLs; nothing is committed for it."""
 _MOST_REPLICAS = 3
 _LOOK_SECONDS = 0.05
 LIMIT_SECONDS = 30.0
-"""For which the topic's max.message.bytes counts as known."""
+"""Seconds for which the topic's max.message.bytes is cached."""
 _BATCH_BYTES = 1_000_000
 _OVERHEAD_BYTES = 512
-"""Of a record and its batch, besides key, value and header."""
+"""Bytes of a record and its batch, besides key, value and header."""
 
 
 class OutcomeUnknown(KafkaCallFailed):
-    """The cluster did not say in time whether it took the records."""
+    """The cluster did not confirm in time whether it accepted the records."""
 
 
 class RecordTooLarge(KafkaCallFailed):
-    """The topic does not take so large a record."""
+    """The topic does not accept a record of this size."""
 
 
 class AnotherCluster(KafkaCallFailed):
-    """Another Kafka cluster answers at the address: it must neither be read nor written to."""
+    """Another Kafka cluster answers at the address: it must be neither read nor written."""
 
     is_lasting = True
 
@@ -57,7 +57,7 @@ class TopicUnfit(KafkaCallFailed):
 
 @dataclass(frozen=True)
 class LogRecord:
-    """A record as it stands in the log."""
+    """A record of the log."""
 
     offset: int
     key: bytes | None
@@ -75,24 +75,26 @@ class SchemasReader:
         self._log = TopicFollower(config, [(topic, 0)], {0: position} if position else {})
         self._topic = topic
         self.reached = position
-        """Offset before which everything was read."""
+        """Offset before which everything has been read."""
 
     @property
     def caught_up(self) -> bool:
-        """Whether the log's end was reached once."""
+        """Tell whether the log's end was reached once."""
         return self._log.caught_up
 
     def read(self, wait_seconds: float) -> list[LogRecord]:
-        """Wait for one record, then take what else is there."""
+        """Wait for one record, then return it with all that follow without waiting."""
         found = [_record(message) for message in self._log.read(wait_seconds)]
         first = found[0].offset if found else self.reached
         if min(first, self._log.reached.get(0, self.reached)) < self.reached:
-            raise KafkaCallFailed(f"{self._topic} was cut off or made anew: it is read from its beginning")
+            raise KafkaCallFailed(
+                f"{self._topic} was truncated or re-created: it is read again from the beginning"
+            )
         self.reached = self._log.reached.get(0, self.reached)
         return found
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._log.close()
 
 
@@ -113,16 +115,16 @@ class SchemasTopic:
         self._producer: Producer | None = None
         self._limit = LARGEST_RECORD_BYTES
         self._limit_of: str | None = None
-        """Id of the topic whose limit it is."""
+        """Id of the topic that the limit belongs to."""
         self._limit_until = 0.0
 
     @property
     def room(self) -> int:
-        """Bytes that key and value of a record may have, as far as is known."""
+        """Return the bytes that a record's key and value may have, as far as is known."""
         return self._limit - _OVERHEAD_BYTES
 
     def look(self) -> TopicFacts | None:
-        """The topic, None if there is none; another Kafka cluster at this address is a failure."""
+        """Return the topic, None if it does not exist; another Kafka cluster at this address is a failure."""
         with self._lock:
             return self._look()[0]
 
@@ -136,7 +138,7 @@ class SchemasTopic:
         return seen.topics.get(self.topic), len(seen.facts.brokers)
 
     def end(self) -> tuple[str, int]:
-        """Id of the topic and where its log ends; it is created if it is missing."""
+        """Return the topic's id and the end of its log; a missing topic is created."""
         with self._lock:
             facts, brokers = self._look()
             if facts is None:
@@ -145,7 +147,7 @@ class SchemasTopic:
             return facts.topic_id, self._admin.end(self.topic)
 
     def present_end(self) -> tuple[str, int] | None:
-        """As `end`, of a topic that is not created; None if it is missing."""
+        """Return the same as `end` without creating the topic; None if it is missing."""
         with self._lock:
             facts, _ = self._look()
             return None if facts is None else (facts.topic_id, self._admin.end(self.topic))
@@ -154,38 +156,41 @@ class SchemasTopic:
         config = {"cleanup.policy": "compact", "max.message.bytes": str(LARGEST_RECORD_BYTES)}
         self._admin.create(self.topic, 1, replication_factor, config)
         deadline = time.monotonic() + REQUEST_SECONDS
-        # A broker hears of a topic a moment after the controller has made it.
+        # Brokers learn about a topic a moment after the controller has created it.
         while (facts := self._look()[0]) is None:
             if time.monotonic() > deadline:
-                raise KafkaCallFailed(f"{self.topic} was created, and is not there yet")
+                raise KafkaCallFailed(f"{self.topic} was created, but is not available yet")
             time.sleep(_LOOK_SECONDS)
         return facts
 
     def _check(self, facts: TopicFacts) -> None:
         if facts.partitions != 1:
-            raise TopicUnfit(f"{self.topic} has {facts.partitions} partitions; records have an order in one only")
+            raise TopicUnfit(
+                f"{self.topic} has {facts.partitions} partitions; it must have one, to keep records in order"
+            )
         if facts.topic_id != self._limit_of or time.monotonic() > self._limit_until:
             self._read_limit()
             self._limit_of = facts.topic_id
 
     def _read_limit(self) -> None:
-        """Look up how many bytes one record may have. Raises TopicUnfit."""
+        """Look up the largest size of a record. Raises TopicUnfit."""
         configs, _ = self._admin.configs([self.topic])
-        # Who may not read the configuration has to trust it.
+        # Without the permission to read the configuration it is assumed to be right.
         config = configs[self.topic].values if self.topic in configs else {}
         policy = config.get("cleanup.policy", "compact")
         if policy != "compact":
-            raise TopicUnfit(f"{self.topic} has cleanup.policy={policy}, with which schemas are lost; set compact")
+            raise TopicUnfit(f"{self.topic} has cleanup.policy={policy}, which loses schemas; set compact")
         limit = min(int(config.get("max.message.bytes", LARGEST_RECORD_BYTES)), LARGEST_RECORD_BYTES)
         if limit != self._limit:
-            # Its batches would be too large, or smaller than they may be.
+            # The producer's batches would be too large, or smaller than necessary.
             self._producer = None
         self._limit, self._limit_until = limit, time.monotonic() + LIMIT_SECONDS
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], header: str | None = None) -> list[int]:
-        """Append records in their order, all with this header; their offsets, once all in-sync replicas have them.
+        """Append records in their order, all with this header.
 
-        Raises RecordTooLarge, OutcomeUnknown, KafkaCallFailed.
+        Returns their offsets, once all in-sync replicas have the records. Raises RecordTooLarge, OutcomeUnknown,
+        KafkaCallFailed.
         """
         with self._lock:
             self._check_sizes(records)
@@ -194,12 +199,12 @@ class SchemasTopic:
             try:
                 return _append(self._producer, self.topic, records, [(header, b"")] if header else [])
             except KafkaCallFailed as error:
-                # What it may still hold must not arrive after the caller was told that it failed.
+                # Records in its buffer must not be delivered after the failure was reported.
                 self._producer.purge()
                 self._producer = None
                 if error.code != KafkaError.MSG_SIZE_TOO_LARGE:
                     raise
-                # The limit is another one than when it was looked up.
+                # The limit has changed since it was looked up.
                 self._limit_until = 0.0
                 if isinstance(error, OutcomeUnknown):
                     raise
@@ -211,12 +216,12 @@ class SchemasTopic:
             self._read_limit()
         if largest > self.room:
             raise RecordTooLarge(
-                f"{self.topic} takes records of {self._limit} bytes (max.message.bytes), "
+                f"{self.topic} accepts records of up to {self._limit} bytes (max.message.bytes), "
                 f"this one has {largest + _OVERHEAD_BYTES}"
             )
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         with self._lock:
             self._producer = None
 
