@@ -57,7 +57,7 @@ class AccessSettings(BaseSettings):
     audit_days: int = Field(
         365,
         ge=1,
-        description="Days for which logins and origins of changes are kept, since addresses are personal data. The "
+        description="Days for which logins and origins of changes are kept; addresses are personal data. The "
         "event log, which has actors and actions, stays.",
     )
     oidc_issuer: str | None = Field(None, description="Issuer URL of the OpenID provider for logins; unset: none.")

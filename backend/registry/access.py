@@ -1,8 +1,8 @@
-"""Who asks a registry, what it sees of a cluster's subjects, and what it may change (docs/access.md).
+"""Permissions of registry callers: the subjects of a cluster that they see and may change (docs/access.md).
 
-Readers of the estate see all; who may change the estate writes all. Users of tenants see, and write, the subjects
-of their own tenants' streams; those by record name are everybody's whose tenant allows them. All others do not
-exist.
+Readers of the estate see everything; callers who may change the estate write everything. Users of tenants see and
+write the subjects of their own tenants' streams; subjects by record name are shared by all tenants that allow
+them. No other subjects exist for them.
 """
 
 from __future__ import annotations
@@ -35,51 +35,58 @@ from backend.registry.visible import VisibleCatalog
 from backend.settings import Settings
 
 CALLER_SECONDS = 1.0
-"""A token that expires is no event: this long it may open something still."""
+"""Seconds for which a caller is cached: a token that expires is no event, and may be accepted that much longer."""
 MOST_CALLERS = 10_000
 
 
 class Database(Protocol):
-    """What of the process's services is asked here."""
+    """Services of the process that this module uses."""
 
     def looking(self) -> AbstractContextManager[Connection]:
-        """A connection for one statement."""
+        """Open a connection for one statement."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one moment of the database."""
+        """Open a connection with one snapshot of the database."""
 
 
 class Scope:
-    """What one caller sees and may do on one cluster: the one rule, for the registry's API and for pages."""
+    """Subjects that one caller sees and may change on one cluster.
+
+    The one rule, for the registry's API and for pages.
+    """
 
     def __init__(
         self, caller: Caller, owners: SubjectOwners, record_names: frozenset[str], mark: bytes = b""
     ) -> None:
-        """`record_names`: tenants that may use subjects by record name."""
+        """Build the scope. `record_names`: tenants that may use subjects by record name."""
         self.mark = mark
-        """Another one for each caller, and once anything has happened that this depends on; empty: unknown."""
+        """A value that differs between callers, and changes when anything happens that the scope depends on;
+        empty: unknown."""
         self._caller, self._owners, self._record_names = caller, owners, record_names
         self._tenants = caller.tenants_for(Action.READ_TENANT)
         self._writes_all = may(caller, Action.CHANGE_ESTATE)
 
     @property
     def sees_all(self) -> bool:
-        """Whether nothing is hidden."""
+        """Return whether nothing is hidden."""
         return self._tenants is None
 
     def visible(self, catalog: Catalog) -> Catalog:
-        """What of a catalog the caller sees."""
+        """Return the part of a catalog that the caller sees."""
         return catalog if self.sees_all else VisibleCatalog(catalog, self.sees)
 
     def sees(self, subject: str) -> bool:
-        """Whether a subject exists for the caller."""
+        """Tell whether a subject exists for the caller."""
         if self._tenants is None:
             return True
         owner = self._owner(subject)
         return bool(self._tenants & self._record_names) if owner is None else owner.tenant in self._tenants
 
     def stream_of(self, subject: str) -> StreamName | None:
-        """The stream that a subject follows, or followed: it may be deleted. None for one by record name."""
+        """Return the stream that a subject follows or followed, which may be deleted.
+
+        None for one by record name.
+        """
         return self._owners.stream_of(subject)
 
     def _tenant(self, subject: str) -> str | None:
@@ -87,8 +94,10 @@ class Scope:
         return None if stream is None else stream.tenant
 
     def _owner(self, subject: str) -> StreamName | None:
-        """The stream that a subject follows, or is kept for; None: it is everybody's, by record name, and on no
-        cluster of the tree what a stream's is called."""
+        """Return the stream that a subject follows, or is reserved for.
+
+        None for a shared subject by record name, whose name is no stream's on any cluster of the tree.
+        """
         return self.stream_of(subject) or self._owners.kept_for(subject)
 
     def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
@@ -96,8 +105,10 @@ class Scope:
         if self._writes_all:
             return
         if brings_id:
-            # Whatever the mode is: an operator's migration is not everybody's.
-            raise refusals.not_allowed("ids are given by operators of the estate: they are those of all tenants")
+            # In every mode: IMPORT is for an operator's migration, not for tenants.
+            raise refusals.not_allowed(
+                "only operators of the estate may choose ids, because all tenants share them"
+            )
         tenant = self._tenant(subject)
         if tenant is not None and (self.sees(subject) or self._registers_record_names):
             self._check(Action.DECLARE_STREAMS, subject, tenant)
@@ -105,16 +116,16 @@ class Scope:
         if not self._caller.tenants_for(Action.DECLARE_STREAMS):
             raise refusals.not_allowed(f"{self._caller.name} may not register schemas")
         if not self._registers_record_names:
-            # Also for another tenant's subject: by the same words as for nobody's.
+            # The same message for another tenant's subject and for nobody's.
             raise refusals.no_record_names(subject)
         if self._owner(subject) is not None:
-            # Not even its own tenant: there it would be in the way of the stream's.
+            # Not even its own tenant: the subject would block the stream's subject on that cluster.
             raise refusals.kept_for_a_stream(subject)
         for reference in references:
             if self._owner(reference.subject) is not None and self.sees(reference.subject):
                 raise refusals.schema_invalid(
-                    f"{subject!r} is a subject by record name, which all tenants see: it refers to subjects by "
-                    f"record name only, not to {reference.subject!r}"
+                    f"{subject!r} is a subject by record name, which all tenants share: it may reference "
+                    f"subjects by record name only, not {reference.subject!r}"
                 )
 
     @property
@@ -122,13 +133,15 @@ class Scope:
         return bool((self._caller.tenants_for(Action.DECLARE_STREAMS) or frozenset()) & self._record_names)
 
     def check_settings(self, catalog: Catalog, subject: str | None, mode: object = None) -> None:
-        """Raise Refusal unless the caller may set a level or a mode of the subject, or of all (None)."""
+        """Raise Refusal unless the caller may set a level or a mode of the subject, or the global one (None)."""
         if self._writes_all:
             return
         self._check_own(catalog, Action.DECLARE_STREAMS, subject)
         if str(mode).upper() == "IMPORT":
-            # An id that is brought along is taken from everybody.
-            raise refusals.not_allowed("mode IMPORT is for operators of the estate: ids are those of all tenants")
+            # An imported id is no longer available for other tenants.
+            raise refusals.not_allowed(
+                "only operators of the estate may set mode IMPORT, because all tenants share ids"
+            )
 
     def check_delete(self, catalog: Catalog, subject: str) -> None:
         """Raise Refusal unless the caller may delete the subject and its versions."""
@@ -137,16 +150,16 @@ class Scope:
         self._check_own(catalog, Action.MANAGE_TENANT, subject)
 
     def _check_own(self, catalog: Catalog, action: Action, subject: str | None) -> None:
-        """`catalog`: what the caller sees of it."""
+        """Raise Refusal unless the subject is the caller's own. `catalog`: the part that the caller sees."""
         tenant = None if subject is None else self._tenant(subject)
         if subject is not None and tenant is not None:
             self._check(action, subject, tenant)
             return
         if subject is not None and subject not in catalog.subjects:
-            # As for another tenant's.
+            # The same answer as for another tenant's subject.
             raise refusals.subject_unknown(subject)
-        named = "what holds for all subjects" if subject is None else "a subject by record name"
-        raise refusals.not_allowed(f"{named} is changed and deleted by operators of the estate")
+        named = "the global setting" if subject is None else "a subject by record name"
+        raise refusals.not_allowed(f"only operators of the estate may change or delete {named}")
 
     def _check(self, action: Action, subject: str, tenant: str) -> None:
         if may(self._caller, action, tenant):
@@ -157,7 +170,7 @@ class Scope:
 
 
 def scope_of(caller: Caller, cluster: str, known: RegistryTenants, mark: bytes = b"") -> Scope:
-    """What a caller sees of a cluster. Raises Refusal: a cluster of no tree does not exist for tenants."""
+    """Return a caller's scope on a cluster. Raises Refusal: a cluster in no tree does not exist for tenants."""
     owners = known.owners.get(cluster)
     if owners is None:
         if not may(caller, Action.READ_ESTATE):
@@ -168,7 +181,7 @@ def scope_of(caller: Caller, cluster: str, known: RegistryTenants, mark: bytes =
 
 @dataclass(frozen=True)
 class _Known:
-    """Who comes with a token; the database said so at these places, at this time of the process's clock."""
+    """The caller of a token, as the database said at these places, at this time of the process's clock."""
 
     caller: Caller
     places: Places
@@ -178,21 +191,22 @@ class _Known:
 class Access:
     """Finds callers and their scopes; threads share it.
 
-    What is known of users, streams and environments holds as long as the database says that nothing has happened
-    since, which is asked at every request: what is revoked or taken away is so for the next one.
+    Facts about users, streams and environments are cached as long as the database says that nothing has happened
+    since, which every request checks: revocations take effect with the next request.
     """
 
     def __init__(self, database: Database, config: Settings) -> None:
         self._database, self._config = database, config
-        # With the places up to which it is known to hold.
+        # With the places up to which the facts are known to hold.
         self._tenants: tuple[RegistryTenants, Places] | None = None
         self._callers: dict[bytes, _Known] = {}
         self._places = Together(self._look)
 
     def at_hand(self, authorization: bytes, *, on_this_machine: bool) -> Caller | None:
-        """The caller, if that can be told without the database. Raises Refusal (nobody's token).
+        """Return the caller, if it is known without the database. Raises Refusal (unknown token).
 
-        `on_this_machine`: who asks is a program of the machine. An open registry is open to those alone.
+        `on_this_machine`: the request comes from a program of this machine. An open registry is open to those
+        alone.
         """
         if self._config.registry_open and on_this_machine:
             return ADMIN
@@ -204,7 +218,7 @@ class Access:
         return None
 
     async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
-        """`scope`, on a thread only for what is not known yet. Raises Refusal."""
+        """Return the same as `scope`, on a thread only if the answer is not cached. Raises Refusal."""
         try:
             at = await self._places()
         except DatabaseUnavailable as error:
@@ -218,10 +232,10 @@ class Access:
         return await asyncio.to_thread(self.scope, authorization, cluster)
 
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:
-        """What who asks with a user's token sees of a cluster; None: all, and may write all. Raises Refusal."""
+        """Return the scope of a user's token on a cluster; None for full access. Raises Refusal."""
         try:
             with self._database.looking() as connection:
-                # Before all else: what happens meanwhile is then seen by the next request at the latest.
+                # First of all: the next request sees what happens meanwhile at the latest.
                 at = places(connection)
                 caller = self._caller(connection, _token(authorization), at)
                 if caller is None:
@@ -231,7 +245,7 @@ class Access:
                 known = self._tenants_at(connection, at)
         except DatabaseUnavailable as error:
             raise refusals.store_failed(error.detail) from error
-        # Without a mark where something has happened meanwhile: what is known may be newer than the place.
+        # Without a mark if something has happened meanwhile: the facts may be newer than the place.
         is_of_now = self._tenants == (known, at)
         return scope_of(caller, cluster, known, _mark(_token(authorization), at) if is_of_now else b"")
 
@@ -240,7 +254,7 @@ class Access:
             return places(connection)
 
     def tenants(self) -> RegistryTenants:
-        """Whose subjects are, as of now. Raises DatabaseUnavailable."""
+        """Return the owners of subjects, as of now. Raises DatabaseUnavailable."""
         with self._database.looking() as connection:
             return self._tenants_at(connection, places(connection))
 
@@ -281,19 +295,19 @@ def _mark(token: str, at: Places) -> bytes:
 
 
 def _key(token: str) -> bytes:
-    # Not the token itself: what is kept in memory opens nothing.
+    # Not the token itself, so that a memory dump grants no access.
     return hashlib.sha256(token.encode()).digest()
 
 
 def is_guessable(authorization: bytes) -> bool:
-    """Return whether the token could be found by trying: it is short, as one of the settings may be."""
+    """Tell whether the token could be guessed, because it is short, as one from the settings may be."""
     return len(_token(authorization)) < UNGUESSABLE_CHARACTERS
 
 
 def _token(authorization: bytes) -> str:
     scheme, _, given = authorization.decode("latin-1").partition(" ")
     if scheme.lower() == "basic":
-        # Stock clients send `basic.auth.user.info`; the user's name says nothing.
+        # Stock clients send `basic.auth.user.info`; the user's name is ignored.
         try:
             return base64.b64decode(given).decode().partition(":")[2].strip()
         except (binascii.Error, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""`/registries/{cluster}/...`: plain ASGI before everything else of the API.
+"""`/registries/{cluster}/...`: plain ASGI in front of the rest of the API.
 
-Serializers ask for schemas by id at every start, thousands at once: such an answer is a look into a dictionary,
-made once for each id. Answers and refusals have the forms of Confluent's API: clients know failures by them.
+Serializers request schemas by id at every start, thousands at once: such an answer is a dictionary look-up,
+encoded once for each id. Answers and errors have the forms of Confluent's API, which clients rely on.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ALWAYS = [
 
 
 class Shared(Protocol):
-    """What the registries need of the process that serves them; `backend.api.frame.services.Services` is it."""
+    """Services that the registries need of their process; implemented by `backend.api.frame.services.Services`."""
 
     config: Settings
     engine: Engine
@@ -67,26 +67,26 @@ class Shared(Protocol):
     collectors: list[Callable[[], Iterator[Metric]]]
 
     def looking(self) -> AbstractContextManager[Connection]:
-        """A connection for one statement."""
+        """Open a connection for one statement."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection that sees one moment of the database."""
+        """Open a connection with one snapshot of the database."""
 
 
 def with_registries(app: ASGIApp, shared: Shared) -> Registries:
-    """The application with the registries of all clusters before it."""
+    """Return the application with the registries of all clusters in front of it."""
     directory = Directory(shared.engine, shared.listener, shared.config.schemas_topic)
     shared.collectors.append(directory.metrics)
     return Registries(app, directory, shared.config, Access(shared, shared.config), shared.engine)
 
 
 class Registries:
-    """Answers what is below PREFIX; the directory lives as long as the application behind it."""
+    """Answers requests below PREFIX; the directory lives as long as the application behind it."""
 
     def __init__(
         self, app: ASGIApp, directory: Directory, config: Settings, access: Access, engine: Engine | None = None
     ) -> None:
-        """`engine`: of the database in which wrong tokens are kept for the audit."""
+        """Build it. `engine`: the database in which wrong tokens are recorded for the audit."""
         self._engine = engine
         self.directory = directory
         self.access = access
@@ -94,7 +94,7 @@ class Registries:
         self._config = config
         answering: Any = self._answer  # uvicorn's types of ASGI are not Starlette's
         if config.trusted_proxies:
-            # The application behind has a middleware of its own, which requests for registries never reach.
+            # The application's own middleware is never reached by requests for registries.
             answering = ProxyHeadersMiddleware(answering, trusted_hosts=config.trusted_proxies)
         self._answering: ASGIApp = answering
 
@@ -136,7 +136,7 @@ class Registries:
             body, status, more = dump_json(refusal.body()), refusal.status, refusal.headers
         except Exception as error:
             logger.error("request failed", request_id=request_id, path=scope["path"], exc_info=error)
-            sentence = f"Something went wrong inside Treeline; it is in the log under request id {request_id}"
+            sentence = f"Internal error in Treeline; see the log under request id {request_id}"
             body, status = dump_json({"error_code": 500, "message": sentence}), 500
         start_headers = [
             (b"content-type", media_type.encode()),
@@ -193,15 +193,15 @@ class Registries:
         except Refusal as refusal:
             if refusal.code != refusals.SCHEMA_UNKNOWN or method != "GET":
                 raise
-        # No answer yet: a record may be at its reader's before this process has read of its schema.
+        # No answer yet: a consumer may get a record before this process has read the record's schema.
         await _read_on(registry)
         return await self._worked(route, call, given, question)
 
     async def _worked(self, route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
-        """`question`: under which the answer may be kept; empty if it may not."""
+        """Run a handler. `question`: the key under which the answer may be cached; empty if it may not be."""
         registry, is_look = call.registry, route.work is Work.LOOK
         work = partial(_run, route, call, given, question if is_look else b"")
-        # Another format is not made on the event loop.
+        # Conversion to another format must not block the event loop.
         at_once = is_look and not call.query.get("format")
         if at_once and registry.mirror.lock.look_at_once():
             try:
@@ -211,7 +211,7 @@ class Registries:
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
 
     async def _refreshed(self, cluster: str) -> Registry:
-        """A cluster may be newer than what this process has heard."""
+        """Refresh the directory and return the registry: the cluster may be newer than this process knows."""
         found = None
         if len(cluster) <= _LONGEST_CLUSTER and cluster.isascii():
             try:
@@ -235,11 +235,11 @@ _READ_HEADERS = frozenset(
 
 
 def _parts(tail: bytes) -> list[str]:
-    """The parts of a path; a part may hold a slash that was quoted. Raises Refusal."""
+    """Split a path into its parts, which may contain quoted slashes. Raises Refusal."""
     try:
         parts = [unquote_to_bytes(part).decode() for part in tail.split(b"/")]
     except UnicodeDecodeError:
-        raise Refusal(404, "The path is no UTF-8") from None
+        raise Refusal(404, "The path is not UTF-8") from None
     return parts[:-1] if parts[-1] == "" else parts
 
 
@@ -251,23 +251,26 @@ def _query(raw: bytes) -> dict[str, str]:
 
 
 async def _wait_until_read(registry: Registry) -> None:
-    """After a start reading takes a moment; a cluster that is away says so at once. Raises Refusal."""
+    """Wait until a registry was read. Raises Refusal.
+
+    After a start reading takes a moment; a cluster that is away says so at once.
+    """
     mirror = registry.mirror
     deadline = time.monotonic() + FIRST_READ_SECONDS
     while not mirror.ready:
         if mirror.reason is not None or time.monotonic() > deadline:
-            raise refusals.not_read_yet(mirror.endpoint.name, mirror.reason or "it is being read")
+            raise refusals.not_read_yet(mirror.endpoint.name, mirror.reason or "reading is in progress")
         await asyncio.sleep(0.02)
 
 
 async def _read_on(registry: Registry) -> None:
-    """Read what the schemas topic has by now, if its cluster says."""
+    """Read the records that the schemas topic has by now, if its cluster answers."""
     with contextlib.suppress(KafkaCallFailed, ClusterUnreachable):
         await anyio.to_thread.run_sync(registry.mirror.read_on, FIRST_READ_SECONDS, limiter=registry.threads)
 
 
 def _run(route: routes.Route, call: Call, given: list[str], question: bytes) -> bytes:
-    """On a thread."""
+    """Run a handler on a thread."""
     if route.work is Work.THREAD:
         return _encoded(route.handle(call, *given))
     with call.sharing() if route.work is Work.LOOK else call.registry.mirror.lock.parsing():
@@ -286,13 +289,13 @@ def _encoded(answer: Any) -> bytes:
 
 
 async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    """The whole body. Raises Refusal for one that is too large, or of a type that is no JSON."""
+    """Return the whole body. Raises Refusal for one that is too large, or whose type is not JSON."""
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if kind and kind not in _REQUEST_TYPES:
-        raise Refusal(415, f"Bodies are {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!r}")
+        raise Refusal(415, f"Content-Type must be {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!r}")
     length = headers.get(b"content-length", b"0")
     parts, size = [], int(length[:20]) if length.isdigit() else 0
-    too_large = Refusal(413, f"A body has at most {MOST_BODY_BYTES} bytes")
+    too_large = Refusal(413, f"The body must have at most {MOST_BODY_BYTES} bytes")
     if size > MOST_BODY_BYTES:
         raise too_large
     size = 0
@@ -310,7 +313,7 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
 
 @lru_cache(maxsize=256)
 def _media_type(accept: bytes) -> str:
-    """The type that the caller likes best. Raises Refusal."""
+    """Return the media type that the caller prefers. Raises Refusal."""
     best, best_weight = None, 0.0
     for item in accept.decode("latin-1").lower().split(",") if accept.strip() else ["*/*"]:
         name, *parameters = (part.strip() for part in item.split(";"))
@@ -319,7 +322,7 @@ def _media_type(accept: bytes) -> str:
         if offered in _MEDIA_TYPES and weight > best_weight:
             best, best_weight = offered, weight
     if best is None:
-        raise Refusal(406, f"Answers are {', '.join(_MEDIA_TYPES)}")
+        raise Refusal(406, f"Available media types are {', '.join(_MEDIA_TYPES)}")
     return best
 
 

@@ -1,4 +1,4 @@
-"""One request to a registry, as its handlers see it: parameters, body, and the catalog that it is about."""
+"""A request to a registry, as handlers see it: parameters, body, and the catalog."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESERVED = ("__GLOBAL", "__EMPTY")
 
 
 class Text(str):
-    """An answer that is sent as it is, not as a JSON string."""
+    """A response that is sent unchanged, not as a JSON string."""
 
     __slots__ = ()
 
@@ -41,32 +41,32 @@ class Call:
     query: Mapping[str, str]
     raw_body: bytes = b""
     scope: Scope | None = None
-    """What the caller sees and may change; None: everything."""
+    """Subjects that the caller sees and may change; None for full access."""
 
     @property
     def catalog(self) -> Catalog:
-        """Under the mirror's lock only."""
+        """Return the catalog as the caller sees it; only under the mirror's lock."""
         whole = self.registry.mirror.catalog
         return whole if self.scope is None else self.scope.visible(whole)
 
     @property
     def parser(self) -> Parser:
-        """Under the mirror's lock only."""
+        """Return the parser; only under the mirror's lock."""
         return self.registry.mirror.parser
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether a write is only to be checked: no parameter of Confluent's API, but Treeline's everywhere."""
+        """Tell whether a write is only to be checked; a parameter that Treeline adds to Confluent's API."""
         return self.flag("dry_run")
 
     def write(self, decide: Decide) -> Any:
-        """Carry a write out, or check it only. Raises Refusal."""
+        """Carry a write out, or only check it. Raises Refusal."""
         writer = self.registry.writer
         carry_out = writer.try_out if self.is_dry_run else writer.write
         return carry_out(decide, lambda cluster: f"{self.registries}/{cluster}")
 
     def try_out(self, decide: Decide, look: Callable[[Catalog, Decision], T]) -> T:
-        """What `look` makes of what a write would come to, by what has been read; nothing is kept of it.
+        """Return what `look` makes of the result that a write would have; nothing is stored.
 
         `look` gets the catalog as the caller sees it. Raises Refusal.
         """
@@ -75,34 +75,37 @@ class Call:
             return look(self.catalog, decide(mirror.catalog, mirror.parser))
 
     def sharing(self) -> AbstractContextManager[None]:
-        """The catalog, to look at; another `format` is made of a schema first, which takes as long as parsing."""
+        """Lock the catalog for reading; a requested `format` needs the lock for parsing, which takes longer."""
         lock = self.registry.mirror.lock
         return lock.parsing() if self.query.get("format") else lock.looking()
 
     # --- parameters
 
     def flag(self, name: str) -> bool:
-        """A query parameter that is true or not."""
+        """Return a boolean query parameter."""
         return self.query.get(name, "").lower() == "true"
 
     def number(self, name: str, default: int) -> int:
-        """A query parameter that is a number. Raises Refusal."""
+        """Return a numeric query parameter. Raises Refusal."""
         text = self.query.get(name, "")
         if not text:
             return default
         try:
             return int(text[:20])
         except ValueError:
-            raise refusals.Refusal(404, f"{name} is a number") from None
+            raise refusals.Refusal(404, f"{name} must be a number") from None
 
     def page(self, found: Sequence[T]) -> Sequence[T]:
-        """The part of a list that `offset` and `limit` ask for; below 0 is no limit."""
+        """Return the part of a list that `offset` and `limit` select; a negative limit means none."""
         first, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
         return found[first:] if limit < 0 else found[first : first + limit]
 
     def formatted(self, content: Content) -> Content:
-        """A schema as `format` asks for it: `serialized` is a Protobuf descriptor in base64. Others are as they
-        are stored, as in Confluent's registry. Raises Refusal (a stored schema that is invalid)."""
+        """Return a schema in the requested `format`: `serialized` is a Protobuf descriptor in base64.
+
+        Other formats are returned as they are stored, as in Confluent's registry. Raises Refusal (a stored schema
+        that is invalid).
+        """
         if self.query.get("format", "").lower() != "serialized" or content.kind != PROTOBUF:
             return content
         return replace(content, text=protobuf_schemas.serialized(self.parser.parsed(self.catalog, content)))
@@ -110,31 +113,31 @@ class Call:
     # --- body
 
     def body(self) -> dict[str, Any]:
-        """The JSON object that was sent. Raises Refusal."""
+        """Return the JSON object that was sent. Raises Refusal."""
         if not self.raw_body.strip():
-            raise refusals.not_as_it_should_be("The request has no body; a JSON object is needed")
+            raise refusals.unprocessable("The request has no body; a JSON object is required")
         try:
             found = load_json(self.raw_body)
         except ValueError as error:
             raise refusals.Refusal(400, f"The body is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise refusals.not_as_it_should_be("The body is no JSON object")
+            raise refusals.unprocessable("The body is not a JSON object")
         return found
 
     def wanted(self) -> Wanted:
-        """The schema that was sent. Raises Refusal."""
+        """Return the schema that was sent. Raises Refusal."""
         said = self.body()
         text, kind = said.get("schema"), said.get("schemaType") or AVRO
         if not isinstance(text, str) or not text.strip():
-            raise refusals.schema_invalid("the field schema is missing; it is the schema as one text")
+            raise refusals.schema_invalid("the field schema is missing; it must be the schema as a string")
         if not isinstance(kind, str):
-            raise refusals.schema_invalid("schemaType is AVRO, JSON or PROTOBUF")
+            raise refusals.schema_invalid("schemaType must be AVRO, JSON or PROTOBUF")
         references = said.get("references") or []
         if not isinstance(references, list):
-            raise refusals.schema_invalid("references are a list")
+            raise refusals.schema_invalid("references must be a list")
         for field in ("metadata", "ruleSet"):
             if not isinstance(said.get(field) or {}, dict):
-                raise refusals.schema_invalid(f"{field} is an object")
+                raise refusals.schema_invalid(f"{field} must be an object")
         content = Content(
             kind=kind.upper(),
             text=text,
@@ -154,28 +157,28 @@ def _reference(said: Any) -> Reference:
     fields = said if isinstance(said, dict) else {}
     name, subject, version = fields.get("name"), fields.get("subject"), fields.get("version")
     if not isinstance(name, str) or not isinstance(subject, str) or type(version) is not int:
-        raise refusals.schema_invalid("a reference has a name, a subject and the number of a version")
+        raise refusals.schema_invalid("a reference must have a name, a subject and a version number")
     return Reference(name=name, subject=subject_name(subject), version=version)
 
 
 def _given(said: Mapping[str, Any], field: str, lowest: int) -> int | None:
-    """A number that clients also send as null, 0 or -1 where they do not mean one."""
+    """Return an optional number; clients also send null, 0 or -1 for none."""
     found = said.get(field)
     if found is None:
         return None
     if type(found) is not int or found > _HIGHEST_NUMBER:
-        raise refusals.not_as_it_should_be(f"{field} is a number up to {_HIGHEST_NUMBER}")
+        raise refusals.unprocessable(f"{field} must be a number up to {_HIGHEST_NUMBER}")
     return found if found >= lowest else None
 
 
 def subject_name(text: str) -> str:
-    """A subject as a path or reference names it. Raises Refusal."""
+    """Return a subject's name as a path or reference has it. Raises Refusal."""
     plain = plain_subject(text)
     if plain is None:
-        raise refusals.subject_invalid(text, "this registry has the default context only")
+        raise refusals.subject_invalid(text, "this registry supports only the default context")
     if plain.startswith(ALL_CONTEXTS):
         raise refusals.subject_invalid(
-            text, f"{ALL_CONTEXTS} stands for all contexts, in the parameter subjectPrefix of lists alone"
+            text, f"{ALL_CONTEXTS} stands for all contexts, and is allowed only in the parameter subjectPrefix"
         )
     if (
         not plain.strip()
@@ -187,7 +190,7 @@ def subject_name(text: str) -> str:
 
 
 def parse_query(raw: bytes) -> dict[str, str]:
-    """The parameters of a query; the first of each name counts."""
+    """Return the parameters of a query; the first of each name counts."""
     found: dict[str, str] = {}
     for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=50):
         found.setdefault(name, value)

@@ -1,8 +1,9 @@
-"""What a schemas topic says when its records are read in order: subjects, ids, configuration, modes.
+"""State of a schemas topic after its records were read in order: subjects, ids, configuration, modes.
 
-Pure, and the same for everybody who reads the same log: the last record of a key counts, but an id keeps the first
-schema that it was given to. A record that gives it to another one does not count and is remembered as `overruled`:
-compaction would one day leave nothing but that record of its key, so the next writer writes what counts once more.
+Pure, and the same for all readers of the same log: the last record of a key counts, but an id keeps the first
+schema that it was given to. A record that gives it to another schema does not count and is remembered as
+`overruled`: compaction would one day leave only that record of its key, so the next writer writes the valid one
+again.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ V = TypeVar("V")
 
 
 class Catalog:
-    """One cluster's schemas. `apply` changes it; whoever reads and applies in several threads needs a lock."""
+    """Schemas of one cluster. `apply` changes them; concurrent readers and appliers need a lock."""
 
     def __init__(self) -> None:
         self.subjects: dict[str, dict[int, SchemaVersion]] = {}
-        """Subject -> version -> what it is, softly deleted ones too; none is empty."""
+        """Subject -> version -> version's content, including soft-deleted ones; no subject is empty."""
         self.contents: dict[int, Content] = {}
-        """Id -> schema, as long as a version has it."""
+        """Id -> schema, as long as a version has the id."""
         self.configs: dict[str | None, Mapping[str, Any]] = {}
-        """Subject, None for all -> configuration as it was written."""
+        """Subject, None for the global one -> configuration as it was written."""
         self.modes: dict[str | None, str] = {}
         self.highest_id = 0
-        """Of all that were ever given, to what is deleted or was overruled too: the next one is above it."""
+        """Highest id ever assigned, including those of deleted or overruled versions: the next id is above it."""
         self.noted_id = 0
-        """What the log's last note says of that: it stays when the version that had the id is deleted."""
+        """Highest id by the log's last note: the note stays when the version that had the id is deleted."""
         self.gone: dict[VersionKey, set[int | None]] = {}
-        """Versions that were deleted for good while this was read, with all ids that they had one after the other:
-        a number is given again. None: compaction had taken the version itself."""
+        """Permanently deleted versions, as far as they were read, with all ids that they had one after the other:
+        a version number is used again. None: compaction had already removed the version itself."""
         self.overruled: set[VersionKey] = set()
         """Versions whose last record does not count."""
         self.copied: set[VersionKey] = set()
         """Versions whose last record was written by the schema distributor."""
         self.copied_configs: set[str | None] = set()
         self.copied_modes: set[str | None] = set()
-        """Subjects, None for all, whose present configuration or mode the distributor wrote."""
+        """Subjects, None for the global one, whose present configuration or mode the distributor wrote."""
         self.other_keys = OtherKeys()
-        """Of the log that this was read from."""
+        """Other spellings of keys in the log that was read."""
         self._ids: dict[Content, set[int]] = {}
         self._uses: dict[int, dict[VersionKey, None]] = {}
         self._referrers: dict[VersionKey, dict[VersionKey, None]] = {}
@@ -67,29 +68,29 @@ class Catalog:
     # --- reading
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[SchemaVersion]:
-        """A subject's versions, oldest first; with `deleted` the softly deleted ones too."""
+        """Return a subject's versions, oldest first; with `deleted` the soft-deleted ones, too."""
         found = self.subjects.get(subject, {})
         return [found[number] for number in sorted(found) if deleted or not found[number].deleted]
 
     def version(self, key: VersionKey) -> SchemaVersion | None:
-        """One version, softly deleted or not."""
+        """Return one version, soft-deleted or not."""
         return self.subjects.get(key[0], {}).get(key[1])
 
     def all_versions(self) -> Iterator[SchemaVersion]:
-        """Every version, by subject and number: equal catalogs give equal sequences."""
+        """Yield every version, by subject and number: equal catalogs give equal sequences."""
         for subject in sorted(self.subjects):
             yield from self.versions(subject, deleted=True)
 
     def id_of(self, content: Content) -> int | None:
-        """The lowest id that a schema has."""
+        """Return the lowest id that a schema has."""
         return min(self._ids.get(content, ()), default=None)
 
     def used_by(self, schema_id: int) -> list[SchemaVersion]:
-        """The versions that have an id, softly deleted ones too, oldest record first."""
+        """Return the versions that have an id, including soft-deleted ones, oldest record first."""
         return [self.subjects[subject][number] for subject, number in self._uses.get(schema_id, ())]
 
     def referrers(self, key: VersionKey, *, deleted: bool = False) -> list[SchemaVersion]:
-        """Who refers to a version; with `deleted` softly deleted ones too."""
+        """Return the versions that reference a version; with `deleted` the soft-deleted ones, too."""
         who = {**self._referrers.get(key, {})}
         if (key[0], LATEST_VERSION) in self._referrers and self.versions(key[0])[-1:] == [self.version(key)]:
             who |= self._referrers[key[0], LATEST_VERSION]
@@ -97,21 +98,23 @@ class Catalog:
         return [each for each in found if deleted or not each.deleted]
 
     def config(self, subject: str | None) -> Mapping[str, Any]:
-        """The configuration that holds for a subject: its own, or that of all; a level that neither says is the
-        usual one."""
+        """Return the configuration in force for a subject: its own, or the global one.
+
+        A level that neither has is the default.
+        """
         found = self.configs.get(subject)
         if found is None:
             found = self.configs.get(None, {})
         return {"compatibilityLevel": DEFAULT_COMPATIBILITY, **found}
 
     def mode(self, subject: str | None) -> str:
-        """The mode that holds for a subject: its own, or that of all, which may override it."""
+        """Return the mode in force for a subject: its own, or the global one, which may override it."""
         if self.modes.get(None) == READONLY_OVERRIDE:
             return READONLY_OVERRIDE
         return self.modes.get(subject) or self.modes.get(None) or READWRITE
 
     def repairs(self) -> list[Record]:
-        """What makes the last record of each overruled version one that counts."""
+        """Return records that replace the last record of each overruled version by a valid one."""
         found: list[Record] = []
         for subject, number in sorted(self.overruled):
             found.append(self.version((subject, number)) or VersionGone(subject=subject, version=number))
@@ -120,7 +123,7 @@ class Catalog:
     # --- applying
 
     def apply(self, record: Record, *, copied: bool = False, at_ms: int = 0) -> bool:
-        """Take the next record of the log in, written at a time; whether it counts."""
+        """Apply the next record of the log, written at `at_ms`; return whether it counts."""
         match record:
             case SchemaVersion():
                 return self._set(self._timed(record, at_ms), copied)
@@ -147,7 +150,7 @@ class Catalog:
         return True
 
     def _timed(self, new: SchemaVersion, at_ms: int) -> SchemaVersion:
-        """What is said again, as when a version is deleted or repaired, was there before."""
+        """Keep the first time of a version that is written again, as when it is deleted or repaired."""
         old = self.version((new.subject, new.version))
         if old is None or (old.id, old.content) != (new.id, new.content):
             return replace(new, written_ms=at_ms, deleted_ms=at_ms if new.deleted else None)
@@ -158,7 +161,7 @@ class Catalog:
         key = (new.subject, new.version)
         self.highest_id = max(self.highest_id, new.id)
         holder = self.contents.get(new.id)
-        # By the text alone, as other registries judge it: with its references named anew it is no other one.
+        # By the text alone, as other registries do: other names of references do not make it another schema.
         if holder is not None and holder.text != new.content.text:
             self.overruled.add(key)
             return False
@@ -187,7 +190,7 @@ class Catalog:
             del self.subjects[old.subject]
 
     def _forget(self, key: VersionKey) -> SchemaVersion | None:
-        """Take a version out of all that is found by other things than its name."""
+        """Remove a version from all indexes but the one by name."""
         self.overruled.discard(key)
         self.copied.discard(key)
         old = self.version(key)
@@ -198,7 +201,7 @@ class Catalog:
         if not uses:
             del self._uses[old.id], self.contents[old.id]
         else:
-            # The oldest record that is left, which is the same one when the log was compacted.
+            # The oldest record that is left, which is the same one after compaction.
             subject, number = next(iter(uses))
             self.contents[old.id] = self.subjects[subject][number].content
         if not any(self.version(other).content == old.content for other in uses):  # type: ignore[union-attr]

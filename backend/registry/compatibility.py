@@ -1,8 +1,8 @@
-"""Compatibility levels: which earlier schemas a new one is checked against, and who must be able to read whom.
+"""Compatibility levels: the earlier schemas that a new one is checked against, and the direction of the check.
 
-Levels are those of Confluent's registry. Backward: the new schema reads what the earlier wrote; forward: the
-earlier ones read what the new one writes; full: both. Transitive levels look at all earlier schemas, the others at
-the last.
+Levels are those of Confluent's registry. BACKWARD: the new schema reads data of the earlier one; FORWARD: the
+earlier one reads data of the new one; FULL: both. Transitive levels check all earlier schemas, the others only the
+last.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from backend.registry.known_settings import LEVELS, NONE
 _MOST_REPORTED = 100
 
 Check = Callable[[Parsed, Parsed, str, str], list[str]]
-"""(reader, writer, what to call each) -> what keeps the one from reading the other."""
+"""(reader, writer, description of each) -> reasons why the reader cannot read the writer's data."""
 
 
 class LevelNotSupported(Exception):
-    """A level asks for a check that there is none of for schemas of this kind."""
+    """A level requires a check that does not exist for schemas of this type."""
 
     def __init__(self, level: str, kind: str) -> None:
         self.level, self.kind = level, kind
         super().__init__(
-            f"Compatibility level {level} cannot be checked for schemas of type {kind}: there is no reliable "
-            f"check for them. Levels that work: {', '.join(levels_of(kind))}."
+            f"Compatibility level {level} cannot be checked for schemas of type {kind}: no reliable "
+            f"check exists. Supported levels: {', '.join(levels_of(kind))}."
         )
 
 
@@ -42,12 +42,12 @@ _CHECKS: dict[str, Check] = {AVRO: _avro, PROTOBUF: _protobuf}
 
 
 def levels_of(kind: str) -> tuple[str, ...]:
-    """The levels that can be checked for schemas of this kind."""
+    """Return the levels that can be checked for schemas of this type."""
     return LEVELS if kind in _CHECKS else (NONE,)
 
 
 def problems(level: str, new: Parsed, previous: Sequence[Parsed]) -> list[str]:
-    """What makes the new schema incompatible, newest earlier schema first; empty if nothing does.
+    """Return the incompatibilities of the new schema, newest earlier schema first; empty if it is compatible.
 
     `previous`: oldest first. Raises LevelNotSupported, unless there is nothing to check: no earlier schema, or
     only the very same one.

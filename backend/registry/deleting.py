@@ -1,7 +1,7 @@
-"""What deleting does: softly first, so that ids still answer, then for good.
+"""Deletion of subjects and versions: a soft delete, after which ids still resolve, then a permanent one.
 
-What another schema refers to stays. Ids are never given again: if the highest one goes for good, a record keeps it
-in mind, since compaction would make it forgotten.
+Referenced schemas cannot be deleted. Ids are never used again: if the highest one is deleted permanently, a record
+keeps it, since compaction would remove the trace of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from backend.registry.registering import Decision, check_writable
 
 
 def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decision:
-    """All versions of a subject; the answer is their numbers. Raises Refusal."""
+    """Delete all versions of a subject; the answer is their numbers. Raises Refusal."""
     if not catalog.versions(subject, deleted=True):
         raise refusals.subject_unknown(subject)
     versions = catalog.versions(subject, deleted=permanent)
@@ -25,7 +25,7 @@ def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decisi
         raise refusals.subject_deleted_already(subject)
     check_writable(catalog, subject)
     for each in versions:
-        # Its own versions go with it.
+        # References within the subject do not count: all its versions are deleted together.
         if any(other.subject != subject for other in _referrers(catalog, each, permanent)):
             raise refusals.referred_to(subject, each.version)
     numbers = [each.version for each in versions]
@@ -33,12 +33,12 @@ def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decisi
         return Decision((SubjectDeleted(subject=subject, version=numbers[-1]),), numbers)
     if not all(each.deleted for each in versions):
         raise refusals.subject_not_deleted_first(subject)
-    # The newest first, so that nothing is left without what it refers to if this is cut short.
+    # The newest first, so that no version is left without its references if this is interrupted.
     return Decision((*gone(catalog, versions[::-1]), *_settings_gone(catalog, subject)), numbers)
 
 
 def delete_version(catalog: Catalog, subject: str, wanted: str, *, permanent: bool) -> Decision:
-    """One version; the answer is its number. Raises Refusal."""
+    """Delete one version; the answer is its number. Raises Refusal."""
     version = version_of(catalog, subject, wanted, deleted=True)
     if version.deleted and not permanent:
         raise refusals.version_deleted_already(subject, version.version)
@@ -60,7 +60,7 @@ def _referrers(catalog: Catalog, version: SchemaVersion, permanent: bool) -> lis
 
 
 def gone(catalog: Catalog, versions: Sequence[SchemaVersion]) -> list[Record]:
-    """The records that delete versions for good."""
+    """Return the records that delete versions permanently."""
     going = {(each.subject, each.version) for each in versions}
     records: list[Record] = [VersionGone(subject=each.subject, version=each.version) for each in versions]
     is_noted = catalog.noted_id == catalog.highest_id
@@ -70,7 +70,7 @@ def gone(catalog: Catalog, versions: Sequence[SchemaVersion]) -> list[Record]:
 
 
 def _settings_gone(catalog: Catalog, subject: str) -> list[Record]:
-    """A subject that is made anew one day starts without the old one's configuration and mode."""
+    """Return the records that delete a subject's configuration and mode; a new subject starts without them."""
     records: list[Record] = []
     if subject in catalog.modes:
         records.append(ModeSet(subject=subject, mode=None))

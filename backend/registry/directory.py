@@ -1,4 +1,4 @@
-"""The registries of this process: one for each cluster, made and ended as clusters come, change and go."""
+"""Registries of this process: one for each cluster, started and ended as clusters come, change and go."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _THREADS = 4
 
 
 class Registry:
-    """One cluster's: what answers reads and what writes."""
+    """Registry of one cluster: a mirror for reads and a writer."""
 
     def __init__(self, engine: Engine, endpoint: Endpoint, topic: str) -> None:
         self.mirror = Mirror(endpoint, topic)
         self.writer = Writer(engine, self.mirror)
-        # Its own, so that waiting for one cluster holds up no other one's.
+        # Own threads, so that waiting for one cluster does not delay another.
         self.threads = anyio.CapacityLimiter(_THREADS)
 
 
 class Directory:
-    """Follows the event log from `start` to `stop`; the database may be away."""
+    """Follows the event log from `start` to `stop`; the database may be unavailable."""
 
     def __init__(self, engine: Engine, listener: EventListener, topic: str) -> None:
         self._engine = engine
@@ -52,24 +52,24 @@ class Directory:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell all threads to end; the listener has to be stopped, too, before `join` waits for them."""
+        """Signal all threads to end; the listener must be stopped, too, before `join` waits for them."""
         self._stopping.set()
         for registry in self._registries.values():
             registry.mirror.stop()
 
     def join(self) -> None:
-        """Wait for the threads' end."""
+        """Wait until the threads have ended."""
         self._thread.join()
         with self._changing:
             _end(self._registries.values())
             self._registries = {}
 
     def find(self, cluster: str) -> Registry | None:
-        """A cluster's registry, None for a cluster that is not known (yet)."""
+        """Return a cluster's registry, None for a cluster that is not known (yet)."""
         return self._registries.get(cluster)
 
     def metrics(self) -> Iterator[Metric]:
-        """What /metrics tells of the registries."""
+        """Yield the metrics of the registries."""
         unreadable = family("treeline_schema_unreadable_records")
         readable = family("treeline_schema_topic_read")
         for name, registry in sorted(self._registries.items()):
@@ -79,7 +79,7 @@ class Directory:
         yield from (unreadable, readable)
 
     def refresh(self) -> None:
-        """Look which clusters there are. Raises DatabaseUnavailable."""
+        """Start and end registries by the present clusters. Raises DatabaseUnavailable."""
         with self._changing:
             if self._stopping.is_set():
                 return
@@ -104,10 +104,10 @@ class Directory:
             try:
                 self.refresh()
             except DatabaseUnavailable as error:
-                logger.warning("registries wait for the database", error=str(error))
+                logger.warning("registries not refreshed: database unavailable", error=str(error))
                 self._stopping.wait(RETRY_SECONDS)
             except Exception:
-                logger.exception("registries cannot be brought up to date")
+                logger.exception("registries cannot be refreshed")
                 self._stopping.wait(NEWS_SECONDS)
             else:
                 seen = self._listener.wait_for_events(seen, NEWS_SECONDS)

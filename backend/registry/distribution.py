@@ -1,13 +1,13 @@
-"""What the schema distributor has to write on a target so that it has what the primary has, and what it must not.
+"""Comparison of the primary's schemas with a target's: the records that the target lacks, and conflicts.
 
-Pure, and made from what both catalogs say, not from what was written before: after a crash, a restart or a cut
-it is worked out again, and after it was carried out there is nothing left to do. Ids, versions, types, texts and
-deletions are kept; subjects get their names on the target, also inside references (`domain/subjects.py`).
+Pure, and computed from both catalogs, not from what was written before: after a crash, a restart or an
+interruption it is computed again, and after it was carried out nothing is left to do. Ids, versions, types, texts
+and deletions are kept; subjects get their names on the target, also inside references (`domain/subjects.py`).
 
-What others wrote on a target stays: only versions that carry our header, or are the primary's in every respect,
-are changed or deleted. What is in the way is a conflict, and holds up nothing but what refers to it. A version
-that was copied and that the primary does not have any more is deleted only if the primary says so: it deleted
-it, or has its schema under another name. A primary that forgot its schemas must not make all others forget them.
+What others wrote on a target stays: only versions that carry our header, or equal the primary's in every respect,
+are changed or deleted. Anything in the way is a conflict, and delays nothing but what references it. A copied
+version that the primary no longer has is deleted only if the primary says so: it deleted the version, or has its
+schema under another name. A primary that lost its schemas must not make all others delete them.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _LISTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What a target lacks, in an order of which every beginning is sound, and why it cannot have the rest."""
+    """Records that a target lacks, in an order in which every prefix is consistent, and conflicts for the rest."""
 
     records: tuple[Record, ...]
     conflicts: tuple[Conflict, ...]
     subjects: int
-    """Of the primary, those whose schemas the target is to have."""
+    """Number of the primary's subjects that the target is to have."""
 
 
 def compare(
     primary: Catalog, target: Catalog, translation: Translation, most_bytes: int | None = None
 ) -> Difference:
-    """What to append to a target's log, all with our header, so that it follows the primary.
+    """Return the records to append to a target's log, all with our header, so that it follows the primary.
 
-    `most_bytes`: of key and value of a record there.
+    `most_bytes`: limit of a record's key and value there.
     """
     return _Comparison(primary, target, translation, most_bytes).made()
 
@@ -95,8 +95,10 @@ class _Comparison:
         return Difference(records=tuple(records), conflicts=tuple(sorted(self._conflicts)), subjects=len(subjects))
 
     def _choose_names(self) -> dict[str, str]:
-        """Name on the target -> subject of the primary. It is that of the stream which has the name there, then of
-        who has it already."""
+        """Return name on the target -> subject of the primary.
+
+        The name belongs to the stream that has it there, then to the subject that has it already.
+        """
         found: dict[str, list[str]] = {}
         for subject in self._primary.subjects:
             found.setdefault(self._names(subject), []).append(subject)
@@ -110,7 +112,7 @@ class _Comparison:
                     Conflict(
                         kind=NAME_TAKEN,
                         subject=subject,
-                        detail=f"{subject} would be {name}, which is what {chosen[name]} is called there",
+                        detail=f"{subject} would have the name {name} there, which {chosen[name]} already has",
                     )
                     for subject in rivals
                     if subject != chosen[name]
@@ -118,7 +120,7 @@ class _Comparison:
         return chosen
 
     def _claim(self, name: str, subject: str) -> tuple[bool, bool, bool, str]:
-        # Whoever came first: else a subject by record name takes a name from the stream that is declared after it.
+        # Otherwise a subject by record name would take a name from a stream that is declared later.
         there = {each.id for each in self._target.versions(name, deleted=True) if self._is_copied(each)}
         has_it = any(each.id in there for each in self._primary.versions(subject, deleted=True))
         translation = self._translation
@@ -131,7 +133,7 @@ class _Comparison:
         return key in self._target.copied and self._target.version(key) == self._wanted[key]
 
     def _check(self, changed: Iterable[VersionKey], subjects: Mapping[str, str]) -> set[VersionKey]:
-        """Note what may not be written; versions of ours that have to go first, since they hold a wanted id."""
+        """Record versions that must not be written; return our versions to delete first, holding a wanted id."""
         freed: set[VersionKey] = set()
         for key in changed:
             wanted, there = self._wanted[key], self._target.version(key)
@@ -139,7 +141,7 @@ class _Comparison:
                 self._block(key, RECORD_NAME, "no environment of the tree allows subjects by record name")
                 continue
             if there is not None and key not in self._target.copied and not _same_schema(there, wanted):
-                self._block(key, VERSION_TAKEN, f"id {there.id} has been registered there by others")
+                self._block(key, VERSION_TAKEN, f"it was registered there by others, with id {there.id}")
                 continue
             unfit = self._unfit(wanted)
             if unfit is not None:
@@ -158,14 +160,14 @@ class _Comparison:
         return freed
 
     def _unfit(self, record: Record) -> str | None:
-        """Why a record cannot be written there, None if it can. One that cannot must not hold up all others."""
+        """Return why a record cannot be written there, None if it can; such a record must not delay others."""
         try:
             size = sum(len(part or b"") for part in encode(record))
         except UnicodeEncodeError as error:
-            return f"it is no text: {error.reason}"
+            return f"it is not valid text: {error.reason}"
         if self._most_bytes is None or size <= self._most_bytes:
             return None
-        return f"it has {size} bytes, and the topic there takes {self._most_bytes} (max.message.bytes)"
+        return f"it has {size} bytes, and the limit of the topic there is {self._most_bytes} (max.message.bytes)"
 
     def _fitting(self, settings: Sequence[ConfigSet | ModeSet]) -> list[Record]:
         found: list[Record] = []
@@ -174,8 +176,8 @@ class _Comparison:
             if unfit is None:
                 found.append(each)
                 continue
-            subject = each.subject or "all subjects"
-            detail = f"what is set for {subject} is not written: {unfit}"
+            subject = each.subject or "global"
+            detail = f"the setting of {subject} is not written: {unfit}"
             self._conflicts.append(Conflict(kind=TOO_LARGE, subject=subject, detail=detail))
         return found
 
@@ -189,14 +191,14 @@ class _Comparison:
         )
 
     def _block_referrers(self, ordered: Iterable[VersionKey]) -> None:
-        """What a reader would resolve by a stranger's schema, or not at all, is held back as well.
+        """Hold back versions whose references a reader would resolve to a foreign schema, or not at all.
 
-        What has been there since before its conflict is told of and stays.
+        A version that was there before its conflict is reported and stays.
         """
         for key, loser in sorted(self._refers_to_loser.items()):
             if key in self._blocked:
                 continue
-            self._block(key, REFERS_TO_CONFLICT, f"it refers to {loser}, whose name is another one's there")
+            self._block(key, REFERS_TO_CONFLICT, f"it references {loser}, whose name is taken there")
             there = self._target.version(key)
             if there is not None and key in self._target.copied and _same_schema(there, self._wanted[key]):
                 self._blocked.discard(key)
@@ -206,11 +208,11 @@ class _Comparison:
             for reference in self._wanted[key].content.references:
                 if (reference.subject, reference.version) in self._blocked:
                     other = f"version {reference.version} of {reference.subject}"
-                    self._block(key, REFERS_TO_CONFLICT, f"it refers to {other}, which is not there")
+                    self._block(key, REFERS_TO_CONFLICT, f"it references {other}, which is missing there")
                     break
 
     def _settings(self, subjects: Mapping[str, str]) -> list[ConfigSet | ModeSet]:
-        """Configuration and modes follow the primary, on all of its subjects and as a whole."""
+        """Add the primary's configuration and modes, of its subjects and global."""
         primary, target = self._primary, self._target
         records: list[ConfigSet | ModeSet] = []
         configs = {self._named(each): said for each, said in primary.configs.items() if each not in self._losers}
@@ -231,13 +233,16 @@ class _Comparison:
         return None if subject is None else self._names(subject)
 
     def _deletions(self, freed: set[VersionKey]) -> list[Record]:
-        """Copies that the primary has no more; what is there alone, ours or not, is named and stays."""
-        # Two subjects may have had one name there, one after the other.
+        """Add deletions of copies that the primary no longer has.
+
+        Versions that only the target has are reported, and stay.
+        """
+        # Two subjects may have had the same name there, one after the other.
         deleted: dict[VersionKey, set[int | None]] = {}
         for (subject, number), ids in self._primary.gone.items():
             deleted.setdefault((self._names(subject), number), set()).update(ids)
         for subject in self._losers:
-            # What was copied there may be an older one of that number.
+            # The copy there may be of an older version with the same number.
             for version in self._primary.versions(subject, deleted=True):
                 deleted.setdefault((self._names(subject), version.version), set()).add(None)
         going: list[SchemaVersion] = []
@@ -248,7 +253,7 @@ class _Comparison:
                 continue
             wanted = self._wanted.get(key)
             if wanted is not None:
-                # Its place is another one's, who is held back.
+                # Its place is wanted by another version, which is held back.
                 is_over = key in self._blocked and self._is_copied(there) and not _same_schema(there, wanted)
             else:
                 is_over = self._is_copied(there) and self._is_over(there, deleted)
@@ -259,7 +264,7 @@ class _Comparison:
         for subject, versions in alone.items():
             listed = ", ".join(f"{each.version} (id {each.id})" for each in versions[:_LISTED])
             more = ", ..." if len(versions) > _LISTED else ""
-            detail = f"{subject} has what the primary does not have: version {listed}{more}"
+            detail = f"{subject} has versions that the primary does not have: {listed}{more}"
             self._conflicts.append(Conflict(kind=ONLY_THERE, subject=subject, detail=detail))
         by_key = {(each.subject, each.version): each for each in going}
         ordered = [by_key[key] for key in reversed(_in_order(by_key, by_key))]
@@ -273,7 +278,7 @@ class _Comparison:
 
 
 class _Names:
-    """Translations that were made once; a subject is asked for with each of its versions and references."""
+    """Cache of translated names; a subject is translated with each of its versions and references."""
 
     def __init__(self, translation: Translation) -> None:
         self._translation = translation
@@ -301,7 +306,7 @@ def _same_schema(one: SchemaVersion, other: SchemaVersion) -> bool:
 
 
 def _in_order(keys: Iterable[VersionKey], versions: Mapping[VersionKey, SchemaVersion]) -> list[VersionKey]:
-    """By subject and version, but what a version refers to, and its subject's versions before it, come first."""
+    """Sort by subject and version, but references, and earlier versions of the subject, come first."""
     waiting = sorted(keys)
     before = {late: early for early, late in pairwise(waiting) if early[0] == late[0]}
     known = frozenset(waiting)

@@ -1,4 +1,4 @@
-"""The compatibility levels and modes that there are: those of Confluent's registry, without mode FORWARD."""
+"""Compatibility levels and modes: those of Confluent's registry, without mode FORWARD."""
 
 from __future__ import annotations
 

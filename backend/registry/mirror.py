@@ -1,7 +1,7 @@
-"""One cluster's schemas topic in memory, kept up with by a thread.
+"""One cluster's schemas topic in memory, kept up to date by a thread.
 
 Reads are answered from here, whether the cluster answers or not, once its log was read to the end. A topic that
-was made anew, or whose log was cut off, is read from its beginning; what was known answers until that is done.
+was re-created, or whose log was cut off, is read from its beginning; until then the former catalog answers.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from backend.registry.sharing import CatalogLock
 logger = structlog.get_logger("registry")
 
 LOOK_SECONDS = 5.0
-"""Between two looks whether the topic is still the one that is read, and whether its cluster answers."""
+"""Seconds between two polls that check the topic's id, and whether its cluster answers."""
 RETRY_SECONDS = 1.0
 _READ_SECONDS = 0.5
 _MOST_ANSWERS_BYTES = 16 * 1024 * 1024
 
 
 class Mirror:
-    """Threads and the event loop share it; `start` and `stop` belong to its owner."""
+    """Mirror of one cluster; threads and the event loop share it, `start` and `stop` belong to its owner."""
 
     def __init__(self, endpoint: Endpoint, topic: str, *, ids_only: bool = False) -> None:
-        """`ids_only`: texts of schemas are not kept, only what tells them apart."""
+        """Build the mirror. `ids_only`: schemas' texts are not kept, only digests that tell them apart."""
         self.endpoint = endpoint
         self._ids_only = ids_only
         self.lock = CatalogLock()
-        """For whoever reads the catalog, or parses its schemas."""
+        """Lock for reading the catalog, and for parsing its schemas."""
         self.catalog = Catalog()
         self.parser = Parser()
         self.ready = False
-        """Whether the catalog is that of a log that was read to its end once."""
+        """True if the catalog is that of a log that was read to its end once."""
         self.reason: str | None = None
-        """Why the cluster cannot be asked now; None: it answered at the last look, or was not asked yet."""
+        """Reason why the cluster does not answer; None if it answered the last poll, or was not polled yet."""
         self.unreadable_records = 0
-        """Of the log as it was read: others' that no registry could read, and ids given a second time."""
+        """Records of the log that no registry could read, and ids assigned a second time."""
         self.topic: SchemasTopic | None = None
         """None as long as no client could be made."""
         self.on_news: Callable[[], None] = lambda: None
-        """Called by the thread each time that the catalog has changed; must not wait."""
+        """Callback of the thread after each change of the catalog; must not wait."""
         self._name = topic
         self._answers: dict[bytes, bytes] = {}
         self._answers_bytes = 0
@@ -68,29 +68,29 @@ class Mirror:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the thread to end; `join` waits for it."""
+        """Signal the thread to end; `join` waits for it."""
         self._stopping.set()
         self._look_now.set()
 
     def join(self) -> None:
-        """Wait for the thread's end."""
+        """Wait until the thread has ended."""
         self._thread.join()
         if self.topic is not None:
             self.topic.close()
 
     @property
     def ended(self) -> bool:
-        """Whether `join` would not wait."""
+        """Tell whether the thread has ended, so that `join` would not wait."""
         return not self._thread.is_alive()
 
     # --- for readers
 
     def answer(self, question: bytes) -> bytes | None:
-        """An answer that was given since the catalog changed last."""
+        """Return a response that was cached since the catalog's last change."""
         return self._answers.get(question)
 
     def keep_answer(self, question: bytes, answer: bytes) -> None:
-        """Keep what was made of the catalog; under the lock, so that a change cannot come in between."""
+        """Cache a response made from the catalog; under the lock, so that no change can come in between."""
         self._answers_bytes += len(question) + len(answer)
         if self._answers_bytes > _MOST_ANSWERS_BYTES:
             self._forget_answers()
@@ -110,7 +110,10 @@ class Mirror:
             )
 
     def read_on(self, seconds: float) -> None:
-        """Wait until what the topic has now is in the catalog. Raises KafkaCallFailed, ClusterUnreachable."""
+        """Wait until the topic's present records are in the catalog.
+
+        Raises KafkaCallFailed, ClusterUnreachable.
+        """
         if self.topic is None or self.reason is not None:
             return
         found = self.topic.present_end()
@@ -127,7 +130,7 @@ class Mirror:
                 self._tell(error)
                 self._stopping.wait(RETRY_SECONDS)
             except Exception as error:
-                # A fault of ours must not end the thread: nothing would be read any more, without a word.
+                # A bug must not end the thread: nothing would be read any more, unnoticed.
                 logger.exception("schemas cannot be read", cluster=self.endpoint.name)
                 self.reason = f"{type(error).__name__}, see the log of the control plane"
                 self._stopping.wait(LOOK_SECONDS)
@@ -138,14 +141,14 @@ class Mirror:
         self.reason = str(error)
 
     def _follow(self) -> None:
-        """Read on until something is different."""
+        """Read on until the topic or the cluster changes."""
         if self.topic is None:
             self.topic = SchemasTopic(self.endpoint, self._name)
         self._look_now.clear()
         facts = self.topic.look()
         self.reason = None
         if facts is None:
-            # Nobody has written a schema there yet; one that was there and is not goes on being answered.
+            # No schema was written there yet; the catalog of a topic that disappeared still answers.
             if not self.ready:
                 self._publish(self.catalog, None, 0)
             self._look_now.wait(LOOK_SECONDS)
@@ -167,7 +170,7 @@ class Mirror:
             try:
                 records = reader.read(_READ_SECONDS)
             except KafkaCallFailed:
-                # The log may not be the one that was read: from the beginning.
+                # The log may be another one: read it from the beginning.
                 self._topic_id = None
                 raise
             if records:
@@ -181,10 +184,10 @@ class Mirror:
                 look_at = time.monotonic() + (RETRY_SECONDS if self.reason else LOOK_SECONDS)
 
     def _is_still(self, topic: SchemasTopic, topic_id: str) -> bool:
-        """Whether to read on as before: the topic is the one that is read, as far as its cluster says.
+        """Tell whether to read on: the topic still has the id that is read, as far as its cluster answers.
 
-        While it says nothing the reader stays, since it hears first when the cluster is back; then there is a new
-        one, since not every client comes back from everything. Raises AnotherCluster.
+        While the cluster does not answer the reader stays, since it notices first when the cluster is back; then a
+        new reader is made, since not every client recovers from everything. Raises AnotherCluster.
         """
         try:
             facts = topic.look()
@@ -212,13 +215,13 @@ class Mirror:
                     continue
                 catalog.other_keys.note(record.key or b"", said)
                 if not catalog.apply(said, copied=copied, at_ms=record.timestamp_ms):
-                    unreadable.append((record.offset, "its id was given to another schema before"))
+                    unreadable.append((record.offset, "its id belonged to another schema before"))
             self._forget_answers()
         if unreadable:
             self.unreadable_records += len(unreadable)
             offset, reason = unreadable[0]
             logger.warning(
-                "records of the schemas topic that do not count",
+                "records of the schemas topic ignored",
                 cluster=self.endpoint.name,
                 topic=self._name,
                 records=len(unreadable),
@@ -231,7 +234,7 @@ class Mirror:
             if self.catalog is not catalog:
                 self.catalog = catalog
                 self._forget_answers()
-        # Before those who wait for their own record go on, so that it is no news to them afterwards.
+        # Before waiting writers continue, so that their own records are not reported to them as changes.
         self.on_news()
         with self._news:
             self._topic_id, self._reached, self.ready = topic_id, reached, True

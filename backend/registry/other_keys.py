@@ -1,7 +1,7 @@
-"""Keys of a schemas topic that others write in another way, as older versions of Karapace do.
+"""Keys of a schemas topic that other registries spell differently, as older versions of Karapace do.
 
-As JSON they say the same as ours; to compaction, which compares bytes, they are others. What we write of such a
-thing is written under them, too: else compaction would leave what we changed or deleted as it was.
+As JSON they are equal to ours; to compaction, which compares bytes, they are different. Our records for such a key
+are also written under the other spelling: otherwise compaction would leave what we changed or deleted as it was.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from backend.registry.records import Record, encode, key_of
 
 
 class OtherKeys:
-    """Of one log as far as it was read."""
+    """Other spellings of keys in one log, as far as it was read."""
 
     def __init__(self) -> None:
         self._found: dict[bytes, set[bytes]] = {}
@@ -24,7 +24,7 @@ class OtherKeys:
             self._found.setdefault(ours, set()).add(key)
 
     def encoded(self, records: Iterable[Record]) -> Iterator[tuple[bytes, bytes | None]]:
-        """Keys and values that carry records out, ours last."""
+        """Yield the keys and values that write records, under all spellings, ours last."""
         for record in records:
             key, value = encode(record)
             yield from ((other, value) for other in sorted(self._found.get(key, ())))

@@ -1,4 +1,4 @@
-"""Parsed schemas: the registered text together with all that it refers to, directly or not."""
+"""Parsing of registered schemas, together with their direct and indirect references."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from backend.registry.records import LATEST_VERSION, Content, Reference, SchemaV
 
 _MOST_KEPT = 500
 _MOST_KEPT_CHARACTERS = 16 * 1024 * 1024
-"""Of the kept schemas' texts; what is parsed takes some times as much."""
+"""Characters of the cached schemas' texts; parsed schemas take several times as much."""
 _DEEPEST = 100
 
 _Key = tuple[Content, tuple[Referenced, ...], bool]
 
 
 class Parser:
-    """Parses a catalog's schemas and keeps those used last; threads share it."""
+    """Parses a catalog's schemas and caches the most recently used ones; threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,9 +35,9 @@ class Parser:
         self._kept_characters = 0
 
     def sent(self, catalog: Catalog, content: Content, *, normalize: bool, strict: bool) -> Parsed:
-        """A schema as it would be looked for, or registered (`strict`). Raises Refusal (invalid schema)."""
+        """Parse a schema for a look-up, or for a registration (`strict`). Raises Refusal (invalid schema)."""
         try:
-            # First as if it were new: mostly it is, and then it is parsed once for both.
+            # First as strictly as for a new schema: usually it is new, and is then parsed only once.
             found = self.parsed(catalog, content, strict=True)
         except refusals.Refusal as refusal:
             if strict or refusal.is_for_now:
@@ -51,7 +51,10 @@ class Parser:
             raise refusals.not_checked(str(error)) from error
 
     def parsed(self, catalog: Catalog, content: Content, *, strict: bool = False) -> Parsed:
-        """Raises Refusal (invalid schema), also if a version that it refers to is not registered."""
+        """Parse a stored schema.
+
+        Raises Refusal (invalid schema), also if a referenced version is not registered.
+        """
         key = (content, tuple(_referenced(catalog, content)), strict)
         with self._lock:
             if key in self._kept:
@@ -77,7 +80,7 @@ class Parser:
 
 
 def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
-    """What a reference is to. Raises Refusal (invalid schema)."""
+    """Return the version that a reference names. Raises Refusal (invalid schema)."""
     if reference.version == LATEST_VERSION:
         version = next(reversed(catalog.versions(reference.subject)), None)
     else:
@@ -88,8 +91,11 @@ def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
 
 
 def at_versions(catalog: Catalog, content: Content) -> Content:
-    """With the numbers of versions where references are to the latest one, as newer registries of Confluent store
-    them: what a schema means must not change. Raises Refusal (invalid schema)."""
+    """Replace references to the latest version by the version's number.
+
+    As newer Confluent registries store them: the meaning of a schema must not change. Raises Refusal (invalid
+    schema).
+    """
     if all(each.version != LATEST_VERSION for each in content.references):
         return content
     numbered = (replace(each, version=referred(catalog, each).version) for each in content.references)
@@ -97,7 +103,7 @@ def at_versions(catalog: Catalog, content: Content) -> Content:
 
 
 def not_registered(reference: Reference) -> refusals.Refusal:
-    """The one answer for a reference to what there is not, and to what its sender may not know of."""
+    """Return the one error for a reference to a missing version, and to one that is hidden from the sender."""
     return refusals.schema_invalid(
         f"the reference {reference.name!r} is to version {reference.version} of subject "
         f"{reference.subject!r}, which is not registered"
@@ -105,15 +111,15 @@ def not_registered(reference: Reference) -> refusals.Refusal:
 
 
 def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
-    """All that a schema refers to, each after what it refers to itself; softly deleted versions count."""
+    """Return all references of a schema, each after its own references; soft-deleted versions count."""
     seen: set[Reference] = set()
     found: list[Referenced] = []
 
     def add(needs: Content, depth: int) -> None:
         if depth > _DEEPEST:
-            raise refusals.schema_invalid(f"its references go more than {_DEEPEST} schemas deep")
+            raise refusals.schema_invalid(f"its references are nested more than {_DEEPEST} schemas deep")
         for reference in needs.references:
-            # Also what is under way already: foreign records may hold a ring of references.
+            # Also those being resolved: records of other registries may have a cycle of references.
             if reference in seen:
                 continue
             seen.add(reference)

@@ -1,6 +1,6 @@
-"""What a caller asks to write: checked by what it may do, then to be carried out, or tried out, by the same rules.
+"""Writes of a caller: checked for permission, then carried out, or tried out, by the same rules.
 
-The API's handlers carry it out; the console's pages try it out first (`Call.try_out`).
+The API's handlers carry them out; the console's pages try them out first (`Call.try_out`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from backend.registry.writing import Decide
 
 
 def register(call: Call, subject: str, wanted: Wanted) -> Decide:
-    """Register a schema. Raises Refusal unless the caller may."""
+    """Return the registration of a schema. Raises Refusal unless the caller may register it."""
     if call.scope is not None:
         call.scope.check_register(subject, wanted.content.references, brings_id=wanted.id is not None)
 
@@ -30,19 +30,25 @@ def register(call: Call, subject: str, wanted: Wanted) -> Decide:
 
 
 def set_config(call: Call, subject: str | None, wanted: Mapping[str, Any]) -> Decide:
-    """Change the configuration of a subject, or of all (None). Raises Refusal unless the caller may."""
+    """Return the change of a configuration, a subject's or the global one (None).
+
+    Raises Refusal unless permitted.
+    """
     check_settings(call, subject)
     return lambda catalog, _: settling.set_config(catalog, subject, wanted)
 
 
 def delete_config(call: Call, subject: str | None) -> Decide:
-    """Take the configuration of a subject, or of all (None), back. Raises Refusal unless the caller may."""
+    """Return the deletion of a configuration, a subject's or the global one (None).
+
+    Raises Refusal unless permitted.
+    """
     check_settings(call, subject)
     return lambda catalog, _: settling.delete_config(catalog, subject)
 
 
 def check_settings(call: Call, subject: str | None, mode: object = None) -> None:
-    """Raise Refusal unless the caller may set a level or a mode of the subject, or of all (None)."""
+    """Raise Refusal unless the caller may set a level or a mode of the subject, or the global one (None)."""
     if call.scope is not None:
         with call.registry.mirror.lock.looking():
             call.scope.check_settings(call.catalog, subject, mode)

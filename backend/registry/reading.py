@@ -1,4 +1,4 @@
-"""What a catalog answers to reads: the documents of Confluent's API."""
+"""Answers to reads from a catalog: the documents of Confluent's API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIGHEST_VERSION = 2**31 - 1
 
 
 def version_number(text: str) -> int:
-    """A version as a path has it; LATEST for the latest. Raises Refusal."""
+    """Return the version in a path; LATEST for the latest. Raises Refusal."""
     plain = text.strip().lower()
     if plain in ("latest", str(LATEST)):
         return LATEST
@@ -26,7 +26,7 @@ def version_number(text: str) -> int:
 
 
 def version_of(catalog: Catalog, subject: str, wanted: str, *, deleted: bool) -> SchemaVersion:
-    """One version; the latest is never a softly deleted one. Raises Refusal."""
+    """Return one version; the latest is never a soft-deleted one. Raises Refusal."""
     number = version_number(wanted)
     if not catalog.versions(subject, deleted=deleted):
         raise refusals.subject_unknown(subject)
@@ -40,7 +40,7 @@ def version_of(catalog: Catalog, subject: str, wanted: str, *, deleted: bool) ->
 
 
 def version_shown(version: SchemaVersion) -> dict[str, Any]:
-    """A version of a subject with its schema."""
+    """Return a version of a subject with its schema."""
     named = {"subject": version.subject, "version": version.version, "id": version.id}
     mark = {"deleted": True} if version.deleted else {}
     return {**named, **shown(version.content), **mark}
@@ -54,7 +54,7 @@ def schema_by_id(
     with_highest: bool,
     formatted: Callable[[Content], Content],
 ) -> dict[str, Any]:
-    """The schema of an id, softly deleted or not; of a subject, if it has it, with the version there.
+    """Return the schema with an id, deleted or not; for a subject that has it, with the version there.
 
     Raises Refusal.
     """
@@ -72,7 +72,7 @@ def schema_by_id(
 
 
 def versions_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[dict[str, Any]]:
-    """Where an id is used. Raises Refusal."""
+    """Return the versions that have an id. Raises Refusal."""
     if schema_id not in catalog.contents:
         raise refusals.schema_unknown()
     used = sorted(catalog.used_by(schema_id), key=lambda each: (each.subject, each.version))
@@ -80,12 +80,12 @@ def versions_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[d
 
 
 def subjects_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[str]:
-    """Who uses an id. Raises Refusal."""
+    """Return the subjects that have an id. Raises Refusal."""
     return list(dict.fromkeys(each["subject"] for each in versions_by_id(catalog, schema_id, deleted=deleted)))
 
 
 def subjects(catalog: Catalog, prefix: str, *, deleted: bool, only_deleted: bool) -> list[str]:
-    """Names of the subjects that begin so; `only_deleted`: those without a version that is not softly deleted."""
+    """Return subjects with this prefix; `only_deleted`: those whose versions are all soft-deleted."""
     found = []
     for name in sorted(catalog.subjects):
         if name.startswith(prefix):
@@ -96,7 +96,10 @@ def subjects(catalog: Catalog, prefix: str, *, deleted: bool, only_deleted: bool
 
 
 def numbers(catalog: Catalog, subject: str, *, deleted: bool, only_deleted: bool, as_negative: bool) -> list[int]:
-    """A subject's versions; softly deleted ones only, or below zero, if so asked for. Raises Refusal."""
+    """Return a subject's versions; on request only soft-deleted ones, or these as negative numbers.
+
+    Raises Refusal.
+    """
     if not catalog.versions(subject, deleted=deleted or only_deleted):
         raise refusals.subject_unknown(subject)
     versions = catalog.versions(subject, deleted=True)
@@ -108,7 +111,7 @@ def numbers(catalog: Catalog, subject: str, *, deleted: bool, only_deleted: bool
 
 
 def schemas(catalog: Catalog, prefix: str, *, deleted: bool, latest_only: bool) -> list[dict[str, Any]]:
-    """Every version of the subjects that begin so."""
+    """Return every version of the subjects with this prefix."""
     found = []
     for name in sorted(catalog.subjects):
         if name.startswith(prefix):
@@ -118,20 +121,20 @@ def schemas(catalog: Catalog, prefix: str, *, deleted: bool, latest_only: bool) 
 
 
 def referring_ids(catalog: Catalog, subject: str, wanted: str, *, deleted: bool) -> list[int]:
-    """Ids of the schemas that refer to a version. Raises Refusal."""
+    """Return ids of the schemas that reference a version. Raises Refusal."""
     version = version_of(catalog, subject, wanted, deleted=True)
     return sorted({each.id for each in catalog.referrers((subject, version.version), deleted=deleted)})
 
 
 def config(catalog: Catalog, subject: str | None, *, or_global: bool) -> Mapping[str, Any]:
-    """Raises Refusal if the subject has none of its own and `or_global` is not set."""
+    """Return a configuration. Raises Refusal if the subject has none of its own and `or_global` is not set."""
     if subject is not None and subject not in catalog.configs and not or_global:
         raise refusals.no_level_of_its_own(subject)
     return catalog.config(subject)
 
 
 def mode(catalog: Catalog, subject: str | None, *, or_global: bool) -> dict[str, str]:
-    """Raises Refusal if the subject has none of its own and `or_global` is not set."""
+    """Return a mode. Raises Refusal if the subject has none of its own and `or_global` is not set."""
     if subject is not None and subject not in catalog.modes and not or_global:
         raise refusals.no_mode_of_its_own(subject)
     return {"mode": catalog.mode(subject)}

@@ -1,8 +1,8 @@
-"""The records of a schemas topic, as Confluent Schema Registry and Karapace write and read them.
+"""Records of a schemas topic, as Confluent Schema Registry and Karapace write and read them.
 
-A key is JSON that names what the record is about, in a fixed order of fields, since compaction compares bytes; a
-value is JSON, or nothing: the thing is gone. Unknown fields are passed over. Whether a record counts is not
-decided here but by the order of the log (`catalog.py`).
+A key is JSON that names the record's object, in a fixed order of fields, since compaction compares bytes; a value
+is JSON, or empty: the object is deleted. Unknown fields are ignored. Whether a record counts is not decided here
+but by the order of the log (`catalog.py`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ COPIED_HEADER = "treeline.copied"
 """Kafka header of a record that the schema distributor wrote: it is the primary's, and changes with it."""
 
 LATEST_VERSION = -1
-"""In a reference: whichever version of its subject is the latest."""
+"""Version in a reference that stands for the latest version of its subject."""
 _HIGHEST_VERSION = 2**31 - 1
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Unreadable(Exception):
-    """A record that no registry of ours or of others wrote, or that speaks of what this one does not have."""
+    """A record that no registry wrote, or that needs a feature which this registry does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """What a schema takes from a version of another subject, and by which name."""
+    """Reference of a schema to a version of another subject, with the name used in the schema."""
 
     name: str
     subject: str
@@ -40,20 +40,21 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What has one id: the schema itself, whichever subjects it is registered under."""
+    """Content with one id: the schema itself, whichever subjects it is registered under."""
 
     kind: str = AVRO
     text: str
     references: tuple[Reference, ...] = ()
     contract: str | None = None
-    """JSON object with `metadata` and `ruleSet` of a data contract, which clients carry out; None without."""
+    """JSON object with `metadata` and `ruleSet` of a data contract, which clients carry out; None without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaVersion:
-    """A version of a subject. `deleted`: softly, so that it can be had by its id and where it is asked for.
+    """A version of a subject.
 
-    When that was is of the log that it was read from, and makes it no other version.
+    `deleted`: soft-deleted, so that it is still found by its id, and on request. Times are those of the log that
+    was read, and do not distinguish versions.
     """
 
     subject: str
@@ -62,18 +63,18 @@ class SchemaVersion:
     content: Content
     deleted: bool = False
     written_ms: int = field(default=0, compare=False)
-    """Time of the first record that said so, of those that compaction has left."""
+    """Time of the first record of the version that compaction has left."""
     deleted_ms: int | None = field(default=None, compare=False)
 
     def was_there(self, moment_ms: float) -> bool:
-        """Whether it was registered at a moment, and not deleted, as far as the log still tells."""
+        """Tell whether it was registered at a moment, and not deleted, as far as the log still shows."""
         gone = self.deleted and (self.deleted_ms or 0) <= moment_ms
         return self.written_ms <= moment_ms and not gone
 
 
 @dataclass(frozen=True, kw_only=True)
 class VersionGone:
-    """A version was deleted for good."""
+    """A version was permanently deleted."""
 
     subject: str
     version: int
@@ -81,7 +82,7 @@ class VersionGone:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigSet:
-    """The configuration of a subject, or of all (None); `fields` None: it was taken back."""
+    """Configuration of a subject, or the global one (None); `fields` None: it was deleted."""
 
     subject: str | None
     fields: Mapping[str, Any] | None
@@ -89,7 +90,7 @@ class ConfigSet:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeSet:
-    """The mode of a subject, or of all (None); `mode` None: it was taken back."""
+    """Mode of a subject, or the global one (None); `mode` None: it was deleted."""
 
     subject: str | None
     mode: str | None
@@ -97,7 +98,7 @@ class ModeSet:
 
 @dataclass(frozen=True, kw_only=True)
 class SubjectDeleted:
-    """All versions up to this one were softly deleted at once."""
+    """All versions up to this one were soft-deleted at once."""
 
     subject: str
     version: int
@@ -105,14 +106,17 @@ class SubjectDeleted:
 
 @dataclass(frozen=True, kw_only=True)
 class SubjectCleared:
-    """The softly deleted versions of a subject, or of all (None), are gone."""
+    """The soft-deleted versions of a subject, or of all (None), were removed."""
 
     subject: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Noop:
-    """Says nothing to others; of ours, the highest id ever given, which compaction would make forgotten."""
+    """A record that other registries ignore.
+
+    Ours has the highest id ever assigned, which compaction would remove.
+    """
 
     highest_id: int | None = None
 
@@ -121,20 +125,20 @@ Record = SchemaVersion | VersionGone | ConfigSet | ModeSet | SubjectDeleted | Su
 
 
 DEFAULT_CONTEXT, ALL_CONTEXTS = ":.:", ":*:"
-"""What stands before a subject to say in which context of Confluent's registry it is; only lists are of all."""
+"""Prefixes of a subject that name its context in Confluent's registry; only lists may cover all contexts."""
 _A_CONTEXT = ":."
 
 
 def plain_subject(name: str) -> str | None:
-    """A subject's name without the default context, None for one in another context: those are not kept here."""
+    """Return a subject's name without the default context; None for another, unsupported context."""
     name = name.removeprefix(DEFAULT_CONTEXT)
     return None if name.startswith(_A_CONTEXT) else name
 
 
 def load_json(raw: bytes) -> Any:
-    """What a JSON text says. Raises ValueError, also for half a surrogate pair: no text can hold it."""
+    """Parse JSON. Raises ValueError, also for an unpaired surrogate, which no text can contain."""
     try:
-        # json.loads itself takes half a surrogate pair in bytes that are no UTF-8, and other encodings.
+        # json.loads itself accepts unpaired surrogates in bytes that are not UTF-8, and other encodings.
         found = json.loads(raw.decode("utf-8-sig"))
         if _HALF_PAIR.search(raw):
             json.dumps(found, ensure_ascii=False).encode()
@@ -144,7 +148,7 @@ def load_json(raw: bytes) -> Any:
 
 
 def dump_json(value: Any) -> bytes:
-    """Compact JSON in UTF-8."""
+    """Write compact JSON in UTF-8."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -152,7 +156,7 @@ def dump_json(value: Any) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record | None:
-    """What a record says; None for one that says nothing any more (an order of old that compaction ended).
+    """Decode a record; None for a record without effect (an obsolete one that compaction ended).
 
     Raises Unreadable.
     """
@@ -175,19 +179,19 @@ def decode(key: bytes | None, value: bytes | None) -> Record | None:
         case "NOOP":
             highest = None if said is None else said.get("highestId")
             return Noop(highest_id=highest if type(highest) is int else None)
-    raise Unreadable(f"records of keytype {str(kind)[:40]!r} are not known here")
+    raise Unreadable(f"unknown keytype {str(kind)[:40]!r}")
 
 
 def _schema(named: Mapping[str, Any], subject: str, said: Mapping[str, Any] | None) -> Record:
     if named.get("magic") not in (0, 1):
-        raise Unreadable(f"a schema's key has magic 1, not {str(named.get('magic'))[:20]!r}")
+        raise Unreadable(f"a schema's key must have magic 1, not {str(named.get('magic'))[:20]!r}")
     version = _number(named, "version", lowest=1)
     if said is None:
         return VersionGone(subject=subject, version=version)
     kind = AVRO if said.get("schemaType") is None else _text(said, "schemaType")
     references = said.get("references") or ()
     if not isinstance(references, list | tuple):
-        raise Unreadable("references are a list")
+        raise Unreadable("references must be a list")
     return SchemaVersion(
         subject=subject,
         version=version,
@@ -204,14 +208,14 @@ def _schema(named: Mapping[str, Any], subject: str, said: Mapping[str, Any] | No
 
 def _reference(said: Any) -> Reference:
     if not isinstance(said, dict):
-        raise Unreadable("a reference is an object")
+        raise Unreadable("a reference must be an object")
     return Reference(
         name=_text(said, "name"), subject=_text(said, "subject"), version=_number(said, "version", lowest=-1)
     )
 
 
 def contract_of(said: Mapping[str, Any]) -> str | None:
-    """`metadata` and `ruleSet` of an object as `Content.contract` holds them."""
+    """Return `metadata` and `ruleSet` of an object as `Content.contract` has them."""
     found = {field: said[field] for field in ("metadata", "ruleSet") if said.get(field)}
     return json.dumps(found, ensure_ascii=False, sort_keys=True) if found else None
 
@@ -221,14 +225,14 @@ def _config_fields(said: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None
     fields = {name: value for name, value in said.items() if name != "subject" and value is not None}
     if "compatibilityLevel" in fields and _text(fields, "compatibilityLevel").upper() not in LEVELS:
-        raise Unreadable(f"compatibilityLevel is one of {', '.join(LEVELS)}")
+        raise Unreadable(f"compatibilityLevel must be one of {', '.join(LEVELS)}")
     return fields
 
 
 def _mode(said: Mapping[str, Any]) -> str:
     mode = _text(said, "mode")
     if mode not in MODES:
-        raise Unreadable(f"mode is one of {', '.join(MODES)}")
+        raise Unreadable(f"mode must be one of {', '.join(MODES)}")
     return mode
 
 
@@ -237,7 +241,7 @@ def _object(raw: bytes | None, what: str) -> Mapping[str, Any]:
         raise Unreadable(f"the {what} is missing")
     found = _object_or_null(raw)
     if found is None:
-        raise Unreadable(f"the {what} is no JSON object")
+        raise Unreadable(f"the {what} is not a JSON object")
     return found
 
 
@@ -245,10 +249,10 @@ def _object_or_null(raw: bytes) -> Mapping[str, Any] | None:
     try:
         found = load_json(raw)
     except ValueError as error:
-        raise Unreadable(f"it is no JSON: {error}") from error
+        raise Unreadable(f"it is not JSON: {error}") from error
     if found is None or isinstance(found, dict):
         return found
-    raise Unreadable("it is no JSON object")
+    raise Unreadable("it is not a JSON object")
 
 
 def _subject(named: Mapping[str, Any]) -> str | None:
@@ -257,7 +261,7 @@ def _subject(named: Mapping[str, Any]) -> str | None:
         return None
     plain = plain_subject(_text(named, "subject"))
     if plain is None:
-        raise Unreadable(f"{subject[:60]!r} is in a context; only the default context is known here")
+        raise Unreadable(f"{subject[:60]!r} is in a context; only the default context is supported")
     return plain
 
 
@@ -270,14 +274,14 @@ def _needed(subject: str | None) -> str:
 def _text(said: Mapping[str, Any], field: str) -> str:
     found = said.get(field)
     if not isinstance(found, str):
-        raise Unreadable(f"{field} is a text")
+        raise Unreadable(f"{field} must be a string")
     return found
 
 
 def _number(said: Mapping[str, Any], field: str, *, lowest: int) -> int:
     found = said.get(field)
     if type(found) is not int or not lowest <= found <= _HIGHEST_VERSION:
-        raise Unreadable(f"{field} is a number from {lowest} to {_HIGHEST_VERSION}")
+        raise Unreadable(f"{field} must be a number from {lowest} to {_HIGHEST_VERSION}")
     return found
 
 
@@ -292,13 +296,13 @@ _KEYTYPES: dict[type[Record], str] = {
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
-    """Key and value."""
+    """Return key and value."""
     value = _value(record)
     return key_of(record), None if value is None else dump_json(value)
 
 
 def key_of(record: Record) -> bytes:
-    """What it is about, as Confluent's registry writes it."""
+    """Return the key, as Confluent's registry writes it."""
     match record:
         case SchemaVersion(subject=subject, version=version) | VersionGone(subject=subject, version=version):
             return dump_json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
@@ -327,7 +331,7 @@ def _value(record: Record) -> dict[str, Any] | None:
 
 
 def shown(content: Content) -> dict[str, Any]:
-    """A schema as answers and values show it: Avro, being the usual kind, goes without saying."""
+    """Return a schema as responses and values show it: the type AVRO is the default and left out."""
     found: dict[str, Any] = {} if content.kind == AVRO else {"schemaType": content.kind}
     if content.references:
         found["references"] = [vars(reference) for reference in content.references]

@@ -1,6 +1,6 @@
-"""What a registry refuses, by the error codes of Confluent's API: clients know failures by them.
+"""Errors of a registry, with the error codes of Confluent's API, which clients rely on.
 
-The first three digits of a code are the HTTP status, but for what passes by itself, which is 503. The codes are
+The first three digits of a code are the HTTP status, except for temporary failures, which are 503. The codes are
 those of Confluent's documentation (`Schema Registry API Reference`, errors) and of its clients.
 """
 
@@ -13,7 +13,7 @@ _SHOWN_CHARACTERS = 200
 
 
 class Refusal(Exception):
-    """An answer that is not what was asked for: HTTP status, error code, a sentence, and more fields if any."""
+    """An error response: HTTP status, error code, a message, and more fields if any."""
 
     def __init__(
         self,
@@ -33,11 +33,11 @@ class Refusal(Exception):
 
     @property
     def is_for_now(self) -> bool:
-        """Whether the same request may be answered later: it says nothing of what was asked."""
+        """Return whether the same request may succeed later: the failure is not about its content."""
         return self.status == 503
 
     def body(self) -> dict[str, Any]:
-        """The JSON object that tells it."""
+        """Return the JSON object of the response."""
         return {"error_code": self.code, "message": self.message, **self.more}
 
 
@@ -64,36 +64,33 @@ def schema_unknown(schema_id: int | None = None) -> Refusal:
 
 
 def subject_deleted_already(subject: str) -> Refusal:
-    return Refusal(40404, f"Subject {_named(subject)} was soft deleted. permanent=true deletes it for good.")
+    return Refusal(40404, f"Subject {_named(subject)} was soft deleted. Set permanent=true to delete permanently")
 
 
 def subject_not_deleted_first(subject: str) -> Refusal:
-    return Refusal(
-        40405, f"Subject {_named(subject)} was not soft deleted before it was to be deleted permanently."
-    )
+    return Refusal(40405, f"Subject {_named(subject)} was not deleted first before being permanently deleted")
 
 
 def version_deleted_already(subject: str, version: int) -> Refusal:
     return Refusal(
         40406,
-        f"Version {version} of subject {_named(subject)} was soft deleted. permanent=true deletes it for good.",
+        f"Subject {_named(subject)} Version {version} was soft deleted. Set permanent=true to delete permanently",
     )
 
 
 def version_not_deleted_first(subject: str, version: int) -> Refusal:
     return Refusal(
         40407,
-        f"Version {version} of subject {_named(subject)} was not soft deleted before it was to be deleted "
-        "permanently.",
+        f"Subject {_named(subject)} Version {version} was not deleted first before being permanently deleted",
     )
 
 
 def no_level_of_its_own(subject: str) -> Refusal:
-    return Refusal(40408, f"Subject {_named(subject)} has no compatibility level of its own; defaultToGlobal=true")
+    return Refusal(40408, f"Subject {_named(subject)} does not have subject-level compatibility configured")
 
 
 def no_mode_of_its_own(subject: str) -> Refusal:
-    return Refusal(40409, f"Subject {_named(subject)} has no mode of its own; defaultToGlobal=true")
+    return Refusal(40409, f"Subject {_named(subject)} does not have subject-level mode configured")
 
 
 # --- wrong content
@@ -121,7 +118,8 @@ def schema_invalid(why: str) -> Refusal:
 def version_invalid(version: str) -> Refusal:
     return Refusal(
         42202,
-        f"'{version[:_SHOWN_CHARACTERS]}' is no version: a number from 1 to 2^31-1, or \"latest\".",
+        f"The specified version '{version[:_SHOWN_CHARACTERS]}' is not a valid version id. Allowed values are "
+        'between [1, 2^31-1] and the string "latest"',
     )
 
 
@@ -142,23 +140,23 @@ def referred_to(subject: str, version: int) -> Refusal:
 
 
 def subject_invalid(subject: str, why: str) -> Refusal:
-    return Refusal(42208, f"{_named(subject)} is no subject: {why}.")
+    return Refusal(42208, f"The specified subject {_named(subject)} is not a valid subject: {why}.")
 
 
 def too_large(why: str) -> Refusal:
     return Refusal(42209, why)
 
 
-def not_as_it_should_be(why: str) -> Refusal:
-    """A body or parameter of the wrong shape."""
+def unprocessable(why: str) -> Refusal:
+    """Return the error for a body or parameter of the wrong shape."""
     return Refusal(422, why)
 
 
 def no_record_names(subject: str) -> Refusal:
     return Refusal(
         422,
-        f"{_named(subject)} is the subject of no stream of yours, and no environment of yours allows subjects by "
-        "record name (record_name_subjects).",
+        f"{_named(subject)} is not the subject of a stream of yours, and no environment of yours allows subjects "
+        "by record name (record_name_subjects).",
     )
 
 
@@ -166,7 +164,7 @@ def kept_for_a_stream(subject: str) -> Refusal:
     return Refusal(
         42208,
         f"{_named(subject)} follows no stream on this cluster, and cannot be a subject by record name: on another "
-        "cluster of the tree subjects of a stream are, or were, called so.",
+        "cluster of the tree a stream's subjects have, or had, this name.",
     )
 
 
@@ -176,7 +174,7 @@ def kept_for_a_stream(subject: str) -> Refusal:
 def no_token() -> Refusal:
     return Refusal(
         401,
-        "A token is needed: Authorization: Bearer <token>, or basic authentication with it as password",
+        "A token is required: Authorization: Bearer <token>, or basic authentication with the token as password",
         headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
     )
 
@@ -184,7 +182,7 @@ def no_token() -> Refusal:
 def too_many_tokens(seconds: float) -> Refusal:
     return Refusal(
         429,
-        "Too many wrong tokens came from this address: wait a minute, and check the token that is sent",
+        "Too many invalid tokens from this address: wait a minute, and check the client's token",
         headers={"Retry-After": str(int(seconds))},
     )
 
@@ -200,44 +198,44 @@ def not_allowed(why: str) -> Refusal:
 
 
 def cluster_unknown(cluster: str) -> Refusal:
-    return Refusal(404, f"There is no cluster {cluster[:60]!r}")
+    return Refusal(404, f"Unknown cluster {cluster[:60]!r}")
 
 
 _TRY_AGAIN: Mapping[str, Any] = {"status": 503, "headers": {"Retry-After": "2"}}
-"""Of what passes by itself: stock clients, proxies and load balancers try again after 503."""
+"""Status and headers of temporary failures: stock clients, proxies and load balancers retry after 503."""
 
 
 def store_unfit(why: str) -> Refusal:
-    """Return the refusal of a write that fails until somebody changes the topic, the cluster or its rights."""
+    """Return the error for a write that fails until somebody changes the topic, the cluster or its permissions."""
     return Refusal(50001, f"The schemas topic could not be used: {why}")
 
 
 def store_failed(why: str) -> Refusal:
-    """Return the refusal of a request that the cluster or the database cannot serve now."""
+    """Return the error for a request that the cluster or the database cannot serve now."""
     return Refusal(50001, f"The schemas topic could not be used: {why}", **_TRY_AGAIN)
 
 
 def timed_out(why: str) -> Refusal:
-    """Return the refusal of a request that was not done in time, mostly since others are before it."""
+    """Return the error for a request that was not done in time, mostly because others are before it."""
     return Refusal(50002, why, **_TRY_AGAIN)
 
 
 def not_checked(why: str) -> Refusal:
-    """Return the refusal of a request whose schema could not be checked, and that therefore gets no verdict."""
+    """Return the error for a request whose schema could not be checked, and that therefore gets no verdict."""
     return Refusal(50002, f"The schema was not checked: {why}. Try again.", **_TRY_AGAIN)
 
 
 def not_read_yet(cluster: str, why: str) -> Refusal:
-    """Nothing can be answered before the topic was read to its end once."""
+    """Return the error for a registry whose topic was not read to its end yet."""
     return Refusal(
         50002,
-        f"The schemas topic of {cluster} was not read to its end yet: {why}. Try again.",
+        f"The schemas topic of {cluster} has not been read to its end yet: {why}. Try again.",
         **_TRY_AGAIN,
     )
 
 
 def not_the_primary(cluster: str, primary: str, address: str) -> Refusal:
-    """Schemas are written on one cluster of a tree only."""
+    """Return the error for a write on another cluster than the primary."""
     return Refusal(
         40301,
         f"{cluster} is not the primary of its tree: schemas are written on {primary}, at {address}",

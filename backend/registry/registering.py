@@ -1,7 +1,7 @@
-"""What registering a schema does, what looking one up finds, and whether one would be compatible.
+"""Registration of a schema, the look-up of one, and the check of its compatibility.
 
 Rules over a catalog; a write is the records that carry it out. A schema that a subject has already is found and
-not registered again: by its text, or by its identity, which says the same of differently written texts.
+not registered again: by its text, or by its identity, which is the same for differently written texts.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from backend.registry.records import Content, Record, SchemaVersion, VersionGone
 
 _HIGHEST_ID = 2**31 - 1
 _FARTHEST = 1_000_000
-"""An id that is brought along may be above the highest one: what is left between them is never given."""
+"""Limit of how far an imported id may be above the highest one: the ids between them are never used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A schema as it was sent; id and version only where they are to be kept (mode IMPORT)."""
+    """A schema as it was sent; id and version only if they are to be kept (mode IMPORT)."""
 
     content: Content
     id: int | None = None
     version: int | None = None
     normalize: bool = False
-    """Whether what only its way of writing adds is to be left out."""
+    """True if the schema is to be normalized."""
     force: bool = False
-    """Whether an id may be far above all others."""
+    """True if an id may be far above all others."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a request comes to: records to append, none if all is there already, and the answer once they count."""
+    """Result of a request: records to append, none if nothing is missing, and the answer once they count."""
 
     records: tuple[Record, ...]
     answer: Any
 
 
 def check_writable(catalog: Catalog, subject: str | None) -> None:
-    """Raise Refusal if nothing of the subject may be changed."""
+    """Raise Refusal if the subject must not be changed."""
     mode = catalog.mode(subject)
     if mode in READ_ONLY:
         what = "The registry" if subject is None else f"Subject {subject}"
@@ -52,7 +52,7 @@ def check_writable(catalog: Catalog, subject: str | None) -> None:
 
 
 def check_references(catalog: Catalog, wanted: Wanted) -> None:
-    """Raise Refusal (invalid schema) unless all that a schema refers to is in this catalog."""
+    """Raise Refusal (invalid schema) unless all references of a schema are in this catalog."""
     for reference in wanted.content.references:
         referred(catalog, reference)
 
@@ -60,9 +60,9 @@ def check_references(catalog: Catalog, wanted: Wanted) -> None:
 def find(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, deleted: bool = False
 ) -> SchemaVersion | None:
-    """The subject's version that has this schema, None without. Raises Refusal (invalid schema).
+    """Return the subject's version that has this schema, None without one. Raises Refusal (invalid schema).
 
-    What is there is found although it would not be accepted as new: others may have registered it.
+    A stored schema is found even if it would not be accepted as new: another registry may have registered it.
     """
     versions = catalog.versions(subject, deleted=deleted)
     if not versions:
@@ -80,12 +80,12 @@ def find(
 
 
 def find_as_sent(catalog: Catalog, subject: str, wanted: Wanted, *, deleted: bool = False) -> SchemaVersion | None:
-    """The subject's version that was sent in these very words, without parsing any."""
+    """Return the subject's version with exactly this text, without parsing."""
     versions = catalog.versions(subject, deleted=deleted)
     if not versions:
         return None
     for version in reversed(versions):
-        # Others may have stored a reference to the latest version as it was sent.
+        # Other registries may have stored a reference to the latest version as it was sent.
         if version.content == wanted.content:
             return version
     wanted = _numbered(catalog, wanted)
@@ -128,12 +128,12 @@ def _identity(catalog: Catalog, parser: Parser, version: SchemaVersion) -> objec
     except refusals.Refusal as refusal:
         if refusal.is_for_now:
             raise
-        # Others registered it, or what it refers to is gone: it is nobody's twin.
+        # Another registry stored it, or its references are missing: it equals no other schema.
         return None
 
 
 def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> list[Content]:
-    """A schema sent without a contract gets that of the latest version, as Confluent's registry has it."""
+    """Return the candidates: a schema without a contract inherits the latest version's, as at Confluent's."""
     versions = catalog.versions(subject)
     inherited = versions[-1].content.contract if versions else None
     if content.contract is not None or inherited is None:
@@ -179,7 +179,9 @@ def _check_mode(catalog: Catalog, subject: str, wanted: Wanted) -> None:
     check_writable(catalog, subject)
     mode = catalog.mode(subject)
     if wanted.id is not None and mode != IMPORT:
-        raise refusals.not_permitted(f"Subject {subject} is in mode {mode}: an id is given in mode {IMPORT} only")
+        raise refusals.not_permitted(
+            f"Subject {subject} is in mode {mode}: an id can be set in mode {IMPORT} only"
+        )
     if wanted.id is None and mode != READWRITE:
         raise refusals.not_permitted(f"Subject {subject} is in mode {mode}, not {READWRITE}")
 
@@ -196,7 +198,7 @@ def _version(catalog: Catalog, subject: str, wanted: int | None, importing: bool
     if wanted is None or wanted == following:
         return following
     if not importing:
-        raise refusals.schema_invalid(f"version {wanted} does not follow: the next version is {following}")
+        raise refusals.schema_invalid(f"version {wanted} is not the next version, which is {following}")
     return wanted
 
 
@@ -204,43 +206,43 @@ def _id(catalog: Catalog, content: Content, wanted: Wanted) -> int:
     if wanted.id is None:
         known = catalog.id_of(content)
         if known is None and catalog.highest_id >= _HIGHEST_ID:
-            raise refusals.store_unfit(f"id {_HIGHEST_ID} is taken, and ids are never given twice")
+            raise refusals.store_unfit(f"id {_HIGHEST_ID} is taken, and ids are never used again")
         return catalog.highest_id + 1 if known is None else known
     if wanted.id > catalog.highest_id + _FARTHEST and not wanted.force:
         raise refusals.schema_invalid(
             f"id {wanted.id} is more than {_FARTHEST} above the highest id, {catalog.highest_id}: the ids between "
-            "them would never be given; force=true takes it nevertheless"
+            "them would never be used; set force=true to accept it"
         )
     holder = catalog.contents.get(wanted.id)
     if holder is not None and holder != content:
         raise refusals.not_permitted(
-            f"id {wanted.id} belongs to another schema and is never given to a second one"
+            f"id {wanted.id} belongs to another schema, and cannot be assigned to a second one"
         )
     return wanted.id
 
 
 def _check_same(there: SchemaVersion, new: SchemaVersion) -> None:
-    """Raise Refusal unless a number that is taken, by a softly deleted version too, is given to the same schema.
+    """Raise Refusal unless a version number that is taken, also by a soft-deleted version, gets the same schema.
 
-    Another one in its place would take its id from all readers, and its schema from whatever refers to it.
+    Another schema in its place would take its id from all readers, and its schema from whatever references it.
     """
     if (there.id, there.content) != (new.id, new.content):
         what = "this schema" if there.content == new.content else "another schema"
         raise refusals.not_permitted(
-            f"Version {there.version} of subject {there.subject} is {what} with id {there.id}; a version is never "
-            "replaced, so import it as another one"
+            f"Version {there.version} of subject {there.subject} is {what} with id {there.id}; versions are never "
+            "replaced; import it as another version"
         )
 
 
 def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:
-    """Softly deleted versions with the same schema: registered anew, it has one version again."""
+    """Return deletions of soft-deleted versions with the same schema, which is registered again."""
     return [
         VersionGone(subject=old.subject, version=old.version)
         for old in catalog.versions(new.subject, deleted=True)
         if old.deleted
         and old.id == new.id
         and old.version < new.version
-        # What refers to it names the version and could not be read any more.
+        # Referencing schemas name the version, and could not be resolved any more.
         and not catalog.referrers((old.subject, old.version), deleted=True)
     ]
 
@@ -248,7 +250,7 @@ def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:
 def compatible(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, against: Sequence[SchemaVersion]
 ) -> list[str]:
-    """Why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
+    """Return why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
     new = _parsed(catalog, parser, subject, _numbered(catalog, wanted), strict=True)
     return _problems(catalog, parser, _level(catalog, subject), new, against)
 
@@ -271,7 +273,7 @@ def _problems(
         except refusals.Refusal as error:
             if error.is_for_now:
                 raise
-            # That is no verdict on the new schema, so it is not told as one.
+            # That is no verdict on the new schema, so it is not reported as one.
             raise refusals.level_invalid(
                 f"Compatibility level {level} cannot be checked: version {each.version} cannot be read "
                 f"({error.message}). Delete that version, or set the level NONE."

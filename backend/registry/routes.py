@@ -1,7 +1,7 @@
-"""What a registry answers at which path: the endpoints of Confluent's API, below `/registries/{cluster}`.
+"""Routes of a registry: the endpoints of Confluent's API, below `/registries/{cluster}`.
 
-A handler gets the call and those parts of the path that vary. What waits or may parse a schema says so, since it
-must not be done on the event loop.
+A handler gets the call and the variable parts of the path. A handler that waits or may parse a schema is marked,
+since it must not run on the event loop.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _HIGHEST_ID = 2**31 - 1
 
 
 class Work(Enum):
-    """How a handler is run."""
+    """Way in which a handler is run."""
 
     LOOK = auto()
-    """At once: the answer stays the same until the catalog changes."""
+    """The handler runs on the event loop: the answer stays the same until the catalog changes."""
     PARSE = auto()
-    """On a thread: it may parse."""
+    """The handler runs on a thread, because it may parse."""
     THREAD = auto()
-    """On a thread; the handler takes the catalog's lock where it needs it."""
+    """The handler runs on a thread, and takes the catalog's lock itself."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A handler and how it is run."""
+    """A handler and the way it is run."""
 
     work: Work
     handle: Callable[..., Any]
@@ -45,13 +45,14 @@ class Route:
 
 def _id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text[:12]) > _HIGHEST_ID:
-        raise refusals.Refusal(404, f"{text[:20]!r} is no id of a schema")
+        raise refusals.Refusal(404, f"{text[:20]!r} is not a schema id")
     return int(text)
 
 
 def _asked_subject(call: Call, schema_id: str) -> str | None:
-    """Return the parameter `subject`, of the default context. Raises Refusal where it is in another one: ids there
-    are others, and none is known here.
+    """Return the parameter `subject`, of the default context.
+
+    Raises Refusal for another context: it has ids of its own, and none is known here.
     """
     named = call.query.get("subject")
     plain = None if named is None else plain_subject(named)
@@ -91,7 +92,7 @@ def _schemas(call: Call) -> Any:
 
 
 def _prefix(call: Call) -> str:
-    """The beginning of subjects' names; all contexts, and the default one, are this one."""
+    """Return the prefix of subjects' names; all contexts, and the default one, are this one."""
     prefix = call.query.get("subjectPrefix", "")
     return prefix.removeprefix(ALL_CONTEXTS if prefix.startswith(ALL_CONTEXTS) else DEFAULT_CONTEXT)
 
@@ -118,7 +119,7 @@ def _look_up(call: Call, subject: str) -> Any:
 
 
 def _found(call: Call, subject: str, wanted: registering.Wanted, *, deleted: bool = False) -> SchemaVersion | None:
-    """Most who ask send what is there: they do not wait for anybody's schema to be parsed."""
+    """Return the version with a schema; an exact match needs no parsing, and does not wait for others' parsing."""
     lock = call.registry.mirror.lock
     with lock.looking():
         found = registering.find_as_sent(call.catalog, subject, wanted, deleted=deleted)
@@ -155,13 +156,13 @@ def _register(call: Call, subject: str) -> Any:
     wanted = call.wanted()
     decide = permitted.register(call, subject, wanted)
     if wanted.id is None and wanted.version is None:
-        # Most calls of this kind, those of producers that start, ask for what is there; that is no write, and is
-        # answered on every cluster, also while it is away.
+        # Most calls, from starting producers, register a schema that exists; that is no write, and is answered on
+        # every cluster, also while the cluster is away.
         there = _found(call, subject, wanted)
         if there is not None:
             return {"id": there.id}
     answer = call.write(decide)
-    # The id that is next would tell a tenant how much others do, and may be another's by the time of the write.
+    # The next id would reveal other tenants' activity, and may be taken by the time of the write.
     return {} if call.is_dry_run else answer
 
 
@@ -210,7 +211,7 @@ def _checked(call: Call, subject: str, against: list[Any]) -> Any:
     try:
         problems = registering.compatible(call.catalog, call.parser, subject, wanted, against)
     except refusals.Refusal as refusal:
-        # As Confluent's registry has it: a text that is no schema fits nothing. Any other refusal is no verdict.
+        # As in Confluent's registry: an invalid schema is incompatible. Any other refusal is no verdict.
         if not verbose or refusal.code != refusals.SCHEMA_INVALID:
             raise
         problems = [refusal.message]
@@ -313,16 +314,18 @@ for _path, _methods in ROUTES.items():
 
 
 def find(method: str, parts: list[str]) -> tuple[Route, list[str]]:
-    """The route of a path, and what stands in its varying parts. Raises Refusal (404, 405, no subject)."""
+    """Return the route of a path, and its variable parts. Raises Refusal (404, 405, invalid subject)."""
     for pattern, methods in _BY_LENGTH.get(len(parts), ()):
         if all(wanted.startswith("{") or wanted == part for wanted, part in zip(pattern, parts, strict=True)):
             if method not in methods:
                 allowed = ", ".join(sorted(methods))
-                raise refusals.Refusal(405, f"This path takes {allowed}", headers={"Allow": allowed})
+                raise refusals.Refusal(
+                    405, f"Method not allowed; this path supports {allowed}", headers={"Allow": allowed}
+                )
             given = [
                 subject_name(part) if wanted == "{subject}" else part
                 for wanted, part in zip(pattern, parts, strict=True)
                 if wanted.startswith("{")
             ]
             return methods[method], given
-    raise refusals.Refusal(404, "There is nothing at this path")
+    raise refusals.Refusal(404, "Not found")

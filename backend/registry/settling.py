@@ -1,4 +1,4 @@
-"""What setting a compatibility level or a mode does, for one subject or for all (subject None)."""
+"""Changes of compatibility levels and modes, of one subject or global (subject None)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _FLAGS = ("normalize",)
 
 
 def set_config(catalog: Catalog, subject: str | None, wanted: Mapping[str, Any]) -> Decision:
-    """Change what is given and keep the rest; the answer is what holds by the subject's own configuration then.
+    """Change the given settings and keep the rest; the answer is the subject's own configuration afterwards.
 
-    Raises Refusal, also for what Confluent's registry would do and this one does not: silence would be worse.
+    Raises Refusal, also for settings that only Confluent's registry supports: ignoring them silently would be
+    worse.
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     # Stock clients send the level under either name.
@@ -26,9 +27,9 @@ def set_config(catalog: Catalog, subject: str | None, wanted: Mapping[str, Any])
     given.pop("compatibilityLevel", None)
     unknown = sorted(given.keys() - {*_FLAGS})
     if unknown:
-        raise refusals.not_as_it_should_be(f"this registry has no setting {unknown[0][:60]!r}")
+        raise refusals.unprocessable(f"this registry does not support the setting {unknown[0][:60]!r}")
     if any(not isinstance(given[flag], bool) for flag in given):
-        raise refusals.not_as_it_should_be("normalize is true or false")
+        raise refusals.unprocessable("normalize must be true or false")
     check_writable(catalog, subject)
     fields = {**catalog.configs.get(subject, {}), **given}
     if level is not None:
@@ -40,7 +41,9 @@ def _level(wanted: Any) -> str:
     level = str(wanted).upper()
     if level not in LEVELS:
         listed = ", ".join(sorted(LEVELS))
-        raise refusals.level_invalid(f"{str(wanted)[:60]!r} is no compatibility level; there are {listed}")
+        raise refusals.level_invalid(
+            f"{str(wanted)[:60]!r} is not a valid compatibility level. Valid values are {listed}"
+        )
     return level
 
 
@@ -52,7 +55,7 @@ def _as_requested(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delete_config(catalog: Catalog, subject: str | None) -> Decision:
-    """Take a configuration back; the answer is what it was. Raises Refusal."""
+    """Delete a configuration; the answer is its former value. Raises Refusal."""
     was = catalog.configs.get(subject)
     if was is None and subject is not None:
         raise refusals.subject_unknown(subject)
@@ -62,11 +65,15 @@ def delete_config(catalog: Catalog, subject: str | None) -> Decision:
 
 
 def set_mode(catalog: Catalog, subject: str | None, wanted: Any, *, force: bool) -> Decision:
-    """Raises Refusal. Into IMPORT only what has no schemas, unless it is forced: ids that are brought along must
-    not meet others."""
+    """Set a mode. Raises Refusal.
+
+    IMPORT needs a subject without schemas, unless it is forced: imported ids must not collide with others.
+    """
     mode = str(wanted).upper()
     if mode not in MODES:
-        raise refusals.mode_invalid(f"{str(wanted)[:60]!r} is no mode; there are {', '.join(MODES)}")
+        raise refusals.mode_invalid(
+            f"{str(wanted)[:60]!r} is not a valid mode. Valid values are {', '.join(MODES)}"
+        )
     records: list[Record] = []
     if mode == IMPORT and catalog.mode(subject) != IMPORT and not force:
         records = _cleared(catalog, subject)
@@ -76,7 +83,7 @@ def set_mode(catalog: Catalog, subject: str | None, wanted: Any, *, force: bool)
 def _cleared(catalog: Catalog, subject: str | None) -> list[Record]:
     of_all = [each for each in catalog.all_versions() if subject in (None, each.subject)]
     if any(not each.deleted for each in of_all):
-        raise refusals.not_permitted("There are schemas already; force=true sets the mode nevertheless")
+        raise refusals.not_permitted("There are schemas already; set force=true to set the mode nevertheless")
     going = {(each.subject, each.version) for each in of_all}
     for each in of_all:
         _check_unreferred(catalog, each, going)
@@ -90,7 +97,7 @@ def _check_unreferred(catalog: Catalog, version: SchemaVersion, going: set[tuple
 
 
 def delete_mode(catalog: Catalog, subject: str | None) -> Decision:
-    """Take a mode back; the answer is what it was. Raises Refusal."""
+    """Delete a mode; the answer is its former value. Raises Refusal."""
     was = catalog.modes.get(subject)
     if was is None and subject is not None:
         raise refusals.subject_unknown(subject)

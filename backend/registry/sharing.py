@@ -1,4 +1,4 @@
-"""Sharing a catalog: many look at it, some parse its schemas, which takes long, and one thread changes it."""
+"""A lock for a catalog: many readers, some of which parse for long, and one thread that changes it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 class CatalogLock:
-    """Who looks or parses shares the catalog with all others who do; who changes it is alone.
+    """Readers and parsers share the catalog; a change has it exclusively.
 
-    A change waits for who is parsing, and whoever wants to parse next waits for it; who only looks goes on
-    meanwhile. Without anybody parsing, a change is let in before those who come to look.
+    A change waits for parsers, and later parsers wait for the change; plain readers continue meanwhile. While
+    nobody parses, a change goes before new readers.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,10 @@ class CatalogLock:
         self._changing = False
 
     def look_at_once(self) -> bool:
-        """Whether the caller has it now, to look, without waiting; it gives it back with `looked`."""
+        """Take the lock for reading if that needs no waiting; return whether it was taken.
+
+        `looked` releases it.
+        """
         with self._free:
             if self._closed_to_lookers():
                 return False
@@ -28,14 +31,14 @@ class CatalogLock:
             return True
 
     def looked(self) -> None:
-        """Give back what `look_at_once` gave."""
+        """Release what `look_at_once` took."""
         with self._free:
             self._looking -= 1
             self._free.notify_all()
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """For what takes no time."""
+        """Take the lock for a quick read."""
         with self._free:
             self._free.wait_for(lambda: not self._closed_to_lookers())
             self._looking += 1
@@ -46,7 +49,7 @@ class CatalogLock:
 
     @contextmanager
     def parsing(self) -> Iterator[None]:
-        """For what may parse schemas, or compare them."""
+        """Take the lock for reads that may parse or compare schemas."""
         with self._free:
             self._free.wait_for(lambda: not self._changing and not self._waiting)
             self._parsing += 1
@@ -59,7 +62,7 @@ class CatalogLock:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """For what changes the catalog; never by who has it already."""
+        """Take the lock for a change; a holder of the lock must not call this."""
         with self._free:
             self._waiting += 1
             try:

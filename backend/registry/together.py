@@ -1,4 +1,4 @@
-"""One question to the database for all requests that wait for its answer."""
+"""Coalesces requests to the database: all waiting requests share one query."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ T = TypeVar("T")
 
 
 class Together(Generic[T]):
-    """Asks on a thread, once at a time. Everybody gets an answer that was asked for after they came: what was
-    committed before is in it."""
+    """Runs one query at a time, on a thread.
+
+    Every caller gets the result of a query that began after the call: it includes everything committed before.
+    """
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask = ask
@@ -19,8 +21,11 @@ class Together(Generic[T]):
         self._next: asyncio.Task[T] | None = None
 
     async def __call__(self) -> T:
-        """The answer; raises what asking raises. Others get it also if this one's caller goes away."""
-        # One that is done, and still here, was of an event loop that has ended.
+        """Return the result; raises what the query raises.
+
+        Others get it, too, if this one's caller goes away.
+        """
+        # A finished task that is still here belongs to an event loop that has ended.
         if self._next is None or self._next.done():
             self._next = asyncio.create_task(self._after(self._running))
         return await asyncio.shield(self._next)

@@ -1,4 +1,4 @@
-"""A catalog as somebody sees it who may not see all subjects: whatever reads it finds nothing of the others."""
+"""A catalog as a caller sees it who may not see all subjects: readers find nothing of the others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ V = TypeVar("V")
 
 
 class VisibleCatalog(Catalog):
-    """For reading only, under the lock of the catalog behind it. Made for each request: it holds nothing."""
+    """A read-only view, to use under the lock of the catalog behind it.
+
+    Made for each request: it stores nothing.
+    """
 
     def __init__(self, of: Catalog, sees: Callable[[str], bool]) -> None:
-        """`sees` tells which subjects there are."""
+        """Build the view. `sees` tells which subjects are visible."""
         self._of, self._sees = of, sees
 
         def for_all_or_seen(subject: str | None) -> bool:
@@ -29,11 +32,11 @@ class VisibleCatalog(Catalog):
 
     @property
     def highest_id(self) -> int:  # type: ignore[override]
-        """Of what is seen: the true one tells how much others do."""
+        """Return the highest visible id: the true one would reveal how much others do."""
         return max(self.contents, default=0)
 
     def _content(self, schema_id: int) -> Content:
-        # References, too, are those of a version that is seen.
+        # References are those of a visible version, too.
         return self.used_by(schema_id)[0].content
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[SchemaVersion]:

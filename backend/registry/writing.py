@@ -1,10 +1,10 @@
-"""Writing to one cluster's schemas topic: one writer at a time, among all API processes.
+"""Writes to one cluster's schemas topic: one writer at a time, among all API processes.
 
     lock -> are we the primary? -> read up to the log's end -> decide -> append -> read it back -> answer
 
-The lock (`backend/eventlog/held_lock.py`) can be lost while a record is under way. Then the
-log's order decides: an id keeps the first schema that it was given to, for every reader, so a writer that was
-overtaken finds its record overruled when it reads it back, and decides again (decision 22).
+The lock (`backend/eventlog/held_lock.py`) can be lost while a record is in flight. Then the log's order decides:
+an id keeps the first schema that it was given to, for every reader, so a writer that was overtaken finds its
+record overruled when it reads it back, and decides again (decision 22).
 """
 
 from __future__ import annotations
@@ -32,33 +32,35 @@ from backend.registry.registering import Decision
 
 LOCK_SECONDS = 10.0
 READ_SECONDS = 8.0
-"""How long a write waits for those before it, in this process and in others, and for what was written to be read
-back. With what an append may take, all of it is less than the minute that clients wait for an answer.
-"""
+"""Seconds that a write waits for earlier writes, of any process, and then for its own records to be read back.
+With the time of an append, all of it is less than the minute that clients wait for an answer."""
 _ATTEMPTS = 3
 
 Decide = Callable[[Catalog, Parser], Decision]
 
 
 def writing_schemas(engine: Engine, cluster: str) -> AbstractContextManager[HeldLock]:
-    """Be the only one that writes a cluster's schemas. Raises LockBusy, DatabaseUnavailable."""
+    """Hold the lock as the only writer of a cluster's schemas. Raises LockBusy, DatabaseUnavailable."""
     return held_lock.hold(engine, f"registry {cluster}", wait_seconds=LOCK_SECONDS)
 
 
 class Writer:
-    """One cluster's, of this process; threads share it."""
+    """Writer of one cluster in this process; threads share it."""
 
     def __init__(self, engine: Engine, mirror: Mirror) -> None:
         self._engine = engine
         self._mirror = mirror
         self._cluster = mirror.endpoint.name
-        # Who waits for another thread here does not hold a connection meanwhile.
+        # A thread that waits for another one here holds no connection meanwhile.
         self._turn = threading.Lock()
 
     def write(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
-        """Carry out what `decide` makes of the catalog and answer; `address_of` a cluster's registry.
+        """Carry out what `decide` makes of the catalog and answer.
 
-        Raises Refusal: what `decide` refuses, not the primary, the cluster or the database does not answer.
+        `address_of`: returns a cluster's registry address.
+
+        Raises Refusal: if `decide` refuses, if this is not the primary, or if the cluster or the database does not
+        answer.
         """
         topic = self._topic()
         if not self._turn.acquire(timeout=LOCK_SECONDS):
@@ -77,7 +79,7 @@ class Writer:
             raise refusals.too_large(str(error)) from error
         except OutcomeUnknown as error:
             raise refusals.timed_out(
-                f"{self._cluster} did not say in time whether it took it ({error}); try again."
+                f"{self._cluster} did not confirm the write in time ({error}); try again."
             ) from error
         except KafkaCallFailed as error:
             refusal = refusals.store_unfit if error.is_lasting else refusals.store_failed
@@ -88,9 +90,10 @@ class Writer:
             self._turn.release()
 
     def try_out(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
-        """What `write` would answer, by what has been read so far; nothing is kept of it.
+        """Return what `write` would answer, by what has been read so far; nothing is written.
 
-        Raises Refusal as it does, but for what only writing shows: that others write, that a record is too large.
+        Raises Refusal as `write` does, except for what only writing shows: that others write, that a record is too
+        large.
         """
         self._topic()
         try:
@@ -104,7 +107,7 @@ class Writer:
     def _topic(self) -> SchemasTopic:
         topic = self._mirror.topic
         if topic is None or self._mirror.reason is not None:
-            raise refusals.store_failed(f"{self._cluster}: {self._mirror.reason or 'it is being opened'}")
+            raise refusals.store_failed(f"{self._cluster}: {self._mirror.reason or 'the topic is being opened'}")
         return topic
 
     def _check_primary(self, connection: Connection, address_of: Callable[[str], str]) -> None:

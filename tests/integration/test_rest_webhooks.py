@@ -126,7 +126,7 @@ def without_key(database: Database) -> Iterator[Rest]:
 
 def test_without_a_key_no_secret_can_be_kept(without_key: Rest) -> None:
     found = problem(without_key("POST", HOOKS, OPS), 409, "state-conflict")
-    assert "secrets of webhooks cannot be kept: set TREELINE_SECRETS_KEY" in found["detail"]
+    assert "secrets of webhooks cannot be stored: set TREELINE_SECRETS_KEY" in found["detail"]
     assert without_key.head() == 0
 
 

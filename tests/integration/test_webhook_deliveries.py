@@ -286,7 +286,7 @@ def test_a_receiver_that_hangs_is_given_up(database: Database, hooks: Hooks) -> 
         changes = {"webhook_allowed_networks": HERE, "webhook_timeout_seconds": 0.2}
         hooks.host = WebhookHost(database.engine, rest_settings(database.url, **changes))
         hooks.until(lambda: hooks.deliveries() and hooks.deliveries()[0]["problem"], "it was given up")
-        assert hooks.deliveries()[0]["problem"] == "it has not answered within 0.2 s"
+        assert hooks.deliveries()[0]["problem"] == "the receiver did not answer within 0.2 s"
 
 
 def test_an_attempt_that_takes_longer_than_a_lease_keeps_it(

@@ -133,7 +133,7 @@ def test_four_logins_wait_for_a_provider_at_a_time() -> None:
     with ExitStack() as logins:
         for _ in range(4):
             logins.enter_context(asked._slot())
-        with pytest.raises(ProviderAway, match="Too many log in"):
+        with pytest.raises(ProviderAway, match="Too many logins"):
             asked.authorization_url(Begun.new(), "https://treeline.example/login/oidc/callback")
     with asked._slot():
         pass  # one of them has ended

@@ -24,10 +24,10 @@ def claim(**changes: Any) -> Callable[[Claims], Claims]:
 WRONG_CLAIMS = (
     (claim(nonce="of another login"), "nonce is wrong"),
     (claim(nonce=None), "nonce is wrong or missing"),
-    (claim(aud="another"), "for somebody else"),
-    (claim(aud=["another"]), "for somebody else"),
-    (claim(aud=[CLIENT_ID, "another"]), "for somebody else"),
-    (claim(azp="another"), "for somebody else"),
+    (claim(aud="another"), "for another client"),
+    (claim(aud=["another"]), "for another client"),
+    (claim(aud=[CLIENT_ID, "another"]), "for another client"),
+    (claim(azp="another"), "for another client"),
     (claim(iss="https://another.example"), "iss is wrong"),
     (claim(iss=None), "iss is wrong or missing"),
     (claim(exp=int(time.time()) - 120), "has expired"),
@@ -76,7 +76,7 @@ def test_a_new_key_is_read_once_and_not_again_at_once(
 ) -> None:
     assert log_in(sso)[1].status_code == 303
     provider.keys = [new_key("second")]
-    refused(log_in(sso)[1], "a key that it does not have")  # read a moment ago
+    refused(log_in(sso)[1], "an unknown key")  # read a moment ago
     assert provider.asked.count("/keys") == 1
     monkeypatch.setattr(id_tokens, "RELOAD_SECONDS", 0.0)
     assert log_in(sso)[1].status_code == 303
@@ -84,7 +84,7 @@ def test_a_new_key_is_read_once_and_not_again_at_once(
     assert provider.asked.count("/keys") == 2
     # One that was taken away opens nothing any more.
     provider.sign = lambda provider, claims: provider.signed(claims, new_key("first"))
-    refused(log_in(sso)[1], "a key that it does not have")
+    refused(log_in(sso)[1], "an unknown key")
 
 
 def test_a_key_that_the_provider_took_away_is_trusted_for_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_a_key_that_the_provider_took_away_is_trusted_for_an_hour_at_most(monkey
     clock.now += 3600
     assert keys.find("first").kid == "first"
     clock.now += 1
-    with pytest.raises(ProviderRefused, match="a key that it does not have"):
+    with pytest.raises(ProviderRefused, match="an unknown key"):
         keys.find("first")
     assert keys.find("second").kid == "second"
 

@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_told_before_and_by_the_level_that_is_set(
     assert shell.json("schemas", "level", subject)["own"]
     assert shell.json("schemas", "level", subject, "--clear")["compatibilityLevel"] == "NONE"
     assert shell.json("schemas", "level", subject) == usual
-    refused(shell("schemas", "level", subject, "--clear"), 1, "nothing of its own")
+    refused(shell("schemas", "level", subject, "--clear"), 1, "no setting of its own")
     assert shell.json("schemas", "level", "--set", "full", "--dry-run")["compatibilityLevel"] == "FULL"
     assert shell.json("schemas", "level") == {**usual, "subject": None, "own": True}
 
@@ -158,7 +158,7 @@ def test_deleting_is_soft_first_and_for_good_only_for_who_types_the_name(
     refused(shell("schemas", "show", subject, "2"), 1, "40402", "treeline schemas versions")
     assert shell.json("schemas", "show", subject, "2", "--deleted")["deleted"]
     refused(shell("schemas", "delete", subject, "2"), 1, "40406", "--permanent")
-    assert "softly deleted" in shell("schemas", "delete", subject).stderr
+    assert "soft-deleted" in shell("schemas", "delete", subject).stderr
     assert items(shell, "subjects", "--prefix", subject) == []
     assert items(shell, "subjects", "--prefix", subject, "--deleted") == [{"subject": subject, "deleted": True}]
     for_good = ["schemas", "delete", subject, "--permanent"]
@@ -256,20 +256,24 @@ def test_without_a_cluster_the_primary_is_asked_and_no_other_takes_a_write(
     ("words", "code", "says"),
     [
         (("versions", "no-such"), 1, "Subject 'no-such' not found. `treeline schemas subjects`"),
-        (("show", "no-such", "0"), 2, "'0' is no version"),
-        (("delete", "no-such", ".."), 2, "'..' is no version"),
-        (("check", "no-such", "-f", "x.avsc", "--version", "first"), 2, "'first' is no version"),
+        (("show", "no-such", "0"), 2, "'0' is not a version"),
+        (("delete", "no-such", ".."), 2, "'..' is not a version"),
+        (("check", "no-such", "-f", "x.avsc", "--version", "first"), 2, "'first' is not a version"),
         (("show", ".."), 1, "Subject '..' not found"),
         (("delete", "no-such", "--dry-run"), 1, "Subject 'no-such' not found"),
         (("show-id", "2000000000"), 1, "treeline schemas list"),
         (("subjects", "--cluster", "c9"), 1, "treeline get clusters"),
-        (("level", "no-such", "--set", "SOME"), 2, "'SOME' is no compatibility level; there are BACKWARD"),
-        (("mode", "no-such", "--set", "SOME"), 2, "'SOME' is no mode; there are READWRITE"),
-        (("level", "no-such", "--set", "FULL", "--clear"), 2, "give one of both"),
+        (
+            ("level", "no-such", "--set", "SOME"),
+            2,
+            "'SOME' is not a valid compatibility level. Valid values are BACKWARD",
+        ),
+        (("mode", "no-such", "--set", "SOME"), 2, "'SOME' is not a valid mode. Valid values are READWRITE"),
+        (("level", "no-such", "--set", "FULL", "--clear"), 2, "give either"),
         (("level", "--dry-run"), 2, "--set or --clear"),
         (("show", "no-such", "--text", "-o", "json"), 2, "--text"),
         (("register", "x", "-f", "nowhere.avsc"), 2, "nowhere.avsc cannot be read"),
-        (("register", "x", "-f", "order.json"), 2, "order.json: its name does not say"),
+        (("register", "x", "-f", "order.json"), 2, "order.json: the type of the schema is unknown"),
         (("register", "x", "-f", "/dev/null", "--type", "avro"), 2, "/dev/null is empty"),
         (("register", "x", "-f", "README.md", "--type", "avro", "--reference", "a:1"), 2, "NAME=SUBJECT:VERSION"),
         (("register", "x", "-f", "README.md", "--type", "avro"), 2, "Invalid schema"),

@@ -1,4 +1,4 @@
-"""Avro, Protobuf and JSON Schema: parsing, writing, and what changes mean.
+"""Avro, Protobuf and JSON Schema: parsing, writing, and compatibility.
 
 It imports no other room of this layer.
 """

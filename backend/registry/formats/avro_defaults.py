@@ -1,4 +1,4 @@
-"""Whether a field's default is a value of its type (Avro 1.12, "Complex Types", table of field defaults)."""
+"""Check that a field's default is a value of its type (Avro 1.12, "Complex Types", table of field defaults)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from backend.registry.formats.schema_model import SchemaInvalid
 
 
 def check(fields: Iterable[tuple[Field, str]]) -> None:
-    """Raises SchemaInvalid for the first field whose default is none; each field comes with its place."""
+    """Raise SchemaInvalid for the first field with an invalid default; each field comes with its place."""
     values = _Values()
     for field, at in fields:
         if field.default is not NOTHING and not values.fits(field.type, field.default):
             kind = field.type.name if isinstance(field.type, Named) else field.type.type
             raise SchemaInvalid(
-                f"The Avro schema is invalid at {at}/default: the default of field {field.name!r} is no value of "
-                f"its type {kind}."
+                f"The Avro schema is invalid at {at}/default: the default of field {field.name!r} is not a value "
+                f"of its type {kind}."
             )
 
 
 class _Values:
-    """Remembers what fits: within unions and records the same question comes up again and again."""
+    """Cache of results: within unions and records the same question recurs."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
@@ -52,7 +52,7 @@ class _Values:
             return isinstance(kind, Union) and any(self.fits(branch, value) for branch in kind.branches)
         key = id(kind), id(value)
         if key not in self._known:
-            # Met again below itself, a value would never end: then it is none.
+            # A type that recurs below itself would need an endless value: there is none.
             self._known[key] = False
             self._known[key] = self._fits(kind, value)
         return self._known[key]
@@ -80,5 +80,5 @@ def _primitive_fits(kind: str, value: Any) -> bool:
         return isinstance(value, int) and -bound <= value < bound
     if kind in ("float", "double"):
         return isinstance(value, int | float)
-    # Bytes are written as the characters with their numbers.
+    # Bytes are written as characters with the same code points.
     return isinstance(value, str) and (kind == "string" or all(ord(character) < 256 for character in value))

@@ -1,12 +1,12 @@
-"""Whether data written with one Avro schema can be read with another (Avro 1.12, "Schema Resolution").
+"""Check whether data written with one Avro schema can be read with another (Avro 1.12, "Schema Resolution").
 
-Own code beside the `avro` package's checker, which needs time with the square of a record's width (a megabyte of
-fields: minutes), loses the place once it enters a union, and knows an alias only by its full name. Where the
-specification leaves a choice, the stricter one is taken, so that every reader can go by the answer:
+Own code instead of the `avro` package's checker, whose time grows with the square of a record's width (a megabyte
+of fields: minutes), which loses the place once it enters a union, and knows an alias only by its full name. If the
+specification leaves a choice, the stricter one is taken, so that every reader can rely on the answer:
 
-- of a reader's union, the branch counts that a reader would take: that of the same full name, else the first of
-  those that match; a later branch that would do better is no help, since no reader tries it;
-- decimals match if their scales are equal, else every number would be another; the reader may have more digits.
+- of a reader's union, the branch counts that a reader would take: the one of the same full name, else the first
+  that matches; a later branch that would be better is no help, since no reader tries it;
+- decimals match if their scales are equal, else every number would change; the reader may have more digits.
 
 Names of rules are those of Avro's Java library, which clients know.
 """
@@ -36,13 +36,13 @@ _PROMOTIONS = {
     "string": ("bytes",),
     "bytes": ("string",),
 }
-"""Written type -> other types that read it."""
+"""Written type -> other types that can read it."""
 _LONGEST_PLACE = 300
-"""Characters; a chain of records, each a field of the one before, would make places as long as the schema."""
+"""Characters of a place; a chain of nested records would make places as long as the schema."""
 
 
 def problems(reader: Type, writer: Type, reader_called: str, writer_called: str) -> list[str]:
-    """One sentence for each place in the reader's schema that keeps it from reading; empty if it can read all."""
+    """Return one sentence for each place in the reader's schema that prevents reading; empty if none does."""
     resolution = _Resolution(reader_called, writer_called)
     resolution.compare(reader, writer, "")
     resolution.finish()
@@ -50,7 +50,7 @@ def problems(reader: Type, writer: Type, reader_called: str, writer_called: str)
 
 
 class _Resolution:
-    """Collects problems. Records wait in a queue, each pair once: so rings end, and chains need no stack."""
+    """Collects problems. Records wait in a queue, each pair once: so cycles end, and chains need no stack."""
 
     def __init__(self, reader_called: str, writer_called: str) -> None:
         self.reader_called, self.writer_called = reader_called, writer_called
@@ -129,7 +129,7 @@ class _Resolution:
             self._add("TYPE_MISMATCH", at, what)
 
     def _branch_taken(self, reader: Union, writer: Type) -> int | None:
-        """Readers first look for the very type, then for one that matches."""
+        """Return the branch that a reader takes: the very type if there is one, else the first that matches."""
         if id(reader) not in self._branches:
             self._branches[id(reader)] = _by_name(reader)
         names = [writer.simple_name, writer.name] if isinstance(writer, Named) else [""]
@@ -143,7 +143,7 @@ class _Resolution:
 
 
 def _by_name(union: Union) -> dict[str, list[int]]:
-    """Where to look for a name, or an alias; what has none is under the empty name."""
+    """Index branches by name and alias; unnamed types are under the empty name."""
     found: dict[str, list[int]] = {}
     for index, branch in enumerate(union.branches):
         for name in (branch.simple_name, *branch.aliases) if isinstance(branch, Named) else ("",):
@@ -158,7 +158,7 @@ def _is(reader: Type, writer: Type) -> bool:
 
 
 def _matches(reader: Type, writer: Type) -> bool:
-    """The specification's "match", by which branches of unions are found: it does not look into types."""
+    """Apply the specification's "match", which selects branches of unions: it does not look into types."""
     if isinstance(reader, Named) and isinstance(writer, Named):
         same_size = not isinstance(reader, Fixed) or (isinstance(writer, Fixed) and reader.size == writer.size)
         return type(reader) is type(writer) and same_size and _same_name(reader, writer)
@@ -172,7 +172,7 @@ def _reads(reader: Primitive, writer: Primitive) -> bool:
 
 
 def _same_name(reader: Named, writer: Named) -> bool:
-    """Namespaces do not count, but an alias is a full name."""
+    """Compare names; namespaces do not count, but an alias is a full name."""
     return reader.simple_name == writer.simple_name or writer.name in reader.aliases
 
 
@@ -181,7 +181,7 @@ def _written_field(field: Field, written: dict[str, Field]) -> Field | None:
 
 
 def _decimal(kind: Primitive | Fixed) -> tuple[int, int] | None:
-    """(precision, scale); None if it is no decimal, or none by its rules, which makes it bytes."""
+    """Return (precision, scale); None if it is no decimal, or an invalid one, which counts as bytes."""
     if kind.properties.get("logicalType") != "decimal" or kind.type not in ("bytes", "fixed"):
         return None
     precision, scale = kind.properties.get("precision"), kind.properties.get("scale", 0)

@@ -1,9 +1,9 @@
-"""Avro schemas: their JSON to trees, with all rules of the specification (Avro 1.12, "Schema Declaration").
+"""Parsing of Avro schemas: JSON to trees, with all rules of the specification (Avro 1.12, "Schema Declaration").
 
-Own code, measured against the `avro` and `fastavro` packages: the first puts a type with the empty namespace into
-its surroundings' namespace, takes any field name and any default, and needs time with the square of a record's
-width; the second takes records with two fields of one name, unions within unions and sizes below zero. Both are
-judges in the tests where they are right.
+Own code, tested against the `avro` and `fastavro` packages: the first puts a type with the empty namespace into
+the enclosing namespace, accepts any field name and any default, and its time grows with the square of a record's
+width; the second accepts records with two fields of one name, unions within unions and negative sizes. Both are
+references in the tests where they are right.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ from backend.registry.formats.schema_model import AVRO, Parsed, Referenced, Sche
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DEEPEST = 100
-"""Types within types; so that no walk over a schema can exhaust the stack."""
+"""Most nested types, so that no walk over a schema can exhaust the stack."""
 _ORDERS = ("ascending", "descending", "ignore")
 _FIELD_WORDS = {"name", "type", "doc", "default", "order", "aliases"}
 _TYPE_WORDS = {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values"}
 
 
 def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parsed:
-    """Raises SchemaInvalid. The text is stored as Avro's Java library writes it, by convention of registries, so
-    that one schema gets one id whatever its attributes' order was."""
+    """Parse a schema. Raises SchemaInvalid.
+
+    The text is stored as Avro's Java library writes it, by convention of registries, so that one schema gets one
+    id whatever the order of its attributes.
+    """
     require_kind(AVRO, references)
     parser = _Parser()
     for each in references:
@@ -79,7 +82,7 @@ class _Parser:
     def __init__(self) -> None:
         self.names: dict[str, Record | Enum | Fixed] = {}
         self.defaults: list[tuple[Field, str]] = []
-        """To be checked when all types are complete, with the place of their fields."""
+        """Fields to check when all types are complete, with their places."""
 
     def schema(self, said: Any, namespace: str, at: str, depth: int) -> Type:
         if depth > _DEEPEST:
@@ -89,7 +92,7 @@ class _Parser:
         if isinstance(said, list):
             return self._union(said, namespace, at, depth)
         if not isinstance(said, dict):
-            raise _invalid(at, "a schema is a type's name, an object with a type, or a list of types")
+            raise _invalid(at, "a schema must be a type's name, an object with a type, or a list of types")
         kind = said.get("type")
         if not isinstance(kind, str):
             raise _invalid(at, '"type" is missing' if kind is None else '"type" must be a string')
@@ -106,13 +109,13 @@ class _Parser:
     def _called(self, name: str, namespace: str, at: str) -> Type:
         if name in PRIMITIVES:
             return Primitive(name, {})
-        # A name unknown in its namespace may be one outside all namespaces: nothing else could refer to that.
+        # A name unknown in its namespace may be in no namespace: there is no other way to reference such a type.
         for full in dict.fromkeys([_full(name, namespace), name]):
             if full in self.names:
                 return self.names[full]
         if name in COMPLEX:
-            raise _invalid(at, f"type {name!r} needs an object that says more")
-        raise _invalid(at, f"type {_full(name, namespace)!r} is not defined before it is used, nor in a reference")
+            raise _invalid(at, f"type {name!r} must be an object with its attributes")
+        raise _invalid(at, f"type {_full(name, namespace)!r} is not defined before its use, nor in a reference")
 
     def _within(self, said: dict[str, Any], key: str, namespace: str, at: str, depth: int) -> Type:
         if key not in said:
@@ -125,10 +128,10 @@ class _Parser:
         for index, each in enumerate(said):
             branch = self.schema(each, namespace, f"{at}/{index}", depth + 1)
             if isinstance(branch, Union):
-                raise _invalid(f"{at}/{index}", "a union directly in a union")
+                raise _invalid(f"{at}/{index}", "a union must not directly contain a union")
             called = branch.name if isinstance(branch, Named) else branch.type
             if called in seen:
-                raise _invalid(f"{at}/{index}", f"the union has {called!r} twice")
+                raise _invalid(f"{at}/{index}", f"the union contains {called!r} twice")
             seen.add(called)
             branches.append(branch)
         return Union(branches)
@@ -156,16 +159,16 @@ class _Parser:
     def _fields(self, said: dict[str, Any], namespace: str, at: str, depth: int) -> list[Field]:
         listed = said.get("fields")
         if not isinstance(listed, list):
-            raise _invalid(at, 'a record needs "fields", a list')
+            raise _invalid(at, 'a record must have "fields", a list')
         fields: dict[str, Field] = {}
         for index, each in enumerate(listed):
             here = f"{at}/fields/{index}"
             if not isinstance(each, dict):
-                raise _invalid(here, "a field is an object")
+                raise _invalid(here, "a field must be an object")
             name = each.get("name")
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise _invalid(
-                    here, f"{_shown(name)} is no name for a field: letters, digits and _, no digit first"
+                    here, f"{_shown(name)} is not a valid field name: letters, digits and _, no leading digit"
                 )
             if name in fields:
                 raise _invalid(here, f"the record has the field {name!r} twice")
@@ -197,44 +200,48 @@ def _checked_name(said: dict[str, Any], namespace: str, at: str) -> str:
         raise _invalid(at, '"namespace" must be a string')
     full = _checked(_full(name, own), at)
     if full.rpartition(".")[2] in PRIMITIVES:
-        raise _invalid(at, f"{full!r} has the name of a primitive type")
+        raise _invalid(at, f"{full!r} is the name of a primitive type")
     return full
 
 
 def _checked(full: str, at: str) -> str:
     if not all(_NAME.fullmatch(part) for part in full.split(".")):
-        raise _invalid(at, f"{_shown(full)} is no name: letters, digits and _ between dots, no digit first")
+        raise _invalid(
+            at, f"{_shown(full)} is not a valid name: letters, digits and _ between dots, no leading digit"
+        )
     return full
 
 
 def _symbols(said: dict[str, Any], at: str) -> tuple[list[str], str | None]:
     symbols, default = said.get("symbols"), said.get("default")
     if not isinstance(symbols, list):
-        raise _invalid(at, 'an enum needs "symbols", a list')
+        raise _invalid(at, 'an enum must have "symbols", a list')
     for index, symbol in enumerate(symbols):
         if not isinstance(symbol, str) or not _NAME.fullmatch(symbol):
-            raise _invalid(f"{at}/symbols/{index}", f"{_shown(symbol)} is no symbol: letters, digits and _ only")
+            raise _invalid(
+                f"{at}/symbols/{index}", f"{_shown(symbol)} is not a valid symbol: letters, digits and _ only"
+            )
     if len(set(symbols)) < len(symbols):
-        raise _invalid(f"{at}/symbols", "a symbol stands there twice")
+        raise _invalid(f"{at}/symbols", "a symbol is listed twice")
     if default is not None and default not in symbols:
-        raise _invalid(f"{at}/default", f"{_shown(default)} is none of the enum's symbols")
+        raise _invalid(f"{at}/default", f"{_shown(default)} is not one of the enum's symbols")
     return symbols, default
 
 
 def _size(said: dict[str, Any], at: str) -> int:
     size = said.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
-        raise _invalid(at, 'a fixed type needs "size", a number of bytes')
+        raise _invalid(at, 'a fixed type must have "size", a number of bytes')
     return size
 
 
 def _aliases(said: dict[str, Any], at: str) -> list[str]:
     aliases = said.get("aliases", [])
     if not isinstance(aliases, list):
-        raise _invalid(f"{at}/aliases", "aliases are a list")
+        raise _invalid(f"{at}/aliases", "aliases must be a list")
     for alias in aliases:
         if not isinstance(alias, str):
-            raise _invalid(f"{at}/aliases", f"{_shown(alias)} is no name")
+            raise _invalid(f"{at}/aliases", f"{_shown(alias)} is not a valid name")
     return list(dict.fromkeys(aliases))
 
 

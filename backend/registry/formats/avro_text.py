@@ -1,8 +1,8 @@
-"""Avro schemas back to JSON: as they are stored, and in normal form.
+"""Writing of Avro schemas as JSON: as they are stored, and in normal form.
 
-Stored is what `toString` of Avro's Java library gives, attribute by attribute, since registries compare and hash
-that text: a schema that was registered with its attributes in another order is the same schema. The normal form
-has names in full, attributes in the order of the specification's canonical form, then the rest, sorted.
+The stored text is what `toString` of Avro's Java library gives, attribute by attribute, since registries compare
+and hash that text: a schema that was registered with its attributes in another order is the same schema. The
+normal form has full names, attributes in the order of the specification's canonical form, then the rest, sorted.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _stored_field(field: Field, namespace: str, known: set[str]) -> dict[str, An
 
 
 def _qualified(name: str, namespace: str) -> str:
-    """In full unless the surroundings say the namespace; a type called like `map` would be taken for that."""
+    """Qualify a name unless the enclosing namespace does; an unqualified `map` would be read as that type."""
     space, _, simple = name.rpartition(".")
     return simple if space == namespace and simple not in _TYPE_NAMES else name
 

@@ -11,9 +11,9 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 COMPLEX = ("record", "error", "enum", "fixed", "array", "map")
 
 Properties = dict[str, Any]
-"""What the specification does not know, and logical types; in the order written."""
+"""Attributes that the specification does not define, and logical types; in the order written."""
 NOTHING = object()
-"""Instead of a default: there is none. (A default may be null.)"""
+"""Marks a missing default; a default may be null."""
 
 
 @dataclass(eq=False)
@@ -44,14 +44,14 @@ class Union:
 
 @dataclass(eq=False)
 class Named:
-    """A type with a name: the very same object wherever the name stands, so trees may hold rings."""
+    """A named type: the same object at every use of the name, so trees may have cycles."""
 
     type: str
     name: str
-    """In full, without a dot for a name outside all namespaces."""
+    """Full name, without a dot for a name in no namespace."""
     doc: str | None
     aliases: list[str]
-    """In full."""
+    """Full names."""
     properties: Properties = field(default_factory=dict)
 
     @property
@@ -65,7 +65,7 @@ class Named:
 
 @dataclass(eq=False)
 class Record(Named):
-    """Also an `error`, which is a record in a protocol."""
+    """A record, or an `error`, which is a record in a protocol."""
 
     fields: list[Field] = field(default_factory=list)
 

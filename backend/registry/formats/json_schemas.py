@@ -1,7 +1,7 @@
-"""JSON Schema: checked against its draft's meta-schema, with every reference resolved.
+"""JSON Schema: validation against the draft's meta-schema, with every reference resolved.
 
-Drafts 4, 6, 7, 2019-09 and 2020-12; a schema that names none is of draft 7, as registries have it. Nothing is ever
-fetched: a `$ref` leads into the schema, to a reference, or to a draft's own meta-schema.
+Drafts 4, 6, 7, 2019-09 and 2020-12; a schema without `$schema` is of draft 7, as in other registries. Nothing is
+ever fetched: a `$ref` must resolve within the schema, to a reference, or to a draft's own meta-schema.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ _DRAFTS = {
 }
 _LOST = re.compile(r"Resource '(.*?)' is not present in a registry")
 _BASE = "https://registry.invalid/"
-"""What relative names are relative to in a schema that says no address of its own."""
+"""Base of relative names in a schema without an id of its own."""
 
 
 def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parsed:
-    """Raises SchemaInvalid. `strict` changes nothing here: a schema that no validator takes helps no reader."""
+    """Parse a schema. Raises SchemaInvalid.
+
+    `strict` changes nothing here: a schema that no validator accepts is of no use to a reader.
+    """
     require_kind(JSON, references)
     tree = json_text.read(text)
     if not isinstance(tree, dict | bool):
@@ -49,7 +52,7 @@ def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parse
 
 
 def normalized(parsed: Parsed) -> Parsed:
-    """With all keys sorted."""
+    """Return the schema with all keys sorted."""
     return _parsed(parsed.tree, json_text.write(parsed.tree, sort_keys=True), parsed.referenced)
 
 
@@ -64,7 +67,7 @@ def _draft(tree: Any) -> Any:
     name = said.removesuffix("#").partition("://")[2] if isinstance(said, str) else None
     if name not in _DRAFTS:
         raise SchemaInvalid(
-            f'The JSON schema\'s "$schema" is {json_text.write(said)}; known are '
+            f'The JSON schema\'s "$schema" is {json_text.write(said)}; supported are '
             f"{', '.join(f'https://{draft}' for draft in _DRAFTS)}."
         )
     return _DRAFTS[name]
@@ -76,13 +79,13 @@ def _base(tree: Any) -> str:
 
 
 def _told(message: str) -> str:
-    """The checker tells of unresolved references as of failed downloads."""
+    """Reword the validator's message, which reports unresolved references as failed downloads."""
     lost = _LOST.match(message)
     if not lost:
         return message
     where = lost[1].removeprefix(_BASE)
-    return f'a "$ref" leads to {where!r}, which is neither in the schema nor one of its references'
+    return f'a "$ref" points to {where!r}, which is neither in the schema nor one of its references'
 
 
 def _nowhere(uri: str) -> Any:
-    raise ValueError(f"{uri} is in no reference of the schema")
+    raise ValueError(f"{uri} is not one of the schema's references")

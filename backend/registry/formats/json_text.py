@@ -1,4 +1,4 @@
-"""JSON as schemas are written in it: strict on the way in, without spaces on the way out."""
+"""JSON of schemas: strict when it is read, without spaces when it is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backend.registry.formats.schema_model import SchemaInvalid
 
 
 def read(text: str) -> Any:
-    """Raises SchemaInvalid for what is no JSON by RFC 8259, and for what two readers may take differently."""
+    """Read JSON. Raises SchemaInvalid for a text that is invalid by RFC 8259, or that is ambiguous."""
     try:
         return json.loads(
             text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer

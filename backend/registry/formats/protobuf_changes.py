@@ -1,9 +1,9 @@
-"""Whether data written with one Protobuf schema can be read with another (Protobuf's "Updating A Message Type").
+"""Check whether data of one Protobuf schema can be read with another ("Updating A Message Type").
 
-Fields go by their numbers, messages by their names within the package. The rules and their names are those of
-Confluent's registry, with three that are missing there: a field that became required; groups, which are written
-otherwise than messages; bytes read as a string, which fails where they are no UTF-8. Not looked at, as there:
-services, extensions, names of fields, and which constants an enum has.
+Fields are matched by their numbers, messages by their names within the package. The rules and their names are
+those of Confluent's registry, with three that are missing there: a field that became required; groups, which are
+encoded differently from messages; bytes read as a string, which fails if they are no UTF-8. Not checked, as there:
+services, extensions, names of fields, and the constants of an enum.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SCALARS = {
     "text": (_F.TYPE_STRING, _F.TYPE_BYTES),
 }
 _ENCODING = {kind: encoding for encoding, kinds in _SCALARS.items() for kind in kinds}
-"""Scalar type -> how it is written; what is written the same way is read the same way."""
+"""Scalar type -> encoding; types with the same encoding can read each other."""
 
 
 def problems(reader: FileDescriptor, writer: FileDescriptor, reader_called: str, writer_called: str) -> list[str]:
-    """One sentence for each place that keeps the reader from the writer's data; empty if it reads all."""
+    """Return one sentence for each place that prevents the reader from reading the writer's data."""
     comparison = _Comparison(reader_called, writer_called)
     if reader.package != writer.package:
         what = f"{reader_called} is in package {reader.package!r}, {writer_called} in {writer.package!r}"
@@ -64,7 +64,7 @@ class _Oneofs:
         self._surviving: dict[str, bool] = {}
 
     def survives(self, oneof: str, reader: Descriptor) -> bool:
-        """Whether the reader still has one of its members: a oneof may be removed as a whole, but not in part."""
+        """Tell whether the reader still has a member: a oneof may be removed as a whole, but not in part."""
         if oneof not in self._surviving:
             numbers = reader.fields_by_number
             self._surviving[oneof] = any(number in numbers for number in self.members[oneof])
@@ -72,7 +72,7 @@ class _Oneofs:
 
 
 class _Comparison:
-    """Collects problems. Messages wait in a queue, each pair once, so that rings end."""
+    """Collects problems. Messages wait in a queue, each pair once, so that cycles end."""
 
     def __init__(self, reader_called: str, writer_called: str) -> None:
         self.reader_called, self.writer_called = reader_called, writer_called
@@ -113,8 +113,10 @@ class _Comparison:
                 )
 
     def _oneofs(self, ours: _Oneofs, theirs: _Oneofs, writer: Descriptor, at: str) -> None:
-        """Fields that the writer may set together must not exclude each other for the reader, who would lose all
-        but the last."""
+        """Add a problem if fields that the writer may set together exclude each other for the reader.
+
+        The reader would lose all but the last.
+        """
         for oneof, members in ours.members.items():
             known = [number for number in members if number in writer.fields_by_number]
             alone = [number for number in known if number not in theirs.of]
@@ -158,7 +160,7 @@ class _Comparison:
 
 
 def _messages(messages: Iterable[Descriptor]) -> Iterator[tuple[str, Descriptor]]:
-    """By their names within the package; those within others, too, but not the entries of maps."""
+    """Yield messages by their names within the package; nested ones, too, but not the entries of maps."""
     for message in messages:
         if not message.GetOptions().map_entry:
             yield _local_name(message), message

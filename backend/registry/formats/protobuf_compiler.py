@@ -1,4 +1,4 @@
-"""Protobuf's own compiler, `protoc`, as the parser of schemas: a process of its own for each, with a time limit.
+"""Protobuf's own compiler, `protoc`, as the parser of schemas: one process for each, with a time limit.
 
 A parser in Python takes minutes for a megabyte; the compiler takes a tenth of a second, checks every rule of the
 language in all of its editions, and resolves the names.
@@ -45,22 +45,23 @@ message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }
 message Variant { bytes metadata = 1; bytes value = 2; }
 """,
 }
-"""What clients import without a reference, since every registry has it: numbers and types are the clients'."""
+"""Files that clients import without a reference, since every registry has them: numbers and types are the
+clients'."""
 
 
 _OF_THE_NAME = {errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.EINVAL, errno.EILSEQ}
-"""What a name that no file can have fails with; a disk that is full fails with something else."""
+"""Errors for a name that no file can have; a full disk fails with another error."""
 
 
 def compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
-    """The schema's file, last, after all that it imports. `imports`: path -> text.
+    """Return the schema's file, last, after all that it imports. `imports`: path -> text.
 
     Raises SchemaInvalid with the compiler's messages, lines and columns; CheckUnfinished if it gives no verdict.
     """
     try:
         return _compiled(text, imports)
     except OSError as error:
-        raise CheckUnfinished(f"the Protobuf compiler cannot be run now: {error.strerror or error}") from error
+        raise CheckUnfinished(f"the Protobuf compiler cannot be started: {error.strerror or error}") from error
 
 
 def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
@@ -83,7 +84,7 @@ def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
         except subprocess.TimeoutExpired as error:
             raise CheckUnfinished(f"the Protobuf schema took longer than {_SECONDS} s to compile") from error
         if done.returncode in (-signal.SIGKILL, -signal.SIGTERM):
-            raise CheckUnfinished("the Protobuf compiler was ended from outside")
+            raise CheckUnfinished("the Protobuf compiler was killed")
         if done.returncode:
             raise SchemaInvalid(_said(done.stderr.decode(errors="replace"), main, folder))
         files = _read(result.read_bytes())
@@ -93,24 +94,26 @@ def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
         if file.name not in (main, *imports, *_CONFLUENT) and not file.name.startswith(_BUILT_IN)
     ]
     if foreign:
-        raise SchemaInvalid(f"The Protobuf schema imports {', '.join(foreign)}, which is none of its references.")
+        raise SchemaInvalid(
+            f"The Protobuf schema imports {', '.join(foreign)}, which is not one of its references."
+        )
     return files
 
 
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
-        # A name comes from outside: it must stay within the folder.
+        # A reference's name is untrusted: it must stay within the folder.
         parts = PurePosixPath(name).parts
         outside = not parts or name.startswith("/") or "\\" in name or "\0" in name
         if outside or {"..", ".compiled"} & set(parts):
-            raise SchemaInvalid(f"The reference name {name!r} is no path that a Protobuf schema can import.")
+            raise SchemaInvalid(f"The reference name {name!r} is not a path that a Protobuf schema can import.")
         try:
             Path(folder, *parts[:-1]).mkdir(parents=True, exist_ok=True)
             Path(folder, *parts).write_bytes(text.encode())
         except OSError as error:
             if error.errno not in _OF_THE_NAME:
                 raise
-            raise SchemaInvalid(f"The reference name {name!r} cannot be a file's: {error.strerror}.") from error
+            raise SchemaInvalid(f"The reference name {name!r} cannot be a file name: {error.strerror}.") from error
 
 
 def _read(data: bytes) -> FileDescriptorSet:

@@ -1,7 +1,7 @@
-"""Protobuf schemas: the text of a .proto file, or what some clients send: its FileDescriptorProto in base64.
+"""Protobuf schemas: the text of a .proto file, or a FileDescriptorProto in base64, as some clients send it.
 
 A text is stored as it came, with its comments. A descriptor is stored as text, so that every client can read it,
-and only if that text says the same. Both are one schema if their descriptors are.
+and only if that text means the same. Both are one schema if their descriptors are equal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+=*\s*", re.ASCII)
 
 
 def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parsed:
-    """Raises SchemaInvalid. `strict` changes nothing here: what the compiler does not take, no client can use."""
+    """Parse a schema. Raises SchemaInvalid.
+
+    `strict` changes nothing here: a schema that the compiler refuses is of no use to any client.
+    """
     require_kind(PROTOBUF, references)
     imports = {each.name: each.text for each in references}
     if not text.strip():
@@ -52,8 +55,8 @@ def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parse
     try:
         written = protobuf_text.written(sent, _pool(files))
     except (ValueError, LookupError, DecodeError) as error:
-        # No compiler made this descriptor: a map's entry without a key, a constant that its enum does not have.
-        raise SchemaInvalid("The Protobuf descriptor contradicts itself and cannot be written as text.") from error
+        # No compiler made this descriptor: it has a map entry without a key, or a constant that its enum lacks.
+        raise SchemaInvalid("The Protobuf descriptor is inconsistent and cannot be written as text.") from error
     parsed = _parsed(written, None, references)
     if _canonical(_proto(parsed.tree)) != _canonical(sent):
         raise SchemaInvalid("The Protobuf descriptor cannot be written as text without a loss; register the text.")
@@ -61,13 +64,13 @@ def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parse
 
 
 def normalized(parsed: Parsed) -> Parsed:
-    """Without comments, and with names in full."""
+    """Return the schema without comments, and with full names."""
     text = protobuf_text.written(_proto(parsed.tree), parsed.tree.pool)
     return _parsed(text, None, parsed.referenced)
 
 
 def serialized(parsed: Parsed) -> str:
-    """The FileDescriptorProto in base64: what clients get that ask for `format=serialized`."""
+    """Return the FileDescriptorProto in base64, for clients that request `format=serialized`."""
     return base64.b64encode(_proto(parsed.tree).SerializeToString()).decode()
 
 
@@ -88,7 +91,7 @@ def _decoded(text: str) -> FileDescriptorProto:
         ) from error
     sent.ClearField("name")
     if len(UnknownFieldSet(sent)) or not sent.ByteSize():
-        raise SchemaInvalid("The Protobuf schema in base64 is no FileDescriptorProto.")
+        raise SchemaInvalid("The Protobuf schema in base64 is not a FileDescriptorProto.")
     return sent
 
 
@@ -110,7 +113,7 @@ def _proto(file: FileDescriptor) -> FileDescriptorProto:
 
 
 def _canonical(file: FileDescriptorProto) -> bytes:
-    """The same for every way to write the same file, and to compile it."""
+    """Return bytes that are the same for every way to write and compile the same file."""
     made = FileDescriptorProto()
     made.CopyFrom(file)
     made.ClearField("name")

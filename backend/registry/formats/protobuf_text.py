@@ -1,4 +1,4 @@
-"""Protobuf descriptors written as text of a .proto file; names of types in full, with a leading dot."""
+"""Protobuf descriptors written as text of a .proto file, with full names of types, with a leading dot."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from google.protobuf.message import Message
 _Field = FieldDescriptorProto
 _VISIBLE = {SymbolVisibility.VISIBILITY_EXPORT: "export ", SymbolVisibility.VISIBILITY_LOCAL: "local "}
 _MOST = {0x20000000, 0x7FFFFFFF}
-"""Ends of ranges that mean `max`: of field numbers, and of those of the old message sets."""
+"""Ends of ranges that mean `max`: of field numbers, and of the old message sets."""
 
 
 def written(file: FileDescriptorProto, known: DescriptorPool) -> str:
-    """`known` has all that the file imports: by it, options of its own are told."""
+    """Write a file. `known` has all that the file imports, from which it resolves custom options."""
     return "\n".join(_File(file, known).lines()) + "\n"
 
 
@@ -39,7 +39,7 @@ def quoted(text: str) -> str:
 
 
 def json_name(name: str) -> str:
-    """Which name a field has in JSON unless it says another one."""
+    """Return the JSON name that a field has by default."""
     first, *others = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in others)
 
@@ -79,8 +79,10 @@ class _File:
         fields: Sequence[_Field] = (),
         oneofs: Sequence[OneofDescriptorProto] = (),
     ) -> Iterator[str]:
-        """A scope's fields, extensions and messages. The messages of groups and maps stand where their fields do,
-        so the others go between them as their order asks for."""
+        """Yield a scope's fields, extensions and messages.
+
+        The messages of groups and maps are written with their fields; the others go between them in their order.
+        """
         waiting, by_name = deque(messages), {message.name: message for message in messages}
         for head, options, members in _blocks(fields, oneofs, extensions):
             own = [_own_message(field, by_name) for field in members]
@@ -171,7 +173,7 @@ class _File:
         takes = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
         gives = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
         head, options = f"rpc {method.name} ({takes}) returns ({gives})", list(self._option_lines(method.options))
-        # Even without a line between them, the braces are an option that says nothing.
+        # Empty braces are written, too: they are an option without content.
         yield from (f"{head} {{", *_within(options), "}") if method.HasField("options") else (f"{head};",)
 
     def _option_lines(self, options: Message | None) -> Iterator[str]:
@@ -182,7 +184,7 @@ class _File:
         return f" [{', '.join(said)}]" if said else ""
 
     def _options(self, options: Message | None) -> Iterator[str]:
-        """Options that the file's imports extend are told by their names, too."""
+        """Yield options, including custom ones, which the file's imports define."""
         if options is None or not options.ByteSize():
             return
         try:
@@ -211,7 +213,7 @@ class _File:
 
 
 _Block = tuple[str | None, Message | None, list[_Field]]
-"""Its head, its options, its fields; a field that stands alone has neither."""
+"""Head, options and fields; a field that stands alone has neither head nor options."""
 
 
 def _blocks(
@@ -227,12 +229,12 @@ def _blocks(
 
 
 def _in_oneof(field: _Field) -> bool:
-    """An optional field of proto3 is, for the compiler, alone in a oneof of its own."""
+    """Tell whether a field is in a oneof; the compiler puts an optional proto3 field into a oneof of its own."""
     return field.HasField("oneof_index") and not field.proto3_optional
 
 
 def _own_message(field: _Field, messages: Mapping[str, DescriptorProto]) -> DescriptorProto | None:
-    """The message of a group or of a map's entries, which the text has no statement for."""
+    """Return the message of a group or of a map's entries, for which the text has no statement."""
     found = messages.get(field.type_name.rpartition(".")[2])
     if found is None or not (field.type == _Field.TYPE_GROUP or found.options.map_entry):
         return None

@@ -1,4 +1,4 @@
-"""The schema languages of the registry, by the names that its clients give them."""
+"""The schema languages of the registry, by the type names of its clients."""
 
 from __future__ import annotations
 
@@ -30,28 +30,30 @@ KINDS = tuple(_LANGUAGES)
 
 
 def parse(kind: str, text: str, references: Sequence[Referenced] = (), *, strict: bool = True) -> Parsed:
-    """Raises SchemaInvalid. `references` holds all that the schema needs, each after what it needs itself.
+    """Parse a schema. Raises SchemaInvalid.
 
-    Not strict takes what registries took in former times: of a schema that is already stored, rules that no reader
-    needs are not checked (an Avro default of another type than its field).
+    `references` holds all that the schema needs, each after its own references.
+
+    Without `strict`, schemas pass that registries used to accept: for a schema that is already stored, rules that
+    no reader needs are not checked (an Avro default of another type than its field).
     """
     if kind not in _LANGUAGES:
-        raise SchemaInvalid(f"There is no schema type {kind!r}; the types are {', '.join(KINDS)}.")
+        raise SchemaInvalid(f"Unknown schema type {kind!r}; supported are {', '.join(KINDS)}.")
     try:
         text.encode()
         parsed = _LANGUAGES[kind].parse(text, tuple(references), strict=strict)
         parsed.text.encode()
     except UnicodeEncodeError as error:
-        raise SchemaInvalid("The schema has half of a surrogate pair in it, which UTF-8 cannot say.") from error
+        raise SchemaInvalid("The schema contains an unpaired surrogate, which UTF-8 cannot encode.") from error
     except RecursionError as error:
         raise SchemaInvalid("The schema is nested too deeply.") from error
     return parsed
 
 
 def normalized(parsed: Parsed) -> Parsed:
-    """The schema without what its way of writing adds: names in full, keys in order, no comments.
+    """Return the schema in normal form: full names, sorted keys, no comments.
 
-    For who registers with `normalize=true`. Raises SchemaInvalid if it cannot be said in normal form.
+    For registrations with `normalize=true`. Raises SchemaInvalid if there is no normal form.
     """
     try:
         return _LANGUAGES[parsed.kind].normalized(parsed)

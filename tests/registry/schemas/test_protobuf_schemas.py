@@ -148,7 +148,7 @@ def test_spaces_and_comments_do_not_count_but_fields_names_and_references_do():
         ("", "is empty"),
         (" \n", "is empty"),
         ("hello", "neither the text of a .proto file nor a FileDescriptorProto in base64"),
-        ("CgFh", "no FileDescriptorProto"),
+        ("CgFh", "not a FileDescriptorProto"),
         (
             'syntax = "proto3"; message A { int32 a = 1; int32 b = 1; }',
             "line 1, column 55: Field number 1 has already",
@@ -158,7 +158,7 @@ def test_spaces_and_comments_do_not_count_but_fields_names_and_references_do():
         ('syntax = "proto3"; import "x.proto";', "x.proto: File not found"),
         (
             'syntax = "proto3"; import "google/api/http.proto";',
-            "google/api/http.proto, which is none of its references",
+            "google/api/http.proto, which is not one of its references",
         ),
         ('import "/etc/passwd";', "/etc/passwd: File not found"),
         ('import "../../../../etc/passwd";', "not allowed in the virtual path"),

@@ -180,7 +180,7 @@ def test_deep_schemas_are_taken_to_a_limit_that_holds_in_threads_too(kind):
 
 
 def test_an_unknown_type_of_schema_is_refused_with_those_that_there_are():
-    with pytest.raises(SchemaInvalid, match="no schema type 'XML'; the types are AVRO, JSON, PROTOBUF"):
+    with pytest.raises(SchemaInvalid, match="Unknown schema type 'XML'; supported are AVRO, JSON, PROTOBUF"):
         parse("XML", "<a/>")
 
 
