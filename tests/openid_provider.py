@@ -30,7 +30,7 @@ def new_key(kid: str, kind: str = "RSA") -> Key:
 
 @dataclass
 class Provider:
-    """What it says and does; tests change it. `wrong` changes claims before they are signed."""
+    """State and behaviour of a provider, which tests change. `wrong` changes claims before they are signed."""
 
     url: str = ""
     keys: list[Key] = field(default_factory=lambda: [new_key("first")])
@@ -38,15 +38,15 @@ class Provider:
     person: Claims = field(default_factory=lambda: {"sub": "s-1", "preferred_username": "Ada@acme.example"})
     wrong: Callable[[Claims], Claims] = lambda claims: claims
     sign: Callable[[Provider, Claims], str] | None = None
-    """Instead of signing as it should."""
+    """Replaces the correct signature."""
     slow_seconds: float = 0.0
-    """Before it answers."""
+    """Seconds to wait before an answer."""
     byte_seconds: float = 0.0
-    """After each byte of an answer."""
+    """Seconds to wait after each byte of an answer."""
     description: Claims = field(default_factory=dict)
-    """Instead of what it says of itself."""
+    """Replaces fields of its metadata."""
     more_keys: list[Any] = field(default_factory=list)
-    """That stand beside them, as they are sent."""
+    """Additional keys, as they are sent."""
     asked: list[str] = field(default_factory=list)
     """Paths, in their order."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Provider:
         return jwt.encode({"alg": self.algorithm, "kid": key.kid}, claims, key, algorithms=[self.algorithm])
 
     def authorize(self, query: dict[str, str]) -> str:
-        """Somebody has logged in and agreed: where the browser goes on."""
+        """Log the person in, and return the address where the browser goes on."""
         assert query["client_id"] == CLIENT_ID
         assert query["response_type"] == "code"
         assert query["code_challenge_method"] == "S256"
@@ -99,19 +99,19 @@ class Provider:
 
 
 def unsigned(_: Provider, claims: Claims) -> str:
-    """`alg: none`."""
+    """Return a token with `alg: none`."""
     return f"{_part({'alg': 'none'})}.{_part(claims)}."
 
 
 def signed_with_public_key(provider: Provider, claims: Claims) -> str:
-    """HS256 with the public key as the secret, which everybody has."""
+    """Return a token with HS256, and the public key, which everybody has, as the secret."""
     head = f"{_part({'alg': 'HS256', 'kid': provider.keys[0].kid})}.{_part(claims)}"
     key = provider.keys[0].as_pem(private=False)
     return f"{head}.{_encoded(hmac.new(key, head.encode(), hashlib.sha256).digest())}"
 
 
 def signed_by_another(provider: Provider, claims: Claims) -> str:
-    """With a key of the same id that is not the provider's."""
+    """Return a token signed by another key with the id of the provider's."""
     return provider.signed(claims, new_key(str(provider.keys[0].kid)))
 
 
@@ -123,7 +123,7 @@ def tampered(provider: Provider, claims: Claims) -> str:
 
 @contextmanager
 def serving(provider: Provider, port: int = 0) -> Iterator[Provider]:
-    """It answers, on a port of its own."""
+    """Serve the provider on a port of its own."""
     server = ThreadingHTTPServer(("127.0.0.1", port), _handler(provider))
     provider.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -178,7 +178,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                     time.sleep(provider.byte_seconds)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing."""
+            """Write no log."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""What this server can answer at most: an application that sends one constant, whatever it is asked."""
+"""The most that this server can answer: an application that sends one constant to every request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEADERS = [(b"content-type", b"application/json"), (b"content-length", str(len(B
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """ASGI."""
+    """Answer an ASGI request with a constant."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await send({"type": "http.response.body", "body": BODY})

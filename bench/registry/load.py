@@ -58,7 +58,7 @@ def _length(head: bytes) -> int:
 
 
 async def run(url: str, paths: list[str], connections: int, seconds: float, token: str) -> dict[str, float]:
-    """How many requests in how many seconds, and times of answers in milliseconds."""
+    """Return the number of requests, the seconds they took, and response times in milliseconds."""
     address = urlsplit(url)
     who = f"Authorization: Bearer {token}\r\n" if token else ""
     head = f"Host: {address.netloc}\r\nAccept: application/vnd.schemaregistry.v1+json\r\n{who}\r\n"

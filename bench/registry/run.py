@@ -42,7 +42,7 @@ def schema(number: int) -> str:
 def load(
     url: str, server: int, paths: list[str], connections: int, seconds: float, token: str = ""
 ) -> dict[str, float]:
-    """What a load of GETs measured, with the CPU time that the server's process took for it."""
+    """Return the measurements of a load of GETs, with the CPU time that the server's process took for it."""
     process = psutil.Process(server)
     before = process.cpu_times()
     words = [sys.executable, str(HERE / "load.py"), url, *paths]
@@ -100,7 +100,7 @@ def asking_for_tokens(server: int, cluster: str, token: str) -> Iterator[tuple[s
 
 
 def tenants_token(running: Estate) -> str:
-    """Of a member of a new tenant, which may use subjects by record name: those of this benchmark are."""
+    """Return the token of a member of a new tenant that may use subjects by record name, as needed here."""
     with running.client() as client:
         for path, body in (
             ("tenants", {"name": "bench"}),

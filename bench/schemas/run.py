@@ -75,7 +75,7 @@ def schema(number: int) -> Schema:
 
 
 def measure(running: Estate, subjects: int) -> list[tuple[str, str]]:
-    """The table's rows."""
+    """Measure, and return the table's rows."""
     clusters: dict[str, Any] = running.status()["clusters"]
     clients = {name: SchemaRegistryClient({"url": row["registry"]}) for name, row in clusters.items()}
     # The topics are there, and whoever follows them has begun.
@@ -108,7 +108,7 @@ def measure(running: Estate, subjects: int) -> list[tuple[str, str]]:
 
 
 def wait_for(client: SchemaRegistryClient, subjects: list[str]) -> None:
-    """Until a cluster has all of them; ends the run (SystemExit) if that takes for ever."""
+    """Wait until a cluster has all subjects; ends the run (SystemExit) if that takes too long."""
     deadline, wanted = time.monotonic() + GIVE_UP_SECONDS, set(subjects)
     while not wanted <= set(client.get_subjects()):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What tenants declare, until every cluster has it: `treeline apply -f` of many streams on the default estate.
+"""Self-service of tenants, until every cluster is done: `treeline apply -f` of many streams on the default estate.
 
 The peer does by hand what the file asks for: a program with Kafka's own admin client that creates the same topics,
 one after the other on one cluster after the other, as scripts of operators do. Both are on the same clusters, in
@@ -29,7 +29,10 @@ def declared(streams: int) -> dict[str, object]:
 
 
 def apply(running: Estate, streams: int) -> tuple[float, int]:
-    """Seconds until all clusters have all topics, and lines of progress. Ends the run if it fails."""
+    """Return the seconds until all clusters have all topics, and the lines of progress.
+
+    Ends the run if it fails.
+    """
     file = running.home.parent / "streams.yaml"
     file.write_text(yaml.safe_dump(declared(streams)))
     began = time.monotonic()
@@ -48,7 +51,7 @@ def apply(running: Estate, streams: int) -> tuple[float, int]:
 
 
 def by_hand(running: Estate, streams: int) -> float:
-    """Seconds that the peer takes."""
+    """Return the seconds that the peer takes."""
     clusters = running.status()["clusters"]
     began = time.monotonic()
     for row in clusters.values():

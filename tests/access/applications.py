@@ -26,7 +26,7 @@ class Application:
     rest: RestClient
     estate: RunningEstate
     place: str
-    """acme/retail/prod"""
+    """The environment's path, such as acme/retail/prod."""
     name: str
 
     @property
@@ -45,12 +45,12 @@ class Application:
         self.rest.ok("PATCH", self.path, fields)
 
     def issue(self) -> Login:
-        """A new password."""
+        """Issue a new password."""
         given = self.rest.ok("POST", f"{self.path}/credentials")
         return Login(self.estate, given["username"], given["password"])
 
     def applied(self, *clusters: str) -> dict[str, Any]:
-        """What is shown once it is applied on these clusters, or on all."""
+        """Wait until it is applied on these clusters, or on all; return the application as shown."""
 
         def look() -> dict[str, Any] | None:
             found = self.shown()
@@ -80,7 +80,7 @@ class Application:
 
 
 def environment(place: str) -> str:
-    """The path of acme/retail/prod."""
+    """Return the API's path of an environment such as acme/retail/prod."""
     tenant, instance, name = place.split("/")
     return f"/tenants/{tenant}/instances/{instance}/environments/{name}"
 
@@ -109,7 +109,7 @@ class ConsoleTools:
         return _said(kafka_tools.run(kafka_tools.PRODUCER, *words, stdin=f"{line}\n"))
 
     def consume(self, topic: str, group: str, seconds: int = 10, *more: str) -> str:
-        """What it reads from the beginning, until nothing more comes for so long."""
+        """Consume from the beginning until nothing arrives for so long; return the output."""
         words = [*self._servers, "--topic", topic, "--group", group, "--consumer.config", str(self._config), *more]
         return _said(kafka_tools.run(kafka_tools.CONSUMER, *words, "--timeout-ms", f"{seconds}000"))
 
@@ -118,7 +118,7 @@ class ConsoleTools:
         return self.consume(topic, group, 100, "--max-messages", "1")
 
     def try_to_consume(self, topic: str, group: str) -> str:
-        """What it says that is refused, which ends it at once, however long that takes on a busy machine."""
+        """Return the output of a consumer that is refused; it ends at once, late only on a busy machine."""
         return self.consume(topic, group, 60)
 
     def acls(self, principal: str) -> set[str]:
@@ -139,7 +139,7 @@ class ConsoleTools:
         return found
 
     def configs(self, user: str) -> str:
-        """What `kafka-configs --describe` tells of a user."""
+        """Return the output of `kafka-configs --describe` for a user."""
         words = [
             "--command-config",
             str(self._config),

@@ -28,7 +28,7 @@ class Login:
     password: str
 
     def config(self, cluster: str, **more: Any) -> dict[str, Any]:
-        """librdkafka's configuration of a client of this user; _ for the dots of `more`."""
+        """Return librdkafka's configuration of a client of this user; _ stands for the dots of `more`."""
         return {
             "bootstrap.servers": self.estate.bootstrap_servers(cluster),
             "security.protocol": "SASL_PLAINTEXT",
@@ -58,5 +58,5 @@ def control_plane(secured: RunningEstate) -> Login:
 
 @pytest.fixture(scope="package")
 def rest(secured: RunningEstate) -> RestClient:
-    """The REST API as the admin, who decides for every tenant."""
+    """Return the REST API as the admin, who decides for every tenant."""
     return RestClient(secured.url, secured.token)

@@ -70,7 +70,7 @@ def topics(control_plane: Login) -> tuple[str, str]:
 
 
 class Refused(Exception):
-    """What a client was not allowed to do."""
+    """A client was refused an operation."""
 
 
 REFUSALS = {
@@ -88,7 +88,7 @@ def refused(error: KafkaError) -> None:
 
 
 def read_and_write(login: Login, topics: tuple[str, str], group: str, *, transactional: bool) -> None:
-    """What a stock client does: read as a member of the group, write idempotently; raises Refused."""
+    """Act as a stock client: read as a member of the group, write idempotently. Raises Refused."""
     given = {"transactional_id": f"{login.username}/1"} if transactional else {"enable_idempotence": True}
     producer = Producer(login.config(CLUSTER, **given))
     consumer = Consumer(

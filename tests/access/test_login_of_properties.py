@@ -1,4 +1,4 @@
-"""What a cluster's properties, librdkafka's, say to the client that speaks the rest of the protocol."""
+"""A cluster's properties, which are librdkafka's, configure the client that speaks the rest of the protocol."""
 
 from __future__ import annotations
 

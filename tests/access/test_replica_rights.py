@@ -28,7 +28,7 @@ def topic(control_plane: Login) -> str:
 
 @pytest.fixture
 def weak(secured: RunningEstate, control_plane: Login, monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplicaAdmin]:
-    """Of a user that may log in and nothing else."""
+    """Yield the admin client of a user that may log in and nothing else."""
     name = f"acme/retail/prod/a{uuid.uuid4().hex[:8]}"
     access = AccessAdmin(secured.bootstrap_servers(CLUSTER), properties(control_plane), 10.0)
     given(access, name, frozenset())

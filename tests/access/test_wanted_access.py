@@ -1,4 +1,4 @@
-"""What an application's row says each cluster should have."""
+"""The row of an application gives the access that each cluster should have."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ def decide(rest: Rest, decision: str, stream: str = ITEMS, operation: str = "con
 
 
 def records(rest: Rest, command: Any, application: str = BILLING) -> None:
-    """What a worker records of an application."""
+    """Record a worker's finding about an application."""
     worker_records(rest, command, deciders.APPLICATION, f"application-{application}")
 
 
 def globex_owner(rest: Rest) -> As:
-    """An owner of globex."""
+    """Return an owner of globex."""
     return new_user(rest, "gil", globex="owner")

@@ -21,7 +21,7 @@ class Got:
 
 @dataclass
 class Receiver:
-    """What it answers can be changed while it runs."""
+    """A webhook receiver whose answers can be changed while it runs."""
 
     url: str = ""
     status: int = 204
@@ -33,13 +33,13 @@ class Receiver:
 
     @property
     def ids(self) -> list[str]:
-        """Ids of the events that came, in their order."""
+        """Return the ids of the events received, in their order."""
         return [each.headers["Treeline-Event"] for each in self.got]
 
 
 @contextmanager
 def receiving(**behaviour: Any) -> Iterator[Receiver]:
-    """One that runs."""
+    """Yield a running receiver."""
     receiver = Receiver(**behaviour)
 
     class Handler(BaseHTTPRequestHandler):

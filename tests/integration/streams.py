@@ -14,7 +14,7 @@ ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream":
 
 
 def worker_records(rest: Rest, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
-    """What a worker does when it has looked at a cluster."""
+    """Record a worker's finding about a cluster."""
     record_by(rest.client.app.state.services.dispatcher, command, decider, stream)
 
 

@@ -72,7 +72,7 @@ def records(messages):
 
 
 def fill(servers):
-    """What stock clients left on the cluster."""
+    """Create topics as stock clients leave them on a cluster."""
     create_topic(servers, PARCELS, 3, retention_ms="-1", segment_ms="777777", max_message_bytes="2000000")
     create_topic(servers, ORDERS, 3, retention_ms="604800000")
     create_topic(servers, STAMPED, 1, message_timestamp_type="LogAppendTime")

@@ -15,7 +15,7 @@ from workers.distribution.shift import UnitHost
 
 
 class Unstoppable:
-    """In place of a unit's thread: asking it to stop fails."""
+    """Stands in for a task's thread: the request to stop it fails."""
 
     unit = Unit("c1", 2, 0)
 

@@ -1,4 +1,4 @@
-"""How many passwords a process checks at a time: each check takes a processor and 32 MiB."""
+"""The number of concurrent password checks is limited: each takes a processor and 32 MiB."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_two_are_checked_at_a_time_eight_wait_and_others_are_sent_away(monkeypat
 
 
 def test_where_there_is_no_password_as_much_is_done_as_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or how long a login takes would tell which users there are."""
+    """Otherwise the duration of a login would reveal which users exist."""
     kept = secrets.hash_password("correct horse battery")
     done: list[dict[str, object]] = []
 

@@ -47,7 +47,7 @@ def test_each_address_that_a_name_stands_for_is_looked_at(monkeypatch: pytest.Mo
 
 
 def test_the_address_that_was_looked_at_is_the_one_that_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a check and a second look-up a name can become another's (DNS rebinding)."""
+    """A name can be changed between a check and a second look-up (DNS rebinding)."""
     look_up = socket.getaddrinfo
     # One look-up has this answer, and the next one another, where nobody listens.
     answers = iter(("127.0.0.1", "127.0.0.9"))

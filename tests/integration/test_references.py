@@ -22,7 +22,7 @@ SetTo = Callable[..., None]
 
 @pytest.fixture
 def folder(tmp_path: Path, set_to: SetTo) -> Path:
-    """The only folder for files of clusters."""
+    """Return the only folder that is allowed for files of clusters."""
     folder = tmp_path / "allowed"
     folder.mkdir()
     set_to(secret_folders=[str(folder)], home=tmp_path / "home")

@@ -1,4 +1,4 @@
-"""Who sees which subjects of a registry, by what the database says of users, streams and environments."""
+"""Subjects that callers of a registry see, by the database's facts about users, streams and environments."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_names_by_former_formats_stay_their_tenants(rest, access, database: Data
 
 
 def test_names_of_streams_on_other_clusters_of_the_tree_are_kept(rest, access):
-    """Also of streams that were deleted, and of formats that a cluster had before."""
+    """Names of deleted streams, and by former formats of a cluster, count as well."""
     ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
     for path in (
         f"{GLOBEX}/streams/items?confirm=globex/retail/prod/items",

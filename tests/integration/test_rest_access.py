@@ -57,7 +57,7 @@ MAY: dict[str, set[Action]] = {
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
-    """Method, path and description of all that the API offers."""
+    """Return method, path and description of all operations of the API."""
     document = create_app(rest_settings("postgresql+psycopg://nobody@127.0.0.1:9/none")).openapi()
     return [
         (method.upper(), path.removeprefix("/api/v1"), described)

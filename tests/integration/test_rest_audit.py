@@ -1,4 +1,4 @@
-"""Who did what, when, from where and by what: the list, its filters and places, the export, and what is kept."""
+"""The audit over REST: the list, its filters and places, the export, and the retention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE = Provenance("", "10.0.0.7", "a browser")
 
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
-    """With the console's pages."""
+    """Return the API with the console's pages."""
     web.add_pages(rest.client.app)  # type: ignore[arg-type]
     return rest
 
@@ -78,7 +78,7 @@ def test_who_manages_no_users_sees_no_addresses(rest: Rest) -> None:
 
 @pytest.fixture
 def mixed(acme: Rest, database: Database) -> Rest:
-    """Changes of two tenants, by two users and a worker, and logins between them."""
+    """Cause changes of two tenants, by two users and a worker, with logins between them."""
     ada = new_user(acme, "ada", "operator")
     ada("POST", "/tenants/acme/instances", {"name": "wholesale"})
     with database.engine.begin() as connection:
@@ -157,7 +157,7 @@ def test_what_cannot_be_asked_is_said(rest: Rest, query: str) -> None:
 def test_where_no_index_leads_a_page_looks_through_so_many_only(
     acme: Rest, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And goes on where it ended, with logins in their place between."""
+    """The next page continues where the first ended, with logins in their place between."""
     monkeypatch.setattr(audit, "WINDOW_EVENTS", 3)
     expected = [item for item in items(acme, "?limit=1000") if item["tenant"] == "acme"]
     found, cursor, asked = [], "", 0
@@ -211,7 +211,7 @@ def test_what_is_too_old_is_forgotten_and_events_stay(rest: Rest, database: Data
 
 
 def test_no_page_reads_a_log_of_a_million(database: Database) -> None:
-    """Whatever is asked for: an index leads to it, or a window bounds it."""
+    """For every filter an index leads to the rows, or a window bounds the search."""
     now = datetime.now(UTC)
     cases = (Asked(), Asked(workers=True), Asked(actor="ada"), Asked(kind="TenantCreated"))
     times = (Asked(since=now - timedelta(days=2), until=now - timedelta(days=1)),)

@@ -1,4 +1,4 @@
-"""What adding and changing a cluster may refer to, and what a trial of it leaves in the audit."""
+"""References that clusters' properties may have, and the audit of a trial."""
 
 from __future__ import annotations
 

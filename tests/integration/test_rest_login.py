@@ -21,7 +21,7 @@ from tests.integration.conftest import TREE, Rest, problem, rest_settings
 
 @pytest.fixture
 def rest(rest: Rest) -> Rest:
-    """With the console's pages."""
+    """Return the API with the console's pages."""
     web.add_pages(rest.client.app)  # type: ignore[arg-type]
     return rest
 
@@ -40,7 +40,7 @@ def visit(rest: Rest, path: str):
 
 
 def log_out(rest: Rest):
-    """As the button of a page does."""
+    """Log out as the button of a page does."""
     key = re.search('name="key" value="([0-9a-f]{64})"', visit(rest, "/account").text)
     assert key is not None
     return rest.client.post("/logout", data={"key": key[1]}, follow_redirects=False)

@@ -85,7 +85,7 @@ def test_a_change_of_the_defaults_shows_as_one_of_the_defaults_alone(tenant: Res
 
 
 def replicas_before(database: Database) -> Replicas | None:
-    """What workers take for the replicas that a stream without declared ones had on c1."""
+    """Return the replicas that workers assume a stream without declared ones had on c1."""
     with database.engine.connect() as connection:
         found = wanted.read(connection, rest_settings(database.url)).topics_on("c1")
     return next(topic.replicas_before for topic in found if topic.revision is not None)

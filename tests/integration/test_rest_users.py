@@ -27,7 +27,7 @@ PASSWORD = "correct horse battery staple"
 
 
 def everything_stored(database: Database) -> str:
-    """All rows of all tables, as text."""
+    """Return all rows of all tables, as text."""
     with database.owner.connect() as connection:
         names = sa.inspect(connection).get_table_names()
         return str([connection.execute(sa.text(f'SELECT * FROM "{name}"')).all() for name in names])

@@ -1,5 +1,7 @@
-"""Webhooks over REST: made, read, changed and deleted; who may; the secret, which is shown once and stands
-nowhere."""
+"""Webhooks over REST: creation, reads, changes, deletion, permissions, and the secret.
+
+The secret is shown once, and stored nowhere in plain text.
+"""
 
 from __future__ import annotations
 

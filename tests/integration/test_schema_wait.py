@@ -43,7 +43,7 @@ class Gated(Pair):
         return Endpoint(name=name, number=number, bootstrap_servers=self.servers[name], properties={})
 
     def new_gates(self, wait_seconds):
-        """What one worker process has."""
+        """Return the gates of one worker process."""
         gates = SchemaGates(self.schemas, wait_seconds)
         gates.assign(self.endpoint(self.a))
         return gates

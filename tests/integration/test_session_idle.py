@@ -27,7 +27,7 @@ def session(rest: Rest) -> str:
 
 
 def _left(database: Database, session: str) -> timedelta:
-    """How long it lasts from now, by the database's clock."""
+    """Return the session's remaining time, by the database's clock."""
     query = sa.select(sessions.c.expires_at - sa.func.now()).where(sessions.c.session_hash == hash_of(session))
     with database.engine.connect() as connection:
         found: timedelta = connection.execute(query).scalar_one()

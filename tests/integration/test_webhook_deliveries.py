@@ -1,5 +1,7 @@
-"""What is sent to webhooks, by real workers' parts to real receivers: once at least, signed, none for
-another's sake."""
+"""Deliveries to webhooks, by real workers' parts to real receivers: at least once, signed, independent.
+
+No receiver delays another.
+"""
 
 from __future__ import annotations
 
@@ -75,12 +77,12 @@ class Hooks:
         self.secrets[name] = answer.json()["secret"]
 
     def happens(self, command: Any) -> int:
-        """The position of what it gives."""
+        """Carry a command out; return the position of its event."""
         record(self.database.engine, command, EDGE, "edge-c1-1")
         return self.rest.head()
 
     def loss(self, offset: int) -> int:
-        """Another one."""
+        """Record another loss."""
         return self.happens(RecordLoss(**{**vars(LOSS), "first_offset": offset, "last_offset": offset}))
 
     def deliveries(self, name: str = "ops") -> list[dict[str, Any]]:
@@ -88,11 +90,11 @@ class Hooks:
         return found
 
     def states(self, name: str = "ops") -> list[str]:
-        """The oldest first."""
+        """Return the deliveries' states, the oldest first."""
         return [each["state"] for each in reversed(self.deliveries(name))]
 
     def pass_time(self) -> None:
-        """Whatever waits is due."""
+        """Make all pending deliveries due."""
         with self.database.engine.begin() as connection:
             connection.execute(sa.update(webhook_deliveries).values(due_at=sa.func.clock_timestamp()))
 
@@ -292,7 +294,7 @@ def test_a_receiver_that_hangs_is_given_up(database: Database, hooks: Hooks) -> 
 def test_an_attempt_that_takes_longer_than_a_lease_keeps_it(
     database: Database, hooks: Hooks, receiver: Receiver
 ) -> None:
-    """Else another process would send the next event meanwhile."""
+    """Otherwise another process would send the next event meanwhile."""
     receiver.hangs.set()
     hooks.make("ops", receiver.url)
     hooks.loss(1)
@@ -316,7 +318,7 @@ def test_an_attempt_that_takes_longer_than_a_lease_keeps_it(
 def test_nothing_is_sent_to_an_address_that_is_not_allowed(
     database: Database, hooks: Hooks, receiver: Receiver, host: str
 ) -> None:
-    """What a name resolves to is looked at when it is connected to."""
+    """The addresses of a name are checked when it is connected to."""
     hooks.make("ops", receiver.url.replace("127.0.0.1", host))
     hooks.loss(1)
     hooks.host = WebhookHost(database.engine, rest_settings(database.url))

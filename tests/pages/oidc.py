@@ -47,7 +47,7 @@ ADDRESSES = (f"127.0.{n // 250}.{n % 250 + 1}" for n in itertools.count(1))
 
 
 def log_in(console: Console, place: str = "") -> tuple[httpx2.Client, httpx2.Response]:
-    """From an address that nobody has failed from."""
+    """Log in from an address without failed logins."""
     client = client_of(console, next(ADDRESSES))
     return client, client.get(begin(client, place))
 
@@ -57,7 +57,7 @@ def me(client: httpx2.Client) -> Any:
 
 
 def refused(answer: httpx2.Response, *words: str, status: int = 403) -> None:
-    """Nobody is logged in, and the page says why."""
+    """Check that nobody is logged in, and that the page gives the reason."""
     assert answer.status_code == status, said(answer)
     assert "treeline_session" not in answer.headers.get("set-cookie", "")
     for word in words:

@@ -34,7 +34,7 @@ def holds(monkeypatch: pytest.MonkeyPatch) -> list[FoundTopic]:
 
 
 def held(monkeypatch: pytest.MonkeyPatch) -> list[FoundTopic]:
-    """What c1 answers that it holds, with no groups; the other clusters hold nothing."""
+    """Give c1 these topics and no groups; the other clusters have nothing."""
     topics = [PAYMENTS, UNREADABLE]
 
     def survey(*given: Any) -> tuple[list[FoundTopic], list[tuple[str, str]]]:

@@ -23,7 +23,7 @@ FACTOR, MINIMUM = "replication_factor", "min_insync_replicas"
 
 @pytest.fixture
 def operator(acme: Console, database: Database) -> Visitor:
-    """An operator who sees c1 with three brokers."""
+    """Return an operator who sees c1 with three brokers."""
     record(database, RecordOnline(kafka_cluster_id="K1", brokers=3), CLUSTER, "cluster-c1")
     return visitor(acme, "operator")
 

@@ -22,7 +22,7 @@ KEYS = "acme-retail-prod-orders-key"
 
 @pytest.fixture
 def console(database: Database) -> Iterator[Console]:
-    """With registries."""
+    """Serve a console with registries."""
     with serve_here(database.url, with_schemas=True) as running:
         yield running
 

@@ -24,7 +24,7 @@ class Levelled:
     member: Visitor
     subject: str
     short: str
-    """Its name on cluster-4."""
+    """Name of the subject on cluster-4."""
 
     def config(self, method: str, body: Any = None) -> httpx2.Response:
         """The registry's own answer to the member."""

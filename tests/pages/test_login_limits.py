@@ -1,4 +1,4 @@
-"""Who is stopped after failed logins, and what many others can do to that."""
+"""Callers that are blocked after failed logins, and the influence of many other callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who belongs to a tenant: seen on the tenant's page, and changed by forms."""
+"""Members of a tenant: shown on the tenant's page, and changed by forms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMS = {
 
 @pytest.fixture
 def acme(console: Console) -> Console:
-    """acme with mia as a member; gil, who owns globex."""
+    """Return a console where mia is a member of acme, and gil owns globex."""
     for name, tenants in (("mia", {"acme": "member"}), ("gil", {"globex": "owner"})):
         console.rest.ok("POST", "/users", {"name": name, "tenants": tenants})
     return console

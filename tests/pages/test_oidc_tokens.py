@@ -1,4 +1,4 @@
-"""Which ID tokens of a provider are believed: those with its signature, for us, for this login."""
+"""ID tokens are accepted only with the provider's signature, for this client, for this login."""
 
 from __future__ import annotations
 

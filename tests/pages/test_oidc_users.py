@@ -1,4 +1,4 @@
-"""Who may log in by a provider, as whom, and what groups give."""
+"""Logins through a provider: admission, users, and grants of groups."""
 
 from __future__ import annotations
 

@@ -53,14 +53,14 @@ def was_read(console: Console, cluster: str, *records: Record) -> Registry:
 
 @pytest.fixture
 def console(database: Database) -> Iterator[Console]:
-    """With registries, which read what they can."""
+    """Serve a console with registries, which read what they can."""
     with serve_here(database.url, with_schemas=True) as running:
         yield running
 
 
 @pytest.fixture
 def acme(console: Console) -> Iterator[Console]:
-    """Subjects of acme, of globex and of nobody on c1, the primary; those of acme on c3, too."""
+    """Give c1, the primary, subjects of acme, of globex and of nobody; c3 those of acme, too."""
     first, second = avro("id"), avro("id", "note?")
     was_read(
         console,

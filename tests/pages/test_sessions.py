@@ -144,7 +144,7 @@ def test_cookies_are_for_this_site_only_and_for_tls_where_there_is_any(
 
 
 def test_nobody_names_another_address_than_its_own(console: Console) -> None:
-    """Or each guess would come from an address of its own."""
+    """A guess must not be able to claim an address of its own."""
     client = client_of(console)
     for n in range(ATTEMPTS):
         answer = client.get("/login?code=x", headers={"X-Forwarded-For": f"10.0.0.{n}"})
@@ -155,7 +155,7 @@ def test_nobody_names_another_address_than_its_own(console: Console) -> None:
 
 @pytest.mark.parametrize("place", ["docker-compose.yml", "Dockerfile", "backend/estate/plan.py"])
 def test_every_server_leaves_proxies_to_the_settings(place: str) -> None:
-    """By itself uvicorn believes whoever comes from this machine."""
+    """Uvicorn's default trusts every client on this machine."""
     commands = (PROJECT_ROOT / place).read_text().split("backend.asgi:app")[1:]
     assert commands
     for command in commands:

@@ -1,4 +1,4 @@
-"""What the form that deletes a stream says of its records, which real clusters are asked for."""
+"""The form that deletes a stream reports its records, for which real clusters are asked."""
 
 from __future__ import annotations
 

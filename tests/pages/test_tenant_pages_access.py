@@ -1,4 +1,4 @@
-"""Who sees which pages of tenants, and which of their forms; what everybody else gets instead."""
+"""Viewers of tenants' pages and forms, and the answers that all others get."""
 
 from __future__ import annotations
 

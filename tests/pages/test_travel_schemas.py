@@ -30,7 +30,7 @@ def now_ms() -> int:
 
 
 def event(console: Console, name: str) -> int:
-    """Something happens, between what was written before it and after it; its position."""
+    """Cause an event between earlier and later writes; return its position."""
     console.rest.ok("POST", "/tenants", {"name": name})
     position = int(head(console)["position"])
     time.sleep(0.01)  # a record's time has no more than milliseconds
@@ -39,7 +39,7 @@ def event(console: Console, name: str) -> int:
 
 @pytest.fixture
 def steps(acme: Console) -> dict[str, int]:
-    """Positions: before all, after a first version and another subject, after a second that refers to it."""
+    """Return positions: before all, after two subjects' first versions, after a second that references one."""
     registry = was_read(acme, "c1")
     catalog = registry.mirror.catalog
     none = event(acme, "before")

@@ -297,7 +297,7 @@ def test_a_session_is_a_new_one_at_each_login(console: Console) -> None:
 
 @pytest.mark.parametrize("path", ["/logout", "/account/password", "/users", "/users/ada/tokens"])
 def test_a_form_that_no_page_of_ours_sent_changes_nothing(console: Console, path: str) -> None:
-    """One without a key, with that of another session, or from another site."""
+    """The form has no key, the key of another session, or comes from another site."""
     new_user(console, "ada", "admin")
     with client_of(console) as client, client_of(console) as other:
         assert try_password(client, "ada").status_code == 303

@@ -1,4 +1,4 @@
-"""What pages say and take of webhooks."""
+"""Pages and forms of webhooks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ ALL = {"switch": "yes", "gap": "yes", "quarantine": "yes"}
 
 
 def told_of(console: Console, database: Database) -> list[int]:
-    """ops, of which one delivery was taken, one waits for its next attempt, and one has failed; their
-    positions."""
+    """Create webhook ops with a delivered, a pending and a failed delivery; return their positions."""
     console.rest.ok("POST", "/webhooks", {**OPS, "events": list(ALL)})
     positions = []
     for command in (LOSS, ASIDE, type(LOSS)(**{**vars(LOSS), "first_offset": 1})):

@@ -25,7 +25,7 @@ TOPIC = "_schemas"
 
 @dataclass(frozen=True)
 class Address:
-    """Where one cluster's registry is."""
+    """Address of one cluster's registry."""
 
     url: str
 
@@ -45,13 +45,13 @@ class Address:
 
 @pytest.fixture(scope="session")
 def primary(estate: RunningEstate) -> Address:
-    """Of the estate's primary cluster."""
+    """Return the registry of the estate's primary cluster."""
     return Address(estate.status()["clusters"]["cluster-1"]["registry"])
 
 
 @pytest.fixture(scope="session")
 def other(estate: RunningEstate) -> Address:
-    """Of a cluster that is not the primary."""
+    """Return the registry of a cluster that is not the primary."""
     return Address(estate.status()["clusters"]["cluster-3"]["registry"])
 
 

@@ -37,7 +37,7 @@ class OneCluster(Directory):
 
 
 class Client:
-    """Of one cluster's registry."""
+    """HTTP client of one cluster's registry."""
 
     def __init__(
         self,

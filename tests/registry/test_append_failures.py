@@ -1,4 +1,4 @@
-"""Why an append to a schemas topic failed: the first cause, although its report may still have to be read."""
+"""The error of a failed append to a schemas topic is the first cause, although its report may still be unread."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def served(database: Database) -> Registries:
 
 @pytest.fixture
 def rest(served: Registries) -> Iterator[Rest]:
-    """Three clusters in a tree whose primary is c1, and one outside of it."""
+    """Yield an API with three clusters in a tree whose primary is c1, and one outside of it."""
     with TestClient(served, raise_server_exceptions=False) as client:
         found = Rest(client)
         found.set_up()

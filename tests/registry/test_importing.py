@@ -13,7 +13,7 @@ from tests.registry.written_log import WrittenLog, avro, compacted, read, referr
 
 
 def numbers(log: WrittenLog, subject: str) -> list[int]:
-    """Versions of a subject."""
+    """Return the versions of a subject."""
     return reading.numbers(log.catalog, subject, deleted=False, only_deleted=False, as_negative=False)
 
 
@@ -83,7 +83,7 @@ OCCUPIED = {
 
 @pytest.mark.parametrize(("version", "text", "schema_id"), OCCUPIED.values(), ids=OCCUPIED)
 def test_a_version_that_is_taken_is_never_replaced(importing: WrittenLog, version: int, text: str, schema_id: int):
-    """Whatever comes, whoever refers to it, and whether it is softly deleted or not: its id would be gone."""
+    """A version keeps its place whatever is sent, whoever references it, deleted or not: its id would be lost."""
     before, entries = state(importing.catalog), len(importing.entries)
 
     with pytest.raises(Refusal) as refused:
@@ -106,7 +106,7 @@ def test_a_schema_that_is_sent_anew_with_other_blanks_is_the_same(importing: Wri
 
 @pytest.mark.parametrize("subject", ["s", "t"])
 def test_an_id_that_is_taken_is_never_given_to_another_schema(importing: WrittenLog, subject: str):
-    """Also that of a softly deleted version, which data still names."""
+    """The id of a soft-deleted version counts, too, since data still names it."""
     for schema_id in (40, 41, 50):
         with pytest.raises(Refusal) as refused:
             importing.register(subject, avro("other"), id=schema_id, version=20)

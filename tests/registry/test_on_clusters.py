@@ -38,7 +38,7 @@ def named(subject: str) -> str:
 
 
 def refused(error: pytest.ExceptionInfo[SchemaRegistryError]) -> tuple[int, int]:
-    """HTTP status and error code."""
+    """Return HTTP status and error code."""
     return error.value.http_status_code, error.value.error_code
 
 

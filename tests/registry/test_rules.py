@@ -1,4 +1,4 @@
-"""What registering, deleting and settling do, and every refusal by its code."""
+"""Rules of registering, deleting and settings, and every error by its code."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_a_subject_whose_versions_refer_to_each_other_goes_as_a_whole():
 
 
 def test_what_a_softly_deleted_schema_refers_to_stays():
-    """Its id is still answered, and nobody could read it without."""
+    """The soft-deleted schema's id still resolves, and nobody could read the schema without its reference."""
     log = WrittenLog()
     log.register("used", avro("a", name="Used"))
     log.register("user", referring("User", "Used"), Reference(name="Used", subject="used", version=1))

@@ -1,4 +1,4 @@
-"""Who may be at a catalog with whom: no thread here waits for time, only for others."""
+"""Concurrent holders of a catalog's lock: no thread here waits for time, only for others."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ CALLERS = {
     "viewer": Caller(name="vic", role=Role.VIEWER),
 }
 SECRET = "Confidential"
-"""In all that is globex's: must be in no answer to acme."""
+"""A word in all of globex's schemas, which must be in no answer to acme."""
 
 
 class Known(Access):
@@ -181,7 +181,7 @@ REQUESTS: dict[str, list[tuple[str, str, Any]]] = {
     "v1/metadata/id": [("GET", "/v1/metadata/id", None)],
     "v1/metadata/version": [("GET", "/v1/metadata/version", None)],
 }
-"""Of every path what a stranger may try; `{}` is a subject, `{id}` a schema's id."""
+"""Requests of a tenant's user for every path; `{}` stands for a subject, `{id}` for a schema's id."""
 
 
 def test_every_path_is_tried():

@@ -24,7 +24,7 @@ FACTS = TopicFacts(name="_schemas", topic_id="t1", partitions=1, replication_fac
 
 
 class Cluster:
-    """What the topic's admin client says, and what its broker takes."""
+    """A cluster with the answers of the topic's admin client, and with its broker's limit."""
 
     def __init__(self) -> None:
         self.limit = 10_000

@@ -1,4 +1,4 @@
-"""What cannot be checked gets no verdict, and what cannot be done now is told apart from what never can."""
+"""A schema that cannot be checked gets no verdict; temporary failures differ from permanent ones."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_check_that_was_not_finished_is_no_verdict_and_is_to_be_tried_again(
 
 
 def test_a_text_that_is_no_schema_still_fits_nothing(client: Client):
-    """As at Confluent's registry."""
+    """Confluent's registry does the same."""
     told = client("POST", "/compatibility/subjects/avro/versions?verbose=true", {"schema": "{}"}).json()
     assert (told["is_compatible"], len(told["messages"])) == (False, 1)
 

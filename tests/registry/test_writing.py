@@ -1,4 +1,4 @@
-"""Who may write a schema is asked under the lock, and what was written counts if it is so when it is read back."""
+"""A write checks the primary under the lock, and counts if it is still valid when it is read back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDPOINT = Endpoint(name="c1", number=1, bootstrap_servers=NOBODY_LISTENS, prope
 
 @pytest.fixture
 def rest(database: Database) -> Iterator[Rest]:
-    """Three clusters in a tree whose primary is c1."""
+    """Yield an API with three clusters in a tree whose primary is c1."""
     with rest_on(database.url) as found:
         found.grow()
         yield found

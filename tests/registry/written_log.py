@@ -32,7 +32,7 @@ def referring(name: str, to: str) -> str:
 
 
 class WrittenLog:
-    """What a writer alone would have made: decides on a catalog, and reads back what it wrote."""
+    """A log with a single writer: decides on a catalog, and reads back its records."""
 
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
@@ -40,7 +40,7 @@ class WrittenLog:
         self.parser = Parser()
 
     def append(self, *records: Record) -> list[bool]:
-        """Whether each of them counts."""
+        """Append records; return whether each of them counts."""
         written = [encode(record) for record in records]
         self.entries += written
         return [take(self.catalog, entry) for entry in written]
@@ -50,7 +50,7 @@ class WrittenLog:
         return self._written(rule(self.catalog, *arguments, **options))
 
     def register(self, subject: str, text: str, *references: Reference, **more: Any) -> int:
-        """The id. Raises Refusal."""
+        """Register a schema; return its id. Raises Refusal."""
         of_content = {name: more.pop(name) for name in ("kind", "contract") if name in more}
         content = Content(text=text, references=references, **of_content)
         wanted = Wanted(content=content, **more)
@@ -58,7 +58,7 @@ class WrittenLog:
         return found
 
     def decide(self, rule: Callable[[Catalog, Parser], Decision], _: Callable[[str], str]) -> Any:
-        """As `Writer.write`, of a cluster that is the primary."""
+        """Decide and write as `Writer.write` does for a cluster that is the primary."""
         return self._written(rule(self.catalog, self.parser))
 
     def _written(self, decision: Decision) -> Any:
@@ -88,7 +88,7 @@ def compacted(entries: list[LogEntry], *, forget_tombstones: bool) -> list[LogEn
 
 
 def state(catalog: Catalog) -> dict[str, Any]:
-    """All that a catalog answers by."""
+    """Return all facts that a catalog answers with."""
     versions = list(catalog.all_versions())
     return {
         "versions": versions,

@@ -19,7 +19,7 @@ TRY_AGAIN = (50001, 50002)
 
 @dataclass(frozen=True)
 class Registries:
-    """Of one estate, whose clusters' formats are asked for."""
+    """Registries of one estate; the clusters' formats are read from it."""
 
     rest: RestClient
     addresses: dict[str, Address]
@@ -51,7 +51,7 @@ class Registries:
         return self.addresses[cluster].client()
 
     def subject(self, cluster: str, topic: str, suffix: str) -> str:
-        """What a subject of acme/retail/prod is called there."""
+        """Return the name of a subject of acme/retail/prod on a cluster."""
         name = self.formats[cluster].format(tenant="acme", instance="retail", environment="prod", topic=topic)
         return f"{name}-{suffix}"
 
@@ -71,7 +71,7 @@ class Registries:
         return eventually(registered, f"{subject} is registered")
 
     def versions(self, cluster: str, subject: str, *, deleted: bool = False) -> list[int]:
-        """None if there are none."""
+        """Return a subject's versions; an empty list if there are none."""
         answer = self.addresses[cluster]("GET", f"/subjects/{subject}/versions?deleted={str(deleted).lower()}")
         found: list[int] = answer.json() if answer.is_success else []
         return found
@@ -113,6 +113,6 @@ class Registries:
             ]
 
     def target_state(self, cluster: str) -> dict[str, Any] | None:
-        """What the distributor says of a target."""
+        """Return the distributor's report of a target."""
         rows = self.rest.ok("GET", "/schemas/targets")["items"]
         return next((row for row in rows if row["cluster"] == cluster), None)

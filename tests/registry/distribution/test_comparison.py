@@ -1,4 +1,4 @@
-"""What the schema distributor writes on a target, and what it leaves alone."""
+"""The schema distributor's writes to a target, and the records it leaves alone."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_a_deletion_is_known_by_its_tombstone_when_its_version_is_compacted_away
 
 
 def test_the_old_primary_becomes_a_target_with_all_that_it_has(primary, target):
-    """What both have is the new primary's from now on; what only the old one has is named and stays."""
+    """Schemas that both have are the new primary's from now on; those only the old one has stay."""
     inner = Reference(name="Inner", subject=PAYMENTS, version=1)
     primary.register(PAYMENTS, avro("a", name="Inner"))
     primary.register(ORDERS, referring("Outer", "Inner"), inner)

@@ -1,4 +1,4 @@
-"""What is registered on the primary is on all clusters, under each one's names; what others wrote stays."""
+"""Schemas that are registered on the primary are on all clusters, under each one's names; others' schemas stay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def registries(estate: RunningEstate) -> Registries:
 
 @pytest.fixture
 def suffix() -> str:
-    """Of a subject that is this test's alone, of the stream orders: by TopicRecordNameStrategy."""
+    """Return the suffix of a subject of this test alone, of the stream orders: by TopicRecordNameStrategy."""
     return f"com.acme.R{secrets.token_hex(6)}"
 
 

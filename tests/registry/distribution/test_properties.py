@@ -1,4 +1,4 @@
-"""Whatever happens on the primary, wherever distribution is cut off: targets end equal, strangers lose nothing."""
+"""Random histories of the primary and interrupted distribution: targets end equal, others' schemas stay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STEPS = 25
 
 
 def step(source: random.Random, log: WrittenLog, subjects: Sequence[str] = SUBJECTS) -> None:
-    """Something that a client of the primary does; much of it is refused."""
+    """Do a random step of a client of the primary; many are refused."""
     subject, permanent = source.choice(subjects), source.random() < 0.5
     number = str(source.randint(1, 3))
     try:
@@ -117,7 +117,7 @@ def test_strangers_lose_nothing(seed: int) -> None:
 
 
 def refer_to(catalog: Catalog, subject: str) -> set[tuple[str, int]]:
-    """Versions that refer to any of a subject's, or to what does."""
+    """Return the versions that reference any of a subject's, directly or not."""
     found: set[tuple[str, int]] = set()
     reached = catalog.versions(subject, deleted=True)
     while reached:

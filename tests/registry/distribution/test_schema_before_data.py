@@ -27,7 +27,7 @@ def registries(estate: RunningEstate) -> Registries:
 
 @pytest.fixture
 def topics(registries: Registries) -> dict[str, str]:
-    """Of a stream of this test's own, by cluster."""
+    """Return the topics of a stream of this test's own, by cluster."""
     name = f"s{secrets.token_hex(5)}"
     registries.rest.ok("POST", STREAMS, {"name": name, "partitions": 1})
 

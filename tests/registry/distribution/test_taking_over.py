@@ -50,7 +50,7 @@ WANTED = WantedSchemas(
 
 
 def follower(catalogs: Mapping[str, Catalog]) -> Follower:
-    """Of the new primary; nothing of it needs a cluster or a database here."""
+    """Return the new primary's follower; nothing of it needs a cluster or a database here."""
     mirrors = {name: Mirror(endpoint(name), TOPIC) for name in FORMATS}
     for name, catalog in catalogs.items():
         mirrors[name].catalog = catalog
@@ -78,7 +78,7 @@ def test_what_the_new_one_has_is_left_as_it_is() -> None:
 
 
 class Written(Follower):
-    """Of a target whose log is a list."""
+    """A follower of a target whose log is a list."""
 
     def __init__(self, database: Database, mirrors: Mapping[str, Mirror], target: str) -> None:
         super().__init__(database.engine, mirrors, target, lambda: None)

@@ -48,7 +48,7 @@ class WrittenTarget:
         return read(self.entries)
 
     def strangers(self, *records: Record) -> None:
-        """Somebody else writes."""
+        """Append records of another registry's client."""
         self.entries += [(*encode(record), frozenset()) for record in records]
 
     def follow(self, primary: Catalog, most: int | None = None) -> tuple[Conflict, ...]:
@@ -62,7 +62,7 @@ class WrittenTarget:
         self.entries += [(*encode(record), frozenset({COPIED_HEADER})) for record in records]
 
     def compact(self, *, forget_tombstones: bool) -> None:
-        """What the log's cleaner leaves."""
+        """Leave the records that log compaction leaves."""
         last = {entry[0]: place for place, entry in enumerate(self.entries)}
         kept = [self.entries[place] for place in sorted(last.values())]
         self.entries = [entry for entry in kept if entry[1] is not None or not forget_tombstones]
@@ -81,7 +81,7 @@ def seen_from_there(primary: Catalog, translation: Translation = TO_SHORT) -> di
 
 
 def version(subject: str, number: int, schema_id: int, text: str, **more: Any) -> SchemaVersion:
-    """A stranger's."""
+    """Return a version that somebody else registered."""
     references = more.pop("references", ())
     content = Content(text=text, references=references)
     return SchemaVersion(subject=subject, version=number, id=schema_id, content=content, **more)

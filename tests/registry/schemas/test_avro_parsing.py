@@ -1,4 +1,4 @@
-"""Which texts are Avro schemas, how they are stored, and what makes two of them one."""
+"""Valid Avro schemas, their stored form, and equal ones."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def chain(last, length=500):
 
 
 def problems(reader, writer):
-    """Of BACKWARD, whose reader is the new schema."""
+    """Return the problems of BACKWARD, whose reader is the new schema."""
     new, old = (schema_types.parse("AVRO", json.dumps(each)) for each in (reader, writer))
     return compatibility.problems("BACKWARD", new, [old])
 

@@ -19,7 +19,7 @@ def schema(body, *, syntax="proto3", package="p", references=()):
 
 
 def rules(new, old, **more):
-    """(of BACKWARD, of FORWARD): with the new schema as the reader, and with the old one."""
+    """Return the broken rules (for BACKWARD, for FORWARD): the reader is the new schema, then the old one."""
     after, before = (each if isinstance(each, Parsed) else schema(each, **more) for each in (new, old))
     return tuple(
         [problem.split(":")[0] for problem in compatibility.problems(level, after, [before])]

@@ -1,4 +1,4 @@
-"""Whatever is sent as a schema: an answer in bounded time, and no failure but the one that says what is wrong."""
+"""Any text sent as a schema gets an answer in bounded time, and only errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_so_is_a_tenth_of_it_of_protobuf(shape, change, problem):
 
 
 def compare(kind, text, change, parsed, problem):
-    """With what it was before the change."""
+    """Compare a changed schema with the one before the change."""
     found = compatibility.problems("FULL", parse(kind, text.replace(*change)), [parsed])
     assert found[0].startswith(problem)
     assert len(found) <= 101
