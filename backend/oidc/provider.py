@@ -19,8 +19,8 @@ from backend.domain.access.provider_login import Rules
 from backend.domain.base.errors import ClusterUnreachable, DomainError, ValueInvalid
 from backend.domain.clusters.client_properties import is_reference
 from backend.kafka.base.references import resolve
-from backend.oidc.asking import Asking, is_safe
-from backend.oidc.begun import Begun
+from backend.oidc.requests import ProviderHttp, is_safe
+from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderAway, ProviderRefused
 from backend.oidc.id_tokens import Keys, claims_of
 from backend.settings import Settings
@@ -54,16 +54,16 @@ class Client:
 class Provider:
     """The provider, one for each process; threads may share it."""
 
-    def __init__(self, client: Client, asking: Asking) -> None:
+    def __init__(self, client: Client, http: ProviderHttp) -> None:
         self.client = client
-        self._asking = asking
+        self._asking = http
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
         self._description: Mapping[str, Any] = {}
         self._described_at = self._away_at = float("-inf")
-        self._keys = Keys(lambda: asking.fetch(self._endpoint("jwks_uri")))
+        self._keys = Keys(lambda: http.fetch(self._endpoint("jwks_uri")))
 
-    def authorization_url(self, begun: Begun, redirect_uri: str) -> str:
+    def authorization_url(self, begun: LoginAttempt, redirect_uri: str) -> str:
         """Return the address where a browser logs in. Raises ProviderAway, ProviderRefused."""
         with self._slot():
             endpoint = self._endpoint("authorization_endpoint")
@@ -79,7 +79,7 @@ class Provider:
         }
         return _with_query(endpoint, asked)
 
-    def claims(self, code: str, begun: Begun, redirect_uri: str) -> dict[str, Any]:
+    def claims(self, code: str, begun: LoginAttempt, redirect_uri: str) -> dict[str, Any]:
         """Return the claims of the person who came back with this code. Raises ProviderAway, ProviderRefused."""
         form = {
             "grant_type": "authorization_code",
@@ -195,7 +195,7 @@ def provider_of(config: Settings) -> Provider | None:
         rules=rules,
     )
     ca_file = None if config.oidc_ca_file is None else str(config.oidc_ca_file)
-    return Provider(client, Asking(config.oidc_timeout_seconds, plain, ca_file))
+    return Provider(client, ProviderHttp(config.oidc_timeout_seconds, plain, ca_file))
 
 
 def _secret(reference: str) -> str:

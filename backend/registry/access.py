@@ -30,7 +30,7 @@ from backend.queries.schemas.subject_owners import Places, RegistryTenants, is_c
 from backend.registry import refusals
 from backend.registry.catalog import Catalog
 from backend.registry.records import Reference
-from backend.registry.together import Together
+from backend.registry.single_flight import SingleFlight
 from backend.registry.visible import VisibleCatalog
 from backend.settings import Settings
 
@@ -200,7 +200,7 @@ class Access:
         # With the places up to which the facts are known to hold.
         self._tenants: tuple[RegistryTenants, Places] | None = None
         self._callers: dict[bytes, _Known] = {}
-        self._places = Together(self._look)
+        self._places = SingleFlight(self._look)
 
     def at_hand(self, authorization: bytes, *, on_this_machine: bool) -> Caller | None:
         """Return the caller, if it is known without the database. Raises Refusal (unknown token).

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
-from backend.registry.other_keys import OtherKeys
+from backend.registry.key_spellings import KeySpellings
 from backend.registry.records import (
     LATEST_VERSION,
     ConfigSet,
@@ -59,7 +59,7 @@ class Catalog:
         self.copied_configs: set[str | None] = set()
         self.copied_modes: set[str | None] = set()
         """Subjects, None for the global one, whose present configuration or mode the distributor wrote."""
-        self.other_keys = OtherKeys()
+        self.key_spellings = KeySpellings()
         """Other spellings of keys in the log that was read."""
         self._ids: dict[Content, set[int]] = {}
         self._uses: dict[int, dict[VersionKey, None]] = {}

@@ -213,7 +213,7 @@ class Mirror:
                 copied = COPIED_HEADER in record.headers
                 if said is None:
                     continue
-                catalog.other_keys.note(record.key or b"", said)
+                catalog.key_spellings.note(record.key or b"", said)
                 if not catalog.apply(said, copied=copied, at_ms=record.timestamp_ms):
                     unreadable.append((record.offset, "its id belonged to another schema before"))
             self._forget_answers()

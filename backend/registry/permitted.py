@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backend.registry import registering, settling
+from backend.registry import registering, settings_changes
 from backend.registry.calls import Call
 from backend.registry.catalog import Catalog
 from backend.registry.parsing import Parser
@@ -35,7 +35,7 @@ def set_config(call: Call, subject: str | None, wanted: Mapping[str, Any]) -> De
     Raises Refusal unless permitted.
     """
     check_settings(call, subject)
-    return lambda catalog, _: settling.set_config(catalog, subject, wanted)
+    return lambda catalog, _: settings_changes.set_config(catalog, subject, wanted)
 
 
 def delete_config(call: Call, subject: str | None) -> Decide:
@@ -44,7 +44,7 @@ def delete_config(call: Call, subject: str | None) -> Decide:
     Raises Refusal unless permitted.
     """
     check_settings(call, subject)
-    return lambda catalog, _: settling.delete_config(catalog, subject)
+    return lambda catalog, _: settings_changes.delete_config(catalog, subject)
 
 
 def check_settings(call: Call, subject: str | None, mode: object = None) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from backend.program_version import VERSION
-from backend.registry import deleting, permitted, reading, refusals, registering, settling
+from backend.registry import deleting, permitted, reading, refusals, registering, settings_changes
 from backend.registry.calls import Call, Text, subject_name
 from backend.registry.formats.schema_types import KINDS
 from backend.registry.records import ALL_CONTEXTS, DEFAULT_CONTEXT, SchemaVersion, plain_subject
@@ -240,12 +240,12 @@ def _mode(call: Call, subject: str | None = None) -> Any:
 def _set_mode(call: Call, subject: str | None = None) -> Any:
     wanted, force = call.body().get("mode"), call.flag("force")
     permitted.check_settings(call, subject, wanted)
-    return call.write(lambda catalog, _: settling.set_mode(catalog, subject, wanted, force=force))
+    return call.write(lambda catalog, _: settings_changes.set_mode(catalog, subject, wanted, force=force))
 
 
 def _delete_mode(call: Call, subject: str | None = None) -> Any:
     permitted.check_settings(call, subject)
-    return call.write(lambda catalog, _: settling.delete_mode(catalog, subject))
+    return call.write(lambda catalog, _: settings_changes.delete_mode(catalog, subject))
 
 
 # --- about the registry

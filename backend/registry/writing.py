@@ -122,7 +122,7 @@ class Writer:
             with self._mirror.lock.parsing():
                 decision = decide(self._mirror.catalog, self._mirror.parser)
                 repairs = self._mirror.catalog.repairs()
-                entries = [*self._mirror.catalog.other_keys.encoded((*repairs, *decision.records))]
+                entries = [*self._mirror.catalog.key_spellings.encoded((*repairs, *decision.records))]
             if not decision.records:
                 return decision.answer
             lock.check()

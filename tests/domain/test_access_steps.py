@@ -23,7 +23,7 @@ from backend.domain.access.access_steps import (
     WantedAccess,
     access_steps,
     iterations_of,
-    twice_seen,
+    repeated_drifts,
 )
 from backend.domain.access.acls import Acl, acls_of
 
@@ -134,11 +134,11 @@ def test_what_somebody_changed_is_set_back_and_told(seen: SeenAccess, fixed: lis
 
 def test_a_drift_is_acted_on_when_it_is_seen_twice() -> None:
     planned = access_steps([RECORDED], replace(FULL, quotas={}))
-    assert twice_seen(planned, {}) == []
-    assert twice_seen(planned, {P: ("something else",)}) == []
-    assert twice_seen(planned, steps.drifts(planned)) == planned
+    assert repeated_drifts(planned, {}) == []
+    assert repeated_drifts(planned, {P: ("something else",)}) == []
+    assert repeated_drifts(planned, steps.drifts(planned)) == planned
     other = RecordApplied(wanted=replace(WANTED, principal="another"), parts=ALL)
-    assert twice_seen([*planned, other], {}) == [other]
+    assert repeated_drifts([*planned, other], {}) == [other]
 
 
 def test_many_differences_are_counted() -> None:

@@ -135,7 +135,7 @@ def test_an_address_in_a_network_that_is_allowed() -> None:
 
 
 def test_every_event_of_the_three_kinds_is_told() -> None:
-    kinds = webhook.TOLD
+    kinds = webhook.KIND_OF_EVENT
     assert kinds["SwitchStarted"] == kinds["ClientsMoved"] == kinds["StrandedRecordsArrived"] == "switch"
     assert {name for name, kind in kinds.items() if kind == "gap"} == {
         "RecordsLost",

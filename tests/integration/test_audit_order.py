@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from backend.eventlog.tables import events
-from backend.queries.access.audit import Asked, AuditRow, Place, page
+from backend.queries.access.audit import AuditFilter, AuditRow, Place, page
 from tests.database_fixture import Database
 
 START = datetime(2026, 11, 26, tzinfo=UTC)
@@ -51,12 +51,12 @@ def test_every_row_comes_once_whatever_its_time(
         found: list[AuditRow] = []
         place: Place | None = Place()
         while place is not None:
-            shown = page(connection, Asked(), place, most)
+            shown = page(connection, AuditFilter(), place, most)
             assert len(shown.rows) <= most
             found, place = [*found, *shown.rows], shown.further
         assert [row.event.position for row in found if row.event] == list(range(len(of_events), 0, -1))
         assert [row.login.id for row in found if row.login] == list(range(len(of_logins), 0, -1))
-        assert found == list(page(connection, Asked(), Place(), 100).rows)
+        assert found == list(page(connection, AuditFilter(), Place(), 100).rows)
         if of_events == sorted(of_events) and of_logins == sorted(of_logins):
             times = [row.time for row in found]
             assert times == sorted(times, reverse=True)

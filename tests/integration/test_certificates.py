@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from backend.oidc.asking import Asking
+from backend.oidc.requests import ProviderHttp
 from backend.oidc.errors import ProviderAway
 from backend.url_schemes import scheme_of
 from tests.database_fixture import Database
@@ -81,9 +81,9 @@ def _certificate(folder: Path) -> Path:
 def test_a_provider_with_a_false_certificate_is_told_nothing(tmp_path: Path, scheme: str) -> None:
     with served(tmp_path) as (place, asked):
         with pytest.raises(ProviderAway, match="does not answer"):
-            Asking(5, plain=False).fetch(f"{scheme}://{place}/token", login=("treeline", "secret"))
+            ProviderHttp(5, plain=False).fetch(f"{scheme}://{place}/token", login=("treeline", "secret"))
         assert asked == []
-        trusting = Asking(5, plain=False, ca_file=str(tmp_path / "server.pem"))
+        trusting = ProviderHttp(5, plain=False, ca_file=str(tmp_path / "server.pem"))
         assert trusting.fetch(f"{scheme}://{place}/token") == {} and len(asked) == 1
 
 

@@ -21,7 +21,7 @@ from backend.eventlog.recorded import Metadata
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.access import audit, logins
-from backend.queries.access.audit import Asked, Place
+from backend.queries.access.audit import AuditFilter, Place
 from backend.queries.access.logins import LoginKind, record
 from tests.database_fixture import Database
 from tests.integration.callers import new_user
@@ -170,7 +170,7 @@ def test_where_no_index_leads_a_page_looks_through_so_many_only(
     assert found == expected
     assert asked > 3
     with database.engine.connect() as connection:
-        assert audit.page(connection, Asked(actor="admin", kind="nothing"), Place(), 5).further is not None
+        assert audit.page(connection, AuditFilter(actor="admin", kind="nothing"), Place(), 5).further is not None
 
 
 def test_an_export_has_all_of_it(mixed: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,8 +213,8 @@ def test_what_is_too_old_is_forgotten_and_events_stay(rest: Rest, database: Data
 def test_no_page_reads_a_log_of_a_million(database: Database) -> None:
     """For every filter an index leads to the rows, or a window bounds the search."""
     now = datetime.now(UTC)
-    cases = (Asked(), Asked(workers=True), Asked(actor="ada"), Asked(kind="TenantCreated"))
-    times = (Asked(since=now - timedelta(days=2), until=now - timedelta(days=1)),)
+    cases = (AuditFilter(), AuditFilter(workers=True), AuditFilter(actor="ada"), AuditFilter(kind="TenantCreated"))
+    times = (AuditFilter(since=now - timedelta(days=2), until=now - timedelta(days=1)),)
     with database.owner.begin() as connection:
         connection.execute(sa.text(MANY), {"now": now})
         connection.execute(sa.text("ANALYZE events"))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from backend.oidc import provider as asked_provider
-from backend.oidc.begun import Begun
+from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderAway
 from backend.settings import Settings
 from backend.web.frame.forms import _key_of
@@ -134,7 +134,7 @@ def test_four_logins_wait_for_a_provider_at_a_time() -> None:
         for _ in range(4):
             logins.enter_context(asked._slot())
         with pytest.raises(ProviderAway, match="Too many logins"):
-            asked.authorization_url(Begun.new(), "https://treeline.example/login/oidc/callback")
+            asked.authorization_url(LoginAttempt.new(), "https://treeline.example/login/oidc/callback")
     with asked._slot():
         pass  # one of them has ended
 

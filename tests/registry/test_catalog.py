@@ -154,7 +154,7 @@ def test_what_others_wrote_under_other_keys_goes_with_ours_when_the_log_is_compa
     catalog, entries = Catalog(), []
 
     def write(key, value, record):
-        catalog.other_keys.note(key, record)
+        catalog.key_spellings.note(key, record)
         entries.append((key, value))
 
     def newest(record):
@@ -168,9 +168,9 @@ def test_what_others_wrote_under_other_keys_goes_with_ours_when_the_log_is_compa
     for record in map(newest, ours):
         for each in (*catalog.repairs(), record):
             catalog.apply(each)
-            entries.extend(catalog.other_keys.encoded([each]))
+            entries.extend(catalog.key_spellings.encoded([each]))
     repairs = catalog.repairs()
-    entries.extend(catalog.other_keys.encoded(repairs))
+    entries.extend(catalog.key_spellings.encoded(repairs))
     for each in repairs:
         catalog.apply(each)
     assert state(read(compacted(entries, forget_tombstones=forget_tombstones))) == state(catalog)

@@ -9,7 +9,7 @@ import pytest
 from backend.registry.records import Content, SchemaVersion
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Wanted, find
-from backend.registry.settling import set_mode
+from backend.registry.settings_changes import set_mode
 from tests.registry.written_log import WrittenLog
 
 FIELDS = [

@@ -8,7 +8,7 @@ from backend.registry import reading
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.records import Reference
 from backend.registry.refusals import Refusal
-from backend.registry.settling import delete_mode, set_mode
+from backend.registry.settings_changes import delete_mode, set_mode
 from tests.registry.written_log import WrittenLog, avro, compacted, read, referring, state
 
 

@@ -12,7 +12,7 @@ from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.records import Content, Noop, Reference, SchemaVersion, SubjectDeleted, decode
 from backend.registry.refusals import Refusal
 from backend.registry.registering import Wanted, find
-from backend.registry.settling import delete_config, delete_mode, set_config, set_mode
+from backend.registry.settings_changes import delete_config, delete_mode, set_config, set_mode
 from tests.registry.written_log import WrittenLog, avro, compacted, numbers, read, referring, settled
 
 CONTRACT = json.dumps({"metadata": {"properties": {"owner": "a"}}})

@@ -15,7 +15,7 @@ from dataclasses import replace
 import structlog
 from sqlalchemy import Engine
 
-from backend.domain.access.access_steps import Step, WantedAccess, access_steps, drifts, twice_seen
+from backend.domain.access.access_steps import Step, WantedAccess, access_steps, drifts, repeated_drifts
 from backend.domain.access.acls import Acl
 from backend.domain.base.errors import DomainError
 from backend.kafka.admin.access import AccessAdmin
@@ -120,7 +120,7 @@ class ClusterAccess:
         due = [replace(each, settled=self._settled.get(each.principal)) for each in principals]
         seen = self._admin.observe([each.principal for each in due], self._row.kafka_cluster_id)
         planned = access_steps(due, self._changes.without_refused(seen))
-        sure = twice_seen(planned, self._drifted)
+        sure = repeated_drifts(planned, self._drifted)
         self._drifted = drifts(planned)
         # Principals that failed a moment ago come last, so that they do not delay others.
         sure.sort(key=lambda step: step.wanted.principal in self._undone)

@@ -87,7 +87,7 @@ class Follower:
         topic_id, _ = topic.end()
         offset = 0
         with mirror.lock.looking():
-            entries = [*mirror.catalog.other_keys.encoded(records)]
+            entries = [*mirror.catalog.key_spellings.encoded(records)]
         for chunk in _chunks(entries):
             check_held(*held)
             offset = topic.append(chunk, COPIED_HEADER)[-1]

@@ -39,9 +39,9 @@ def post(
         raise NotTaken(f"its address {error.detail}") from error
     deadline = time.monotonic() + timeout_seconds
     try:
-        plain = _connected(who, allowed, deadline)
-        with closing(plain), _Ended(plain, deadline):
-            status = _asked(plain, who, headers, body)
+        plain = _connect(who, allowed, deadline)
+        with closing(plain), _Deadline(plain, deadline):
+            status = _send_request(plain, who, headers, body)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         if time.monotonic() >= deadline:
             raise NotTaken(f"the receiver did not answer within {timeout_seconds:g} s") from error
@@ -53,7 +53,7 @@ def post(
     raise NotTaken(f"it answered {status}", status)
 
 
-def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
+def _send_request(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
     # With its port: without one, the last group of an IPv6 address would be read as the port.
     connection = http.client.HTTPConnection(who.host, who.port)
     connection.sock = (
@@ -66,8 +66,8 @@ def _asked(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body
         return connection.getresponse().status
 
 
-def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
-    addresses = _looked_up(who, deadline)
+def _connect(who: Receiver, allowed: Sequence[Network], deadline: float) -> socket.socket:
+    addresses = _resolve(who, deadline)
     for address in addresses:
         # All addresses: a forbidden one among others is an attempt to reach it by chance.
         refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
@@ -82,7 +82,7 @@ def _connected(who: Receiver, allowed: Sequence[Network], deadline: float) -> so
     raise last
 
 
-def _looked_up(who: Receiver, deadline: float) -> list[str]:
+def _resolve(who: Receiver, deadline: float) -> list[str]:
     """Resolve a name. Raises OSError, TimeoutError at the deadline: resolvers keep no deadline of ours."""
     found: Future[list[str]] = Future()
 
@@ -98,7 +98,7 @@ def _looked_up(who: Receiver, deadline: float) -> list[str]:
     return found.result(max(0.0, deadline - time.monotonic()))
 
 
-class _Ended:
+class _Deadline:
     """Ends a connection at the deadline: a socket's own timeout restarts with each byte that arrives."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:

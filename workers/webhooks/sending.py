@@ -81,16 +81,18 @@ class Sender:
             event = events.event_at(connection, begun.position)
             keys = sealing.keys_of(self._settings.secrets_key)
             secret = webhook_secrets.secret_of(connection, webhook, keys)
-        told = log.bind(webhook=webhook, position=begun.position, attempt=begun.attempt)
+        bound_log = log.bind(webhook=webhook, position=begun.position, attempt=begun.attempt)
         try:
             status = self._post(begun, event, secret)
         except NotTaken as error:
             delay = delay_after(begun.attempt, self._settings)
-            told.warning("webhook delivery failed", status=error.status, reason=error.problem, again_seconds=delay)
+            bound_log.warning(
+                "webhook delivery failed", status=error.status, reason=error.problem, again_seconds=delay
+            )
             with self._engine.begin() as connection:
                 webhook_deliveries.failed_once(connection, begun, error.status, error.problem, delay)
         else:
-            told.info("webhook delivered", status=status)
+            bound_log.info("webhook delivered", status=status)
             with self._engine.begin() as connection:
                 webhook_deliveries.delivered(connection, begun, status)
         return True

@@ -18,7 +18,7 @@ from backend.api.frame.requests import MOST_ITEMS, Reading, SharedServices
 from backend.api.frame.services import Services
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import ValueInvalid
-from backend.queries.access.audit import Asked, AuditRow, Place, page
+from backend.queries.access.audit import AuditFilter, AuditRow, Place, page
 
 router = APIRouter(prefix="/audit", tags=["audit"])
 
@@ -41,7 +41,7 @@ class Form(StrEnum):
 Text = Annotated[str, Query(max_length=300)]
 
 
-def _asked(
+def _filter(
     actor: Annotated[str, Query(max_length=300, description="Who.")] = "",
     kind: Annotated[
         str,
@@ -57,14 +57,16 @@ def _asked(
     ] = None,
     until: Annotated[datetime | None, Query(description="Before this time.")] = None,
     workers: Annotated[bool, Query(description="Include what workers did by themselves.")] = False,
-) -> Asked:
+) -> AuditFilter:
     for text in (actor, kind, tenant):
         if not text.isprintable():
             raise ValueInvalid("actor, kind and tenant must not contain non-printable characters")
-    return Asked(actor=actor, kind=kind, tenant=tenant, since=in_utc(since), until=in_utc(until), workers=workers)
+    return AuditFilter(
+        actor=actor, kind=kind, tenant=tenant, since=in_utc(since), until=in_utc(until), workers=workers
+    )
 
 
-AskedFor = Annotated[Asked, Depends(_asked)]
+AskedFor = Annotated[AuditFilter, Depends(_filter)]
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
@@ -104,7 +106,7 @@ def export(
     return StreamingResponse(_lines(services, request, asked, form), media_type=media_type, headers=headers)
 
 
-def _lines(services: Services, request: Request, asked: Asked, form: Form) -> Iterator[str]:
+def _lines(services: Services, request: Request, asked: AuditFilter, form: Form) -> Iterator[str]:
     if form is Form.CSV:
         yield _csv(COLUMNS)
     place: Place | None = Place()

@@ -45,7 +45,7 @@ def audit(
     """List changes, logins and refused logins, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    asked = _asked(actor, kind, tenant, since, until, workers)
+    asked = _query(actor, kind, tenant, since, until, workers)
     items: list[dict[str, Any]] = []
     with rest_client() as client:
         cursor: dict[str, str] = {}
@@ -71,7 +71,7 @@ def export(
     form: Annotated[str, typer.Option(help="csv, or jsonl: one JSON object per line.")] = "jsonl",
 ) -> None:
     """Write all matching entries to standard output."""
-    params = {**_asked(actor, kind, tenant, since, until, workers), "form": form}
+    params = {**_query(actor, kind, tenant, since, until, workers), "form": form}
     with rest_client() as client, client.stream("GET", "/audit/export", params=params) as response:
         if not response.is_success:
             response.read()
@@ -80,7 +80,7 @@ def export(
             typer.echo(piece, nl=False)
 
 
-def _asked(
+def _query(
     actor: str | None, kind: str | None, tenant: str | None, since: str | None, until: str | None, workers: bool
 ) -> dict[str, str]:
     given = {"actor": actor, "kind": kind, "tenant": tenant, "since": since, "until": until}

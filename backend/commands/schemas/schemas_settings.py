@@ -69,7 +69,7 @@ def level(
     _check_use(sets=bool(body), clear=clear, dry_run=dry_run)
     with rest_client() as client:
         registry = registry_of(client, cluster)
-        found = _asked(registry, "config", subject, NO_LEVEL_OF_ITS_OWN, body, clear=clear, dry_run=dry_run)
+        found = _setting(registry, "config", subject, NO_LEVEL_OF_ITS_OWN, body, clear=clear, dry_run=dry_run)
     # A registry uses another field name in its answer to a write.
     level_there = found.pop("compatibility", None)
     row = {"subject": subject, "compatibilityLevel": level_there, "normalize": False, **found}
@@ -95,7 +95,7 @@ def mode(
     _check_use(sets=bool(body), clear=clear, dry_run=dry_run)
     with rest_client() as client:
         registry = registry_of(client, cluster)
-        found = _asked(
+        found = _setting(
             registry, "mode", subject, NO_MODE_OF_ITS_OWN, body, clear=clear, dry_run=dry_run, force=force
         )
     row = {"subject": subject, **found}
@@ -110,7 +110,7 @@ def _check_use(*, sets: bool, clear: bool, dry_run: bool) -> None:
         fail("--dry-run goes with --set or --clear.", Code.BAD_INPUT)
 
 
-def _asked(
+def _setting(
     registry: Registry,
     setting: str,
     subject: str | None,

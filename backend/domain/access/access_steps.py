@@ -275,7 +275,7 @@ def drifts(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
     return {step.wanted.principal: step.found for step in steps if isinstance(step, RecordDrift)}
 
 
-def twice_seen(steps: list[Step], before: Mapping[str, tuple[str, ...]]) -> list[Step]:
+def repeated_drifts(steps: list[Step], before: Mapping[str, tuple[str, ...]]) -> list[Step]:
     """Leave out the steps of principals whose drift was not the same at the poll before.
 
     A broker may answer before it has heard of what we ourselves set a moment ago.

@@ -112,7 +112,7 @@ WebhookEvent = (
 )
 
 _GAPS = (RecordsLost, SourceReplaced, LossesAcknowledged, StreamTailLost)
-TOLD: Mapping[str, str] = {
+KIND_OF_EVENT: Mapping[str, str] = {
     **{each.stored_name: EventKind.SWITCH.value for each in get_args(SwitchEvent)},
     **{each.stored_name: EventKind.GAP.value for each in _GAPS},
     **{each.stored_name: EventKind.QUARANTINE.value for each in (RecordSetAside, SetAsideReplayed)},

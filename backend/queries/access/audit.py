@@ -35,7 +35,7 @@ LOGINS = "Logins"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AuditFilter:
     """Filter of the audit; empty or None means no restriction.
 
     `workers`: include what workers did by themselves. Times outside the range of possible events are moved to its
@@ -126,7 +126,7 @@ class Page:
     further: Place | None
 
 
-def page(connection: Connection, asked: Asked, place: Place, most: int) -> Page:
+def page(connection: Connection, asked: AuditFilter, place: Place, most: int) -> Page:
     """Return up to `most` rows that match the filter, below a place."""
     found, cut = _events(connection, asked, place, most + 1)
     rows = list(islice(_merged(found, _logins(connection, asked, place, most + 1)), most + 1))
@@ -150,7 +150,9 @@ def _merged(found: Sequence[AuditRow], beside: Sequence[AuditRow]) -> Iterator[A
         yield (logins if login_next else events).popleft()
 
 
-def _events(connection: Connection, asked: Asked, place: Place, most: int) -> tuple[list[AuditRow], int | None]:
+def _events(
+    connection: Connection, asked: AuditFilter, place: Place, most: int
+) -> tuple[list[AuditRow], int | None]:
     """Return matching events, and the position where scanning stopped before the beginning, if it did."""
     if not asked.of_events:
         return [], None
@@ -177,7 +179,7 @@ def _events(connection: Connection, asked: Asked, place: Place, most: int) -> tu
     return rows, None if time is None or (asked.since and time < asked.since - _ORDER) else cut
 
 
-def _logins(connection: Connection, asked: Asked, place: Place, most: int) -> list[AuditRow]:
+def _logins(connection: Connection, asked: AuditFilter, place: Place, most: int) -> list[AuditRow]:
     if not asked.of_logins:
         return []
     query = sa.select(logins).where(logins.c.id < place.login)
@@ -195,7 +197,7 @@ def _logins(connection: Connection, asked: Asked, place: Place, most: int) -> li
 
 
 def _between(
-    connection: Connection, asked: Asked, table: Table, place: ColumnElement[Any]
+    connection: Connection, asked: AuditFilter, table: Table, place: ColumnElement[Any]
 ) -> Iterator[ColumnElement[bool]]:
     """Return conditions for the requested time span; its ends are looked up, so that rows outside are not read."""
     time = table.c.time

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.webhooks.webhook import TEST, TOLD, WebhookTested, event_stream
+from backend.domain.webhooks.webhook import TEST, KIND_OF_EVENT, WebhookTested, event_stream
 from backend.eventlog.tables import METADATA, events
 from backend.projections import runner
 from backend.projections.temporal import as_of
@@ -159,9 +159,9 @@ def queue(connection: Connection) -> None:
 
 
 def _queue_of(connection: Connection, webhook: str, created: int, after: int, up_to: int) -> None:
-    kind = sa.case(TOLD, value=events.c.name)
-    told = sa.or_(
-        sa.and_(events.c.name.in_(TOLD), _w.events.contains(sa.func.to_jsonb(kind))),
+    kind = sa.case(KIND_OF_EVENT, value=events.c.name)
+    wanted = sa.or_(
+        sa.and_(events.c.name.in_(KIND_OF_EVENT), _w.events.contains(sa.func.to_jsonb(kind))),
         sa.and_(events.c.name == WebhookTested.stored_name, events.c.stream == event_stream(webhook)),
     )
     then = sa.and_(
@@ -181,7 +181,7 @@ def _queue_of(connection: Connection, webhook: str, created: int, after: int, up
         .join(webhooks, then)
         .where(_w.name == webhook, _w.created == created, _w.enabled)
         .where(events.c.position > after, events.c.position <= up_to)
-        .where(events.c.name.in_([*TOLD, WebhookTested.stored_name]), told)
+        .where(events.c.name.in_([*KIND_OF_EVENT, WebhookTested.stored_name]), wanted)
     )
     columns = ["webhook", "created", "position", "kind", "state", "attempts", "queued_at", "due_at"]
     connection.execute(insert(webhook_deliveries).from_select(columns, found).on_conflict_do_nothing())
@@ -254,12 +254,12 @@ def failed_once(
     connection: Connection, begun: Begun, status: int | None, problem: str, again_seconds: float | None
 ) -> None:
     """Record a failed attempt. `again_seconds`: delay of the next one; None if it was the last."""
-    told: dict[str, Any] = {"status": status, "problem": problem}
+    values: dict[str, Any] = {"status": status, "problem": problem}
     if again_seconds is None:
-        told |= {"state": FAILED, "ended_at": _NOW}
+        values |= {"state": FAILED, "ended_at": _NOW}
     else:
-        told |= {"due_at": _NOW + timedelta(seconds=again_seconds)}
-    _end(connection, begun, told)
+        values |= {"due_at": _NOW + timedelta(seconds=again_seconds)}
+    _end(connection, begun, values)
 
 
 def _end(connection: Connection, begun: Begun, values: Mapping[str, Any]) -> None:

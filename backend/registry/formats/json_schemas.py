@@ -41,13 +41,13 @@ def parse(text: str, references: Sequence[Referenced], *, strict: bool) -> Parse
     try:
         base = _base(tree)
         resources = [(urljoin(base, name), schema) for name, schema in read]
-        registry = jsonschema_rs.Registry(resources, draft=jsonschema_rs.Draft7, retriever=_nowhere)
+        registry = jsonschema_rs.Registry(resources, draft=jsonschema_rs.Draft7, retriever=_refuse_retrieval)
         _draft(tree)(tree, registry=registry, base_uri=base, offline=True)
     except jsonschema_rs.ValidationError as error:
         at = "".join(f"/{part}" for part in error.instance_path)
-        raise SchemaInvalid(f"The JSON schema is invalid at {at or '/'}: {_told(error.message)}.") from error
+        raise SchemaInvalid(f"The JSON schema is invalid at {at or '/'}: {_reworded(error.message)}.") from error
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise SchemaInvalid(f"The JSON schema is invalid: {_told(str(error))}.") from error
+        raise SchemaInvalid(f"The JSON schema is invalid: {_reworded(str(error))}.") from error
     return _parsed(tree, json_text.write(tree), references)
 
 
@@ -78,7 +78,7 @@ def _base(tree: Any) -> str:
     return urljoin(_BASE, said) if isinstance(said, str) else _BASE
 
 
-def _told(message: str) -> str:
+def _reworded(message: str) -> str:
     """Reword the validator's message, which reports unresolved references as failed downloads."""
     lost = _LOST.match(message)
     if not lost:
@@ -87,5 +87,5 @@ def _told(message: str) -> str:
     return f'a "$ref" points to {where!r}, which is neither in the schema nor one of its references'
 
 
-def _nowhere(uri: str) -> Any:
+def _refuse_retrieval(uri: str) -> Any:
     raise ValueError(f"{uri} is not one of the schema's references")

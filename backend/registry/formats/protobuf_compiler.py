@@ -86,7 +86,7 @@ def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
         if done.returncode in (-signal.SIGKILL, -signal.SIGTERM):
             raise CheckUnfinished("the Protobuf compiler was killed")
         if done.returncode:
-            raise SchemaInvalid(_said(done.stderr.decode(errors="replace"), main, folder))
+            raise SchemaInvalid(_error_text(done.stderr.decode(errors="replace"), main, folder))
         files = _read(result.read_bytes())
     foreign = [
         file.name
@@ -132,9 +132,9 @@ def _protoc() -> str:
     return found
 
 
-def _said(errors: str, main: str, folder: str) -> str:
+def _error_text(errors: str, main: str, folder: str) -> str:
     lines = [line.replace(f"{folder}/", "") for line in errors.splitlines() if ": warning: " not in line]
     place = re.compile(rf"^{re.escape(main)}:(?:(\d+):(\d+): )?")
-    told = [place.sub(lambda at: f"line {at[1]}, column {at[2]}: " if at[1] else "", line) for line in lines]
-    more = f"; and {len(told) - _MOST_ERRORS} more" if len(told) > _MOST_ERRORS else ""
-    return f"The Protobuf schema is invalid: {'; '.join(told[:_MOST_ERRORS])}{more}"
+    messages = [place.sub(lambda at: f"line {at[1]}, column {at[2]}: " if at[1] else "", line) for line in lines]
+    more = f"; and {len(messages) - _MOST_ERRORS} more" if len(messages) > _MOST_ERRORS else ""
+    return f"The Protobuf schema is invalid: {'; '.join(messages[:_MOST_ERRORS])}{more}"

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 
 from backend.domain.access.access import Action, may
 from backend.domain.base.errors import ValueInvalid
-from backend.queries.access.audit import LOGINS, Asked, AuditRow, Place, page, place_after
+from backend.queries.access.audit import LOGINS, AuditFilter, AuditRow, Place, page, place_after
 from backend.queries.access.logins import LoginKind
 from backend.queries.base.settings_before import Settings, settings_before
 from backend.web.frame import templates
@@ -77,7 +77,7 @@ def audit_page(
     except ValueInvalid as error:
         problem = error.detail
     actor, kind, tenant = map(plain, (actor, kind, tenant))
-    asked = Asked(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
+    asked = AuditFilter(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
         below = Place.of(before) or Place()

@@ -2,7 +2,7 @@
 
     login page --> /login/oidc --> provider: who are you? --> /login/oidc/callback --> a session here
 
-What has to be known again when the browser comes back is made from a cookie of its own (`backend.oidc.begun`).
+What has to be known again when the browser comes back is made from a cookie of its own (`backend.oidc.login_attempt`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from backend.changes.provider_login import Arrival, arrive
 from backend.cookies import cookie_of, delete_cookie, set_cookie
 from backend.domain.access.provider_login import granted, person
 from backend.domain.base.errors import DomainError, Kind, NotAllowed
-from backend.oidc.asking import error_code
-from backend.oidc.begun import Begun
+from backend.oidc.requests import error_code
+from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderRefused
 from backend.oidc.provider import Provider
 from backend.queries.access.login import By, Secret, open_session
@@ -50,7 +50,7 @@ def begin(
         return login_page(request, 404, "Nobody logs in by a provider here.", place=place)
     if limits_of(request).providers.blocked(caller_of(request)):
         return too_many(request, place)
-    begun = Begun.new()
+    begun = LoginAttempt.new()
     try:
         onward = provider.authorization_url(begun, _redirect_uri(request, services))
     except DomainError as error:
@@ -82,7 +82,7 @@ def callback(
     if provider is None:
         return login_page(request, 404, "Nobody logs in by a provider here.", place="/")
     secret, _, kept = cookie_of(request.headers, COOKIE, secure=is_secure(request)).partition("|")
-    place, begun = place_asked(kept), Begun.of_cookie(secret)
+    place, begun = place_asked(kept), LoginAttempt.of_cookie(secret)
     if begun is None or not begun.is_state(state):
         # Any site's pictures can lead here: this is nobody's failure, and ends no login that was begun.
         return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)

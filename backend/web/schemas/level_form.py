@@ -32,7 +32,7 @@ from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter_somewhere
 from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
 from backend.web.schemas.schemas_page import SCHEMAS, Text, address_of
-from backend.web.schemas.schemas_seen import Schemas, as_said, level_of, schemas_of
+from backend.web.schemas.caller_schemas import Schemas, as_said, level_of, schemas_of
 
 Config = Mapping[str, Any] | None
 

@@ -15,7 +15,7 @@ from backend.queries.schemas.schemas import SchemaTargetRow
 from backend.registry.catalog import Catalog
 from backend.registry.formats.schema_model import AVRO, JSON
 from backend.registry.records import Content, Reference, SchemaVersion
-from backend.web.schemas.schemas_seen import Schemas, has_level, level_of
+from backend.web.schemas.caller_schemas import Schemas, has_level, level_of
 from backend.web.words.differences import Line, hunks
 
 CONFLICTED = "degraded"

@@ -26,7 +26,15 @@ from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.webhooks.webhooks_page import SAID, TEMPLATE, WEBHOOK, WEBHOOKS, address_of, told, webhook_context
+from backend.web.webhooks.webhooks_page import (
+    KIND_TEXTS,
+    TEMPLATE,
+    WEBHOOK,
+    WEBHOOKS,
+    address_of,
+    events_listed,
+    webhook_context,
+)
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -55,11 +63,11 @@ def _with_secret(
 
 
 def _events(given: Fields) -> list[str]:
-    return [kind for kind in SAID if given.get(kind) == YES]
+    return [kind for kind in KIND_TEXTS if given.get(kind) == YES]
 
 
 def _shown(row: WebhookRow) -> dict[str, str]:
-    return {"URL": row.url, "Events": told(row.events), "Enabled": YES if row.enabled else NO}
+    return {"URL": row.url, "Events": events_listed(row.events), "Enabled": YES if row.enabled else NO}
 
 
 def _same(row: WebhookRow, call: str) -> SameChange:
@@ -68,7 +76,7 @@ def _same(row: WebhookRow, call: str) -> SameChange:
 
 
 def _choices() -> Mapping[str, Any]:
-    return {"kinds": list(SAID.items()), "answers": [(YES, YES), (NO, NO)]}
+    return {"kinds": list(KIND_TEXTS.items()), "answers": [(YES, YES), (NO, NO)]}
 
 
 def _create_form(config: Settings) -> FormPage:
@@ -187,7 +195,9 @@ def _delete_form(row: WebhookRow, _: Settings) -> FormPage:
     act = Command(
         lambda given: changes.delete_webhook(row.name, version_seen(given)), effect, lambda _: WEBHOOKS[1]
     )
-    return _about(row, "delete", "Delete webhook", act, f"{row.name} sends to {row.url}: {told(row.events)}.")
+    return _about(
+        row, "delete", "Delete webhook", act, f"{row.name} sends to {row.url}: {events_listed(row.events)}."
+    )
 
 
 def _about(row: WebhookRow, way: str, heading: str, act: Any, hint: str) -> FormPage:
@@ -270,7 +280,9 @@ def _retry_form(connection: Connection, webhook: str, fields: Fields) -> FormPag
         )
 
     act = Command(lambda _: changes.retry_delivery(row.name, position), effect, lambda _: address_of(row.name))
-    return _about(row, "retry", f"Send event {position} again", act, f"{row.name} receives: {told(row.events)}.")
+    return _about(
+        row, "retry", f"Send event {position} again", act, f"{row.name} receives: {events_listed(row.events)}."
+    )
 
 
 @router.post(WEBHOOK + "/-retry")

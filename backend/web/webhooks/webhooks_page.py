@@ -32,7 +32,7 @@ WEBHOOK = "/webhooks/{webhook}"
 TEMPLATE = "webhook.html"
 _SHOWN = 50
 _GLYPHS = {DELIVERED: "running", PENDING: "starting", FAILED: "blocked"}
-SAID = {
+KIND_TEXTS = {
     "switch": "switches",
     "gap": "gaps: records lost, logs cut off",
     "quarantine": "dead letters: records dead-lettered and replayed",
@@ -55,7 +55,7 @@ class WebhookView:
     """A webhook in a row of the page."""
 
     row: WebhookRow
-    told: str
+    events_listed: str
     last: DeliveryView | None
     waiting: int
     failed: int
@@ -66,9 +66,9 @@ def address_of(webhook: str) -> str:
     return WEBHOOK.format(webhook=webhook)
 
 
-def told(events: tuple[str, ...]) -> str:
+def events_listed(events: tuple[str, ...]) -> str:
     """Return the kinds of events in words, in the order of the forms."""
-    return ", ".join(kind for kind in SAID if kind in events) or NOTHING
+    return ", ".join(kind for kind in KIND_TEXTS if kind in events) or NOTHING
 
 
 def _delivery(row: DeliveryRow) -> DeliveryView:
@@ -86,7 +86,7 @@ def _delivery(row: DeliveryRow) -> DeliveryView:
 
 def _view(connection: Connection, row: WebhookRow, states: dict[str, int]) -> WebhookView:
     last = next((_delivery(each) for each in list_deliveries(connection, row.name, limit=1)), None)
-    return WebhookView(row, told(row.events), last, states[PENDING], states[FAILED])
+    return WebhookView(row, events_listed(row.events), last, states[PENDING], states[FAILED])
 
 
 @router.get("/webhooks")
@@ -103,7 +103,7 @@ def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         "webhooks": views,
         "offers": offers,
         "reasons": reasons(offers),
-        "kinds": SAID.items(),
+        "kinds": KIND_TEXTS.items(),
     }
     return templates.page("webhooks.html", {**frame(request, caller), **context})
 
@@ -140,7 +140,7 @@ def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: st
     return {
         "past": past,
         "webhook": row,
-        "told": told(row.events),
+        "events_listed": events_listed(row.events),
         "deliveries": [_delivery(each) for each in list_deliveries(connection, webhook, limit=_SHOWN)],
         "most": _SHOWN,
         "offers": offers,

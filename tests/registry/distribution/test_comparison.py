@@ -20,7 +20,7 @@ from backend.domain.schemas.subjects import Translation
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare
 from backend.registry.records import ConfigSet, Content, ModeSet, Noop, Reference, SchemaVersion, VersionGone
-from backend.registry.settling import delete_config, set_config, set_mode
+from backend.registry.settings_changes import delete_config, set_config, set_mode
 from tests.registry.distribution.written_target import (
     FULL,
     ORDERS,

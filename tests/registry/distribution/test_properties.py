@@ -14,7 +14,7 @@ from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare
 from backend.registry.records import Reference, SchemaVersion
 from backend.registry.refusals import Refusal
-from backend.registry.settling import delete_config, set_config, set_mode
+from backend.registry.settings_changes import delete_config, set_config, set_mode
 from tests.registry.distribution.written_target import (
     ORDERS,
     ORDERS_THERE,

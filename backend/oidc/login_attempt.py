@@ -15,18 +15,18 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Begun:
+class LoginAttempt:
     """A login in progress. `secret` stays in the browser's cookie."""
 
     secret: str
 
     @classmethod
-    def new(cls) -> Begun:
+    def new(cls) -> LoginAttempt:
         """Begin a login, with 256 random bits."""
         return cls(secrets.token_urlsafe(32))
 
     @classmethod
-    def of_cookie(cls, value: str | None) -> Begun | None:
+    def of_cookie(cls, value: str | None) -> LoginAttempt | None:
         """Read a login from its cookie; None without one."""
         return cls(value) if value and len(value) <= _LONGEST and value.isascii() else None
 

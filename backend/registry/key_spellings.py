@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from backend.registry.records import Record, encode, key_of
 
 
-class OtherKeys:
+class KeySpellings:
     """Other spellings of keys in one log, as far as it was read."""
 
     def __init__(self) -> None:

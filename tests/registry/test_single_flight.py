@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from backend.registry.together import Together
+from backend.registry.single_flight import SingleFlight
 
 
 def test_who_comes_while_one_asks_gets_the_next_answer() -> None:
@@ -22,7 +22,7 @@ def test_who_comes_while_one_asks_gets_the_next_answer() -> None:
         return answer
 
     async def run() -> None:
-        together = Together(ask)
+        together = SingleFlight(ask)
         first = asyncio.create_task(together())
         await asyncio.to_thread(begun.acquire)
         late = [asyncio.create_task(together()) for _ in range(5)]
@@ -46,7 +46,7 @@ def test_a_failure_is_everybodys_who_waited_and_nobody_elses() -> None:
             raise problem
         return "there"
 
-    together = Together(ask)
+    together = SingleFlight(ask)
 
     async def run() -> None:
         found = await asyncio.gather(together(), together(), return_exceptions=True)
@@ -59,7 +59,7 @@ def test_a_failure_is_everybodys_who_waited_and_nobody_elses() -> None:
 
 def test_what_an_ended_loop_left_behind_is_in_nobodys_way() -> None:
     go_on = threading.Event()
-    together = Together(lambda: go_on.wait(10))
+    together = SingleFlight(lambda: go_on.wait(10))
 
     async def cut_off() -> None:
         await asyncio.wait_for(asyncio.gather(together(), together()), 0.05)

@@ -22,7 +22,7 @@ _CODE = re.compile(r"[a-z_]{1,60}")
 
 
 @dataclass(frozen=True)
-class Asking:
+class ProviderHttp:
     """Sends requests to a provider. `plain`: also over HTTP, to a provider on this machine."""
 
     seconds: float

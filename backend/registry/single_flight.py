@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Together(Generic[T]):
+class SingleFlight(Generic[T]):
     """Runs one query at a time, on a thread.
 
     Every caller gets the result of a query that began after the call: it includes everything committed before.
