@@ -19,10 +19,10 @@ from backend.domain.access.provider_login import Rules
 from backend.domain.base.errors import ClusterUnreachable, DomainError, ValueInvalid
 from backend.domain.clusters.client_properties import is_reference
 from backend.kafka.base.references import resolve
-from backend.oidc.requests import ProviderHttp, is_safe
-from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderAway, ProviderRefused
 from backend.oidc.id_tokens import Keys, claims_of
+from backend.oidc.login_attempt import LoginAttempt
+from backend.oidc.requests import ProviderHttp, is_safe
 from backend.settings import Settings
 from backend.url_schemes import scheme_of
 
@@ -56,7 +56,7 @@ class Provider:
 
     def __init__(self, client: Client, http: ProviderHttp) -> None:
         self.client = client
-        self._asking = http
+        self._http = http
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
         self._description: Mapping[str, Any] = {}
@@ -89,7 +89,7 @@ class Provider:
         }
         with self._slot():
             login = self._login(form)
-            answer = self._asking.fetch(self._endpoint("token_endpoint"), form=form, login=login)
+            answer = self._http.fetch(self._endpoint("token_endpoint"), form=form, login=login)
             return claims_of(
                 answer.get("id_token"),
                 self._keys,
@@ -105,7 +105,7 @@ class Provider:
                 endpoint = self._described().get("end_session_endpoint")
         except DomainError:
             return None
-        if not is_safe(endpoint, plain=self._asking.plain):
+        if not is_safe(endpoint, plain=self._http.plain):
             return None
         asked = {"client_id": self.client.client_id, "post_logout_redirect_uri": back}
         return _with_query(str(endpoint), asked)
@@ -143,11 +143,11 @@ class Provider:
 
     def _read(self) -> Mapping[str, Any]:
         """Read the provider's metadata (OpenID Connect Discovery 1.0, 4)."""
-        found = self._asking.fetch(self.client.issuer.rstrip("/") + "/.well-known/openid-configuration")
+        found = self._http.fetch(self.client.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != self.client.issuer:
             raise ProviderRefused("its issuer differs from TREELINE_OIDC_ISSUER")
         for name in _ENDPOINTS:
-            if not is_safe(found.get(name), plain=self._asking.plain):
+            if not is_safe(found.get(name), plain=self._http.plain):
                 raise ProviderRefused(f"its {name} is missing, or not https")
         return found
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
 from backend.registry.key_spellings import KeySpellings
+from backend.registry.known_settings import DEFAULT_COMPATIBILITY, READONLY_OVERRIDE, READWRITE
 from backend.registry.records import (
     LATEST_VERSION,
     ConfigSet,

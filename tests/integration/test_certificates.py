@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from backend.oidc.requests import ProviderHttp
 from backend.oidc.errors import ProviderAway
+from backend.oidc.requests import ProviderHttp
 from backend.url_schemes import scheme_of
 from tests.database_fixture import Database
 from tests.integration.program import program_of

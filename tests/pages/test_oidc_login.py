@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from backend.oidc import provider as asked_provider
-from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderAway
+from backend.oidc.login_attempt import LoginAttempt
 from backend.settings import Settings
 from backend.web.frame.forms import _key_of
 from tests import http

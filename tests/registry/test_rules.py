@@ -241,7 +241,7 @@ def test_what_a_softly_deleted_schema_refers_to_stays():
         assert log.write(delete_subject, subject, permanent=True) == [1]
 
 
-# --- settling
+# --- levels and modes
 
 
 def test_a_change_of_the_configuration_keeps_what_it_does_not_name():

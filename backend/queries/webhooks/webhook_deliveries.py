@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.webhooks.webhook import TEST, KIND_OF_EVENT, WebhookTested, event_stream
+from backend.domain.webhooks.webhook import KIND_OF_EVENT, TEST, WebhookTested, event_stream
 from backend.eventlog.tables import METADATA, events
 from backend.projections import runner
 from backend.projections.temporal import as_of

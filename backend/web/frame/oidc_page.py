@@ -19,10 +19,10 @@ from backend.changes.provider_login import Arrival, arrive
 from backend.cookies import cookie_of, delete_cookie, set_cookie
 from backend.domain.access.provider_login import granted, person
 from backend.domain.base.errors import DomainError, Kind, NotAllowed
-from backend.oidc.requests import error_code
-from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.errors import ProviderRefused
+from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.provider import Provider
+from backend.oidc.requests import error_code
 from backend.queries.access.login import By, Secret, open_session
 from backend.queries.access.users import get_user
 from backend.web.frame.forms import is_secure

@@ -20,8 +20,8 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_somewhere
 from backend.web.frame.position_asked import At
 from backend.web.frame.services import Shared, SharedRegistries, Viewer, frame
-from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
 from backend.web.schemas.caller_schemas import Schemas, schemas_then
+from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
