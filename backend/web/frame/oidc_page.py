@@ -2,7 +2,8 @@
 
     login page --> /login/oidc --> provider: who are you? --> /login/oidc/callback --> a session here
 
-What has to be known again when the browser comes back is made from a cookie of its own (`backend.oidc.login_attempt`).
+Values that are needed when the browser comes back are derived from a cookie of its own
+(`backend.oidc.login_attempt`).
 """
 
 from __future__ import annotations
