@@ -188,7 +188,7 @@ def _delete_form(row: WebhookRow, _: Settings) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, given: Fields) -> Effect:
         call = curl("DELETE", f"{API}/{row.name}", version=row.version)
         return Effect(
-            sentence=f"Nothing more is sent to {row.url}, not even pending deliveries; its deliveries are deleted.",
+            sentence=f"Nothing more is sent to {row.url}; pending and past deliveries are deleted.",
             same=SameChange(None, f"treeline delete webhook {row.name}", call),
         )
 
