@@ -106,6 +106,6 @@ def test_secrets_that_are_not_given_anew_go_to_no_other_servers(
     if not wanted_anew:
         check_secrets_stay(given, SECRET, before="a:1,b:2", now=now)
         return
-    with pytest.raises(PropertiesInvalid, match="anew") as refused:
+    with pytest.raises(PropertiesInvalid, match="give it again") as refused:
         check_secrets_stay(given, SECRET, before="a:1,b:2", now=now)
     assert [each.pointer for each in refused.value.errors] == [f"/properties/{key}" for key in wanted_anew]

@@ -55,7 +55,7 @@ def test_several_streams_are_declared_as_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("given", "command", "error", "says", "pointer"),
     [
-        (WITH_STREAM, many("a", "orders"), AlreadyExists, "streams/1: there is a stream", "/streams/1/name"),
+        (WITH_STREAM, many("a", "orders"), AlreadyExists, "streams/1: stream", "/streams/1/name"),
         (SET_UP, many("a", "b", "a"), ValueInvalid, "acme/retail/prod/a is listed twice", "/streams/2/name"),
         (SET_UP, many("a.b", "a_b", clusters=[C1]), TechnicalNameTaken, "acme-retail-prod-a_b", "/streams/1/name"),
         (

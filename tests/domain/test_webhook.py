@@ -114,7 +114,7 @@ def test_refusals_say_what_is_wrong() -> None:
         ("https://receiver.example/a b", "%20"),
         ("https://receiver.example/a\r\nX-Header: 1", "%20"),
         ("https://receiver.example/ü", "%20"),
-        ("https://receiver.example/" + "a" * 2000, "at most 2000"),
+        ("https://receiver.example/" + "a" * 2000, "the limit is 2000"),
         ("http://127.0.0.1:8000/", "not a public address"),
         ("http://169.254.169.254/latest/", "not a public address"),
         ("http://[::ffff:10.0.0.1]/", "not a public address"),

@@ -153,7 +153,7 @@ def test_a_name_that_is_taken_on_one_cluster_is_refused_without_telling_whose_it
 CALLED = {
     "partitions": "Partitions",
     "retention_ms": "Retention",
-    "max_message_bytes": "Largest batch",
+    "max_message_bytes": "Maximum message size",
     "min_insync_replicas": "min.insync.replicas",
     "cleanup_policy": "Cleanup",
 }

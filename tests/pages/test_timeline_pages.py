@@ -103,9 +103,9 @@ def test_an_event_says_what_it_changed_and_what_its_request_did_besides(acme: Co
 
 
 SENTENCES_OF_CHANGES = {
-    "ApplicationChanged": "changed: producer quota, bytes/s: none → 9999",
+    "ApplicationChanged": "changed: producer quota (bytes/s): none → 9999",
     "ClusterChanged": "c1 is described anew: zone: none → az9",
-    "EnvironmentChanged": "changed: offset mode: margin → exact; margin in seconds: 60 → 7",
+    "EnvironmentChanged": "changed: offset mode: margin → exact; margin (seconds): 60 → 7",
     "StreamChanged": "Stream acme/retail/prod/orders changed: largest batch 4000000 B instead of",
     "TreeReplaced": "Tree set: 2 clusters, 2 distributors; primary is c1; c3 left",
     "UserChanged": "User ada changed: role: viewer → operator; disabled: no → yes",

@@ -193,7 +193,7 @@ def test_the_page_shows_what_it_would_do_and_does_it_once(acme: Console) -> None
     path = f"/timeline/{position}/-undo"
     text = said(owner.get(path))
     assert "would be undone by EnvironmentChanged, added to the event log" in text
-    assert "Margin in seconds 7 60" in text
+    assert "Margin (seconds) 7 60" in text
     assert f"treeline undo {position}" in text
     assert acme.rest.ok("GET", API_PROD)["margin_seconds"] == 7
     assert owner.confirm(path).status_code == 303

@@ -1,4 +1,4 @@
-"""Labels of fields, as forms and pages have them, and their values in words."""
+"""Labels and values of resources' fields, as forms and pages show them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from backend.web.words.figures import NOTHING
 from backend.web.words.measures import size_shown
 
 QUOTAS = {
-    "producer_bytes_per_second": "Producer quota, bytes/s",
-    "consumer_bytes_per_second": "Consumer quota, bytes/s",
-    "request_percentage": "Request quota, %",
+    "producer_bytes_per_second": "Producer quota (bytes/s)",
+    "consumer_bytes_per_second": "Consumer quota (bytes/s)",
+    "request_percentage": "Request handler quota (%)",
 }
-# Fields that are not listed are labelled by their name.
+# Other fields are labelled by their names.
 _CALLED: Mapping[str, str] = {
     **QUOTAS,
-    "away_minutes": "Minutes until a broker that is away has left",
-    "bytes_per_second": "Most bytes a second",
+    "away_minutes": "Minutes until an unreachable broker counts as left",
+    "bytes_per_second": "Maximum bytes per second",
     "cleanup_policy": "Cleanup policy",
-    "defaults": "Replica defaults",
+    "defaults": "Default replicas",
     "config": "Other topic settings",
     "events": "Events",
     "groups": "Consumer groups",
-    "margin_seconds": "Margin in seconds",
-    "max_message_bytes": "Maximum batch size",
+    "margin_seconds": "Margin (seconds)",
+    "max_message_bytes": "Maximum message size",
     "min_insync_replicas": "min.insync.replicas",
-    "moves_per_broker": "Moves at once, each broker",
-    "policy": "What is done",
+    "moves_per_broker": "Concurrent moves per broker",
+    "policy": "Action",
     "properties": "Client properties",
     "record_name_subjects": "Subjects by record name",
     "retention_ms": "Retention",
     "url": "URL",
 }
-# These fields count events of a thing; nobody sets them.
+# Counters of a resource, not settings.
 _COUNTS = frozenset({"revision", "version"})
 
 
 def called(field: str) -> str:
-    """Return a field's label, such as `Retention`."""
+    """Return the label of a field, such as `Retention`."""
     return _CALLED.get(field) or field.replace("_", " ").capitalize()
 
 
 def said(field: str, value: Any) -> str:
-    """Return a value in words, such as `7 days`; – for None."""
+    """Return a value as text, such as `7 days`; – for None."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def said(field: str, value: Any) -> str:
 
 
 def otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Return the fields that both have and that differ: `retention: 7 days → 4 days`; empty if there are none."""
+    """Describe the fields that differ, such as `retention: 7 days → 4 days`; empty if none do."""
     return "; ".join(_differing(before, after))
 
 
@@ -69,7 +69,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             continue
         name = called(field)
         if isinstance(old, dict) and isinstance(value, dict):
-            if field == "config":  # what is left out is the cluster's own
+            if field == "config":  # keys that are left out have the cluster's own value
                 for key in sorted(key for key in {*old, *value} if old.get(key) != value.get(key)):
                     yield f"{key}: {old.get(key, 'not declared')} → {value.get(key, 'not declared')}"
             elif field == "properties":  # their values may be secrets, and are long
@@ -78,7 +78,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             else:
                 yield from _differing(old, value)
         else:
-            was, new = (said(field, each) if each is not None else "none" for each in (old, value))
+            new, was = (said(field, each) if each is not None else "none" for each in (value, old))
             yield f"{_lowered(name)}: {was} → {new}"
 
 
