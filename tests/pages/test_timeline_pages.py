@@ -106,7 +106,7 @@ SENTENCES_OF_CHANGES = {
     "ApplicationChanged": "changed: producer quota (bytes/s): none → 9999",
     "ClusterChanged": "c1 is described anew: zone: none → az9",
     "EnvironmentChanged": "changed: offset mode: margin → exact; margin (seconds): 60 → 7",
-    "StreamChanged": "Stream acme/retail/prod/orders changed: largest batch 4000000 B instead of",
+    "StreamChanged": "Stream acme/retail/prod/orders changed: maximum message size: 1048588 B → 4000000 B",
     "TreeReplaced": "Tree set: 2 clusters, 2 distributors; primary is c1; c3 left",
     "UserChanged": "User ada changed: role: viewer → operator; disabled: no → yes",
 }
@@ -131,7 +131,7 @@ def test_a_change_and_its_undo_say_different_things(acme: Console, viewer: Visit
     acme.rest.ok("POST", f"/events/{position}/undo")
     found = rows(viewer.get(f"{PAGE}?name=StreamChanged"), "data-event")
     assert shorter in found[str(position)]
-    longer = shorter.replace("4 days instead of 7", "7 days instead of 4")
+    longer = shorter.replace("7 days → 4", "4 days → 7")
     assert longer in found[str(event(acme, "StreamChanged"))]
     assert longer in viewer.get(f"{PAGE}/-moment").json()["said"]
 
