@@ -109,9 +109,9 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     ),
     "Schemas and offsets": (
         Picture("schemas", "/schemas", "Subjects of the primary, and the progress of other clusters"),
-        Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject, and the differences between versions"),
+        Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject, and its differences"),
         Picture("schema-new", "/schemas/-new", "Checking and registering a schema"),
-        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Setting a compatibility level"),
+        Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Setting a level"),
         Picture("offsets-reset", "/offsets/-reset", "A group is set to other offsets"),
         Picture("offsets", "/offsets", "Where groups are on every cluster", narrow=True),
         Picture("offsets-earlier", "/offsets?at=52", "Where groups were, as a look saw it shortly before"),
