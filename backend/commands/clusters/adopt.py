@@ -119,7 +119,7 @@ def _show(plan: dict[str, Any], form: Form) -> None:
 
 def _follow(client: httpx2.Client, operation: str) -> dict[str, Any]:
     """Return the result of an adoption, once it has ended; progress is printed to stderr."""
-    told = None
+    shown = None
     while True:
         found = answer(client.get(f"/operations/{operation}"))
         if found["state"] == "failed":
@@ -127,7 +127,7 @@ def _follow(client: httpx2.Client, operation: str) -> dict[str, Any]:
         if found["state"] == "succeeded":
             result: dict[str, Any] = found["result"]
             return result
-        if found["progress"] != told:
-            told = found["progress"]
-            typer.echo(f"adopting: {told:.0%}", err=True)
+        if found["progress"] != shown:
+            shown = found["progress"]
+            typer.echo(f"adopting: {shown:.0%}", err=True)
         time.sleep(LOOK_SECONDS)

@@ -28,7 +28,7 @@ APPLIED = "applied"
 MOST_FOUND = 20
 """Most findings that are listed for one drift; the rest is counted."""
 LEAST_ITERATIONS = 8192
-NUMBERS_TOLD_APART = 4096
+DISTINCT_NUMBERS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def iterations_of(number: int) -> int:
     A password cannot be read back, its iterations can: so a cluster shows which password it has, and a password
     that somebody else set shows as a different one. Kafka accepts 4,096 to 16,384.
     """
-    return LEAST_ITERATIONS + number % NUMBERS_TOLD_APART
+    return LEAST_ITERATIONS + number % DISTINCT_NUMBERS
 
 
 def access_steps(wanted: Iterable[WantedAccess], seen: SeenAccess) -> list[Step]:

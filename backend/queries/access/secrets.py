@@ -84,7 +84,7 @@ def hash_password(password: str) -> str:
 
 def is_password(password: str, hashed: str | None) -> bool:
     """Check a password; without a hash the answer is False, and takes as long as any other."""
-    _, cost, block, parallel, salt, key = (hashed or _NOBODYS).split("$")
+    _, cost, block, parallel, salt, key = (hashed or _DUMMY_HASH).split("$")
     found = _scrypt(password, base64.b64decode(salt), int(cost), int(block), int(parallel))
     return hmac.compare_digest(found, base64.b64decode(key)) and hashed is not None
 
@@ -117,7 +117,7 @@ def _scrypt(password: str, salt: bytes, cost: int, block: int, parallel: int) ->
 
 
 # Hash that a password is compared with if the user has none.
-_NOBODYS = (
+_DUMMY_HASH = (
     f"scrypt${COST}${BLOCK}${PARALLEL}${base64.b64encode(bytes(SALT_BYTES)).decode()}$"
     + base64.b64encode(bytes(KEY_BYTES)).decode()
 )

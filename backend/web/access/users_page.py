@@ -155,8 +155,8 @@ def _one(
     shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
     provider = provider_of(request)
     shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
-    told = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}
-    return templates.page("user.html", {**_common(request, viewer, past), **shown, **told})
+    notice = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}
+    return templates.page("user.html", {**_common(request, viewer, past), **shown, **notice})
 
 
 def _common(request: Request, viewer: Caller, past: Past | None) -> dict[str, Any]:

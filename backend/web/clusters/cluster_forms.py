@@ -187,8 +187,8 @@ class Describing:
         described, before = _described(given), self.row
         present = masked(before.properties)
         wanted = unmasked(described["properties"], before.properties)
-        anew = {key for key in wanted if key in SECRET_KEYS and wanted[key] != before.properties.get(key)}
-        then = {key: f"{MASK} (another)" if key in anew else value for key, value in masked(wanted).items()}
+        new_secrets = {key for key in wanted if key in SECRET_KEYS and wanted[key] != before.properties.get(key)}
+        then = {key: f"{MASK} (another)" if key in new_secrets else value for key, value in masked(wanted).items()}
 
         def look(connection: Connection, outcome: Outcome) -> Effect:
             row = find_cluster(connection, before.name)

@@ -159,7 +159,7 @@ def _not_theirs(subject: str, primary: str) -> Refusal:
 def _page(services: ConsoleServices, registries: Registries, caller: Caller, subject: str = "") -> FormPage:
     schemas = schemas_of(services, registries, caller)
     if schemas is None:
-        raise NotFound("there is no tree yet, so nobody keeps schemas")
+        raise NotFound("there is no tree yet, so there is no schema registry")
     return FormPage(
         template="schema_form.html",
         address=ADDRESS,
