@@ -21,7 +21,7 @@ from backend.registry.mirror import Mirror
 _AHEAD_IDS = 1000
 """So many ids above the highest that is known may be given before it is heard of; as many as a take-over skips."""
 _ANY_ID = 2**32 - 1
-_DUMMY_HASH_SECONDS = 1.0
+_NOBODYS_SECONDS = 1.0
 """What the primary, which answers, has not heard of for so long is no schema's id."""
 
 log = structlog.get_logger("schema-gates")
@@ -165,7 +165,7 @@ class TargetGate:
         with self._lock:
             if not writer.has(schema_id) and writer.mirror.reason is None:
                 since = self._strange_since.setdefault(schema_id, now)
-                waits = now - since < min(_DUMMY_HASH_SECONDS, self._gates.wait_seconds)
+                waits = now - since < min(_NOBODYS_SECONDS, self._gates.wait_seconds)
                 return Verdict.WAIT if waits else Verdict.NOBODYS
             if schema_id not in self._waited_since:
                 log.info("records wait for a schema", cluster=self.target.name, schema_id=schema_id)
