@@ -181,7 +181,7 @@ def test_what_was_set_of_a_distributor_that_ends_is_told(acme: Console, operator
 
 def test_the_first_tree_is_begun_with_a_cluster(console: Console) -> None:
     who = visitor(console, "operator")
-    assert "there are none yet. Add cluster" in said(who.get(EDIT))
+    assert "there are none yet. Add a cluster" in said(who.get(EDIT))
     add_clusters(console)
     empty = who.client.get(EDIT, params={"from": "0"})
     assert "No tree yet" in said(empty)
