@@ -41,15 +41,15 @@ ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream":
 def test_from_nothing_to_a_stream(console: Console) -> None:
     add_clusters(console)
     operator = visitor(console, "operator")
-    assert "make the first one" in said(operator.get("/tenants"))
+    assert "create the first one" in said(operator.get("/tenants"))
     path, where = "/tenants/-new", "/tenants/acme"
     assert operator.confirm(path, name="acme").headers["location"] == where
-    assert "Give the tenant an instance" in said(operator.get(where))
+    assert "Create an instance" in said(operator.get(where))
     assert operator.confirm(f"{where}/-new", name="retail", tree="main").headers["location"] == f"{where}#retail"
     assert "No environments yet" in said(operator.get(where))
     fields = {"name": "prod", "margin_seconds": "30", "record_name_subjects": "refused", "offset_mode": "exact"}
     assert operator.confirm(f"{where}/retail/-new", **fields).headers["location"] == PROD
-    assert "None yet. Declare one" in said(operator.get(PROD))
+    assert "No streams yet. Declare one" in said(operator.get(PROD))
     answer = operator.confirm(f"{PROD}/-new", name="orders", **STREAM)
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PROD}/orders")
     assert operator.get(f"{PROD}/orders").status_code == 200
@@ -94,7 +94,7 @@ def test_one_goes_back_from_the_preview_to_the_form_as_it_was(acme: Console, pat
         ("a\x00b", 422, "NUL"),
         ("x" * 250, 422, "at most 249"),
         ("x" * 240, 422, "Kafka accepts at most 249"),
-        ("orders", 409, "there is a stream acme/retail/prod/orders already"),
+        ("orders", 409, "stream acme/retail/prod/orders already exists"),
         ("café", 422, "use lower case letters"),
     ],
 )
@@ -152,9 +152,9 @@ def test_a_name_that_is_taken_on_one_cluster_is_refused_without_telling_whose_it
 
 CALLED = {
     "partitions": "Partitions",
-    "retention_ms": "Records are kept",
-    "max_message_bytes": "Largest batch",
-    "min_insync_replicas": "In-sync replicas needed",
+    "retention_ms": "Retention",
+    "max_message_bytes": "Maximum message size",
+    "min_insync_replicas": "min.insync.replicas",
     "cleanup_policy": "Cleanup",
 }
 
@@ -223,7 +223,7 @@ def test_a_change_is_shown_field_by_field_with_before_and_after(acme: Console, o
     assert 'value="confirm"' not in same.text
     fewer = owner.send(path, step="preview", **{**fields, "version": "4", "partitions": "1"})
     assert fewer.status_code == 422
-    assert "can only grow" in said(fewer)
+    assert "cannot be reduced" in said(fewer)
 
 
 @pytest.mark.parametrize("path", [f"{PROD}/-change", f"{PROD}/orders/-change", f"{PROD}/orders/-delete"])

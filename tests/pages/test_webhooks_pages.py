@@ -53,7 +53,7 @@ def test_a_webhook_is_made_by_a_form_and_its_secret_is_shown_once(acme: Console,
     sent = {**hidden(preview), "step": "confirm"}
     done = admin.client.post(NEW, data=sent)
     [secret] = re.findall("whsec_[A-Za-z0-9+/=]+", done.text)
-    assert "not shown again" in said(done) and "Nothing was sent yet" in said(done)
+    assert "not shown again" in said(done) and "No deliveries yet" in said(done)
     again = admin.client.post(NEW, data=sent, follow_redirects=False)
     assert (again.status_code, again.headers["location"]) == (303, PAGE), "sent twice, it is done once"
     assert secret not in admin.get(PAGE).text
