@@ -1,4 +1,4 @@
-"""The zone router.
+"""REST routes of the zone router.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,4 +1,4 @@
-"""`/route-epochs`: the epochs of the zone router's channel, and the reports of its nodes."""
+"""`/route-epochs`: epochs of the router channel, and the reports of the zone router's nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from backend.queries.zones.zone_router import (
 router = APIRouter(prefix="/route-epochs", tags=["zones"])
 
 _MOST = 2**53
-"""Of numbers that only grow: all that JSON keeps everywhere."""
+"""Largest accepted count; every JSON parser keeps integers exact up to here."""
 _SERVER = r"^[^\s,/]+:[0-9]{1,5}$"
 _MOST_BROKERS, _MOST_CLUSTERS, _MOST_HOPS = 10_000, 1_000, 5_000
 
@@ -36,7 +36,7 @@ Broker = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class HopTold(Body):
-    """Bytes of one plane between two zones, or within one."""
+    """Bytes of one plane that went from one zone to another, or stayed in it."""
 
     plane: Literal["produce", "fetch", "metadata", "group", "transaction", "route", "other"]
     from_zone: Name
@@ -45,56 +45,60 @@ class HopTold(Body):
 
 
 class ColdReadsTold(Body):
-    """Reads that went to the leader, and what they gave."""
+    """Cold reads, which the leader answered, and the bytes of their answers."""
 
     reads: Count = 0
     bytes: Count = 0
 
 
 class CacheTold(Body):
-    """How full the cache of reads is, and how full it may be."""
+    """Size of the read cache and its limit."""
 
     bytes: Count = 0
     most_bytes: Count = 0
 
 
 class Report(Body):
-    """What a node of the zone router tells of itself; counts are since it began."""
+    """A node's report; counters start at 0 when its process starts."""
 
-    node: Name = Field(description="Its name in the router's file.")
+    node: Name = Field(description="The node's name in the router file.")
     zone: Name
     serves: list[Literal["proxy", "main"]] = Field(min_length=1, max_length=2)
-    cluster: Name | None = Field(None, description="Of a main: its broker's.")
-    broker: Broker | None = Field(None, description="Of a main: the one that it stands beside.")
+    cluster: Name | None = Field(None, description="Main only: cluster of its broker.")
+    broker: Broker | None = Field(None, description="Main only: id of the broker that it runs beside.")
     reported_epoch: Count | None = Field(
         None,
-        description="Of a main: what came under epochs up to it is in block objects; null: it cannot tell, "
-        "and `committed` does not rise.",
+        description="Main only: highest epoch of which the main has all data in block objects; null if it cannot "
+        "tell, in which case `committed` does not rise.",
     )
-    open_streams: int = Field(0, ge=0, lt=2**31, description="Of a main: clients that it has not done with.")
+    open_streams: int = Field(
+        0, ge=0, lt=2**31, description="Main only: number of open streams (clients with requests in progress)."
+    )
     stands_for: dict[Name, Annotated[list[Broker], Field(max_length=_MOST_BROKERS)]] = Field(
-        default_factory=dict, max_length=_MOST_CLUSTERS, description="Of a proxy: brokers, by cluster."
+        default_factory=dict,
+        max_length=_MOST_CLUSTERS,
+        description="Proxy only: ids of the brokers that it serves in its zone, by cluster.",
     )
     bootstrap_servers: dict[Name, Annotated[str, Field(max_length=300, pattern=_SERVER)]] = Field(
         default_factory=dict,
         max_length=_MOST_CLUSTERS,
-        description="Of a proxy: where clients of its zone begin, by cluster; discovery tells them.",
+        description="Proxy only: bootstrap servers for clients of its zone, by cluster; discovery returns them.",
     )
     traffic: list[HopTold] = Field(default_factory=list, max_length=_MOST_HOPS)
     cold_reads: ColdReadsTold = Field(default_factory=ColdReadsTold)
     cache: CacheTold = Field(default_factory=CacheTold)
 
     @model_validator(mode="after")
-    def _of_a_main(self) -> Report:
+    def _check_main_fields(self) -> Report:
         is_main = "main" in self.serves
         if is_main != (self.cluster is not None) or is_main != (self.broker is not None):
-            raise ValueError("cluster and broker are a main's, which has both")
+            raise ValueError("cluster and broker must both be given for a main, and for no other node")
         if self.reported_epoch is not None and not is_main:
-            raise ValueError("reported_epoch is a main's")
+            raise ValueError("reported_epoch may be given for a main only")
         return self
 
-    def taken(self) -> NodeReport:
-        """What is kept."""
+    def report(self) -> NodeReport:
+        """Return the report as it is stored."""
         parts = {"traffic", "cold_reads", "cache"}
         return NodeReport(
             **self.model_dump(exclude=parts),
@@ -106,17 +110,19 @@ class Report(Body):
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def get_route_epochs(connection: Reading, at: At) -> dict[str, Any]:
-    """The newest epoch, the fenced and the committed one, and how far nodes are; of an earlier position without
-    nodes, as what these report is not kept."""
-    told = None if at is not None else [_node(each) for each in list_nodes(connection)]
-    return {**epochs_shown(find_epochs(connection, at)), "nodes": told}
+    """Return the current, fenced and committed epoch, and each node's progress.
+
+    With `at`, nodes are null, as the history of reports is not stored.
+    """
+    nodes = None if at is not None else [_node(each) for each in list_nodes(connection)]
+    return {**epochs_shown(find_epochs(connection, at)), "nodes": nodes}
 
 
 @router.post("/reports", openapi_extra=needs(Action.CHANGE_ESTATE))
 def report(body: Report, services: SharedServices, dry_run: DryRun = False) -> dict[str, Any]:
-    """A node tells how far it is, every two seconds or so, and hears of epochs and of nodes that are dead."""
+    """Store a node's report, which it sends every two seconds; return the epochs and the unreachable nodes."""
     with services.engine.connect() as connection:
-        keep_report(connection, body.taken())
+        keep_report(connection, body.report())
         answer = {
             **epochs_shown(find_epochs(connection)),
             "dead": [each.report.node for each in list_nodes(connection) if each.is_dead],
@@ -128,7 +134,7 @@ def report(body: Report, services: SharedServices, dry_run: DryRun = False) -> d
 
 @router.delete("/reports/{node}", status_code=204, openapi_extra=needs(Action.CHANGE_ESTATE))
 def forget_report(node: str, services: SharedServices, dry_run: DryRun = False) -> Response:
-    """A dead node does not come back: `committed` waits for it no more, whatever it had not done with."""
+    """Forget an unreachable node that will not return: `committed` no longer waits for its open streams."""
     with services.engine.connect() as connection:
         forget_node(connection, node)
         if not dry_run:
@@ -137,7 +143,7 @@ def forget_report(node: str, services: SharedServices, dry_run: DryRun = False) 
 
 
 def epochs_shown(row: EpochsRow) -> dict[str, int]:
-    """Epochs as answers show them."""
+    """Return the epochs as responses show them."""
     return {"current": row.current, "fenced": row.fenced, "committed": row.committed}
 
 

@@ -1,4 +1,4 @@
-"""`/zones`: the zone router at one look."""
+"""`/zones`: the state of the zone router."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ router = APIRouter(prefix="/zones", tags=["zones"])
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def get_zones(connection: Reading) -> dict[str, Any]:
-    """Epochs with their ages, nodes, which proxy stands where for which broker, and bytes by plane and zones; all
-    as it was last reported, counts of each node since its first report."""
+    """Return the zone router's epochs, nodes, broker-to-proxy assignment, and bytes by plane and zones.
+
+    All values are as last reported; each node's counts begin with its first report.
+    """
     return shown(read_zones(connection))
 
 
 def shown(seen: ZonesSeen) -> dict[str, Any]:
-    """The answer."""
+    """Return the state as the response shows it."""
     epochs = seen.epochs
     return {
         "epochs": {
@@ -49,9 +51,9 @@ def _age(moment: datetime | None, now: datetime) -> float | None:
 
 
 def _node(row: NodeRow) -> dict[str, Any]:
-    told = asdict(row.report)
-    del told["traffic"]
-    return {**told, "fenced": row.is_dead, "age_seconds": row.heard.silent_seconds}
+    report = asdict(row.report)
+    del report["traffic"]
+    return {**report, "fenced": row.is_dead, "age_seconds": row.heard.silent_seconds}
 
 
 def _broker(seen: BrokerSeen) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`treeline zones`.
+"""CLI command `treeline zones`.
 
 Of this layer's rooms it imports shell.
 """

@@ -1,4 +1,4 @@
-"""`treeline zones`: the zone router's nodes, epochs and bytes between zones; forgetting a node that is gone."""
+"""`treeline zones`: show the zone router's nodes, epochs and cross-zone traffic; forget an unreachable node."""
 
 from __future__ import annotations
 
@@ -17,82 +17,87 @@ from backend.domain.zones.zone_traffic import crosses
 if TYPE_CHECKING:
     import httpx2
 
-NODES = ("node", "zone", "serves", "broker", "stands for", "epoch", "open streams", "state")
-TRAFFIC = ("plane", "from", "to", "bytes", "crosses")
+NODES = ("node", "zone", "roles", "broker", "brokers served", "epoch", "open streams", "state")
+TRAFFIC = ("plane", "from", "to", "bytes", "cross-zone")
 
-program = typer.Typer(cls=WatchGroup, help="The zone router: nodes, epochs, and bytes between zones.")
+program = typer.Typer(
+    cls=WatchGroup, help="Show and manage the zone router: nodes, epochs and cross-zone traffic."
+)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands to the program."""
     app.add_typer(program, name="zones")
 
 
 @program.callback(invoke_without_command=True)
 def zones(
     context: typer.Context,
-    traffic: Annotated[bool, typer.Option("--traffic", help="Bytes by plane and zones, not the nodes.")] = False,
+    traffic: Annotated[
+        bool, typer.Option("--traffic", help="Show bytes by plane and zones instead of nodes.")
+    ] = False,
     every: WatchOption = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the zone router: its nodes, or bytes by plane and zones; epochs are told besides."""
+    """Show the zone router's nodes, or its bytes by plane and zones; a summary goes to stderr."""
     if context.invoked_subcommand is not None:
         return
 
-    def look(client: httpx2.Client) -> Shown:
+    def fetch(client: httpx2.Client) -> Shown:
         found = answer(client.get("/zones"))
-        told = list(_told(found))
+        summary = list(_summary(found))
         if traffic:
-            return Shown(answer=found, columns=TRAFFIC, rows=list(map(_hop, found["traffic"])), told=told)
-        return Shown(answer=found, columns=NODES, rows=list(map(_node, found["nodes"])), told=told)
+            return Shown(answer=found, columns=TRAFFIC, rows=list(map(_hop, found["traffic"])), told=summary)
+        return Shown(answer=found, columns=NODES, rows=list(map(_node, found["nodes"])), told=summary)
 
-    present(look, Form.JSON if as_json else form, every)
+    present(fetch, Form.JSON if as_json else form, every)
 
 
 @program.command("epochs", cls=WatchCommand)
 def epochs(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """Show the epochs of the router channel, and how far each node has reported to be."""
+    """Show the epochs of the router channel and the last epoch that each node reported."""
     columns = ("node", "reported_epoch", "fenced", "open_streams")
 
-    def look(client: httpx2.Client) -> Shown:
+    def fetch(client: httpx2.Client) -> Shown:
         found = answer(client.get("/route-epochs"))
         return Shown(answer=found, columns=columns, rows=found["nodes"], told=[_epochs(found)])
 
-    present(look, Form.JSON if as_json else form, every)
+    present(fetch, Form.JSON if as_json else form, every)
 
 
 @program.command("forget")
 def forget(
-    node: Annotated[str, typer.Argument(help="A node that is dead.")],
+    node: Annotated[str, typer.Argument(help="Name of an unreachable node.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
 ) -> None:
-    """Forget a node that is dead and does not come back: what is committed waits for it no more.
+    """Forget an unreachable node that will not return, so that the committed epoch no longer waits for it.
 
-    What it had not done with is lost to readers of other zones, who then ask the leader; the leader has it.
+    What the node had not finished is no longer available to readers in other zones; they read it from the leader
+    instead.
     """
     with rest_client() as client:
         params = {"dry_run": "true"} if dry_run else {}
         done(client.delete(f"/route-epochs/reports/{quote(node, safe='')}", params=params))
-    typer.echo("This was a dry run: nothing changed." if dry_run else f"{node} is forgotten", err=True)
+    typer.echo("This was a dry run: nothing changed." if dry_run else f"Node {node} forgotten", err=True)
 
 
-def _told(found: Mapping[str, Any]) -> Iterator[str]:
-    """The whole in some sentences."""
+def _summary(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences that sum up the state."""
     if not found["nodes"]:
-        yield "No node of a zone router has reported: `zones: true` in an estate file starts one"
+        yield "No zone router node has reported. Add `zones: true` to the estate file to start the zone router"
         return
     epochs = found["epochs"]
     yield _epochs(epochs)
     if epochs["held_back_by"]:
-        yield f"committed waits for {', '.join(epochs['held_back_by'])}"
+        yield f"committed epoch held back by {', '.join(epochs['held_back_by'])}"
     dead = [each["node"] for each in found["nodes"] if each["fenced"]]
     if dead:
-        yield f"dead: {', '.join(dead)}"
-    yield f"{found['cross_zone_payload_bytes']:,} bytes of what clients produced and read went from zone to zone"
+        yield f"unreachable: {', '.join(dead)}"
+    yield f"{found['cross_zone_payload_bytes']:,} bytes of produced and consumed records crossed zones"
     cold = found["cold_reads"]["reads"]
     if cold:
-        yield f"{counted(cold, 'cold read')}: asked of a leader in another zone"
+        yield f"{counted(cold, 'cold read')} from leaders in other zones"
 
 
 def _epochs(found: Mapping[str, Any]) -> str:
@@ -100,16 +105,16 @@ def _epochs(found: Mapping[str, Any]) -> str:
 
 
 def _node(row: Mapping[str, Any]) -> dict[str, Any]:
-    is_main, standing = "main" in row["serves"], sum(map(len, row["stands_for"].values()))
+    is_main, served = "main" in row["serves"], sum(map(len, row["stands_for"].values()))
     return {
         "node": row["node"],
         "zone": row["zone"],
-        "serves": ", ".join(row["serves"]),
+        "roles": ", ".join(row["serves"]),
         "broker": f"{row['cluster']}:{row['broker']}" if is_main else None,
-        "stands for": counted(standing, "broker") if standing else None,
+        "brokers served": counted(served, "broker") if served else None,
         "epoch": row["reported_epoch"],
         "open streams": row["open_streams"],
-        "state": f"{'dead' if row['fenced'] else 'lives'}, reported {row['age_seconds']:.0f} s ago",
+        "state": f"{'unreachable' if row['fenced'] else 'reachable'}, last report {row['age_seconds']:.0f} s ago",
     }
 
 
@@ -119,5 +124,5 @@ def _hop(row: Mapping[str, Any]) -> dict[str, Any]:
         "from": row["from_zone"],
         "to": row["to_zone"],
         "bytes": f"{row['bytes']:,}",
-        "crosses": "yes" if crosses(row["from_zone"], row["to_zone"]) else None,
+        "cross-zone": "yes" if crosses(row["from_zone"], row["to_zone"]) else None,
     }

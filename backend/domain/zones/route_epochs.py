@@ -1,12 +1,12 @@
-"""Event stream `route-epochs`: what may be in the zone router's channel, and what may go from it.
+"""Event stream `route-epochs`: which data the router channel still holds, and which may be deleted from it.
 
     begun --(fence_lag epochs later)--> fenced --(every main has it in blocks)--> committed
 
-Proxies write under the newest epoch; mains refuse what comes under a fenced one, so that what was told of under
-it is complete; of a committed one all is in block objects, and proxies delete it from the channel. All three only
-ever rise. Nodes tell how far they are by reports, which are observations and no events.
-Source: the zone router's document, "RouterChannel Cleanup", where the fence is one epoch behind: that refuses what
-is on its way at every tick.
+Proxies write under the newest epoch. Mains refuse data of a fenced epoch, so the data announced under that epoch
+is complete. All data of a committed epoch is in block objects, and proxies delete it from the channel. The three
+numbers only ever rise. Nodes report their progress; reports are observations, not events.
+Source: the zone router's document, "RouterChannel Cleanup". There the fence is one epoch behind, which would
+refuse data in flight at every tick.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from backend.domain.base.limits import refuse
 
 EVENT_STREAM = "route-epochs"
 SILENT_SECONDS = 30.0
-"""A node that has not reported for so long is dead."""
+"""Seconds without a report after which a node counts as unreachable."""
 GAP_SECONDS = 10.0
-"""Reports that come within so long are unbroken: nodes report every two seconds."""
+"""Longest gap in seconds between consecutive reports of an unbroken series; nodes report every two seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHeard:
-    """One node's last report, as far as epochs depend on it."""
+    """Liveness and progress of a node, taken from its last report."""
 
     node: str
     is_main: bool
     reported_epoch: int | None
-    """All that came to this main under epochs up to it is in block objects; None: it cannot tell."""
+    """Highest epoch of which this main has all data in block objects; None if it cannot tell."""
     open_streams: int
     silent_seconds: float
-    """Since its last report."""
+    """Seconds since the node's last report."""
     unbroken_seconds: float
-    """Between the first and the last report of those without a gap."""
+    """Seconds from the first to the last report of the current series without a gap."""
 
 
 def dead_nodes(nodes: Collection[NodeHeard]) -> frozenset[str]:
-    """Nodes that are silent although they could have been heard.
+    """Return the nodes that do not report although the control plane was there to receive reports.
 
-    Where nobody was heard for a while, it was the control plane that was away: a node has SILENT_SECONDS from when
-    the first one was heard again. Else all but the first to report would be dead for a moment, and what stands
-    under the epochs that they hold back would go. While nobody is heard at all, all that are silent are dead.
+    If no node was heard for a while, the control plane itself was down. Each node then gets SILENT_SECONDS from
+    the first report that arrives afterwards. Otherwise every node but the first to report would count as
+    unreachable for a moment, and the data of the epochs that they hold back would be deleted. While no node
+    reports at all, every silent node is unreachable.
     """
     silent = frozenset(each.node for each in nodes if each.silent_seconds >= SILENT_SECONDS)
     heard = [each for each in nodes if each.silent_seconds < GAP_SECONDS]
@@ -54,10 +55,11 @@ def dead_nodes(nodes: Collection[NodeHeard]) -> frozenset[str]:
 
 
 def holding_back(nodes: Collection[NodeHeard]) -> list[NodeHeard]:
-    """Mains that committed waits for, the one that is least far first.
+    """Return the mains that hold back the committed epoch, the one furthest behind first.
 
-    A main that is dead and had no open stream is none of them; one that had some is, until it comes back: what it
-    took may be in the channel alone. Nobody tells that no epoch of a main that cannot tell is in blocks.
+    An unreachable main without open streams is excluded. One with open streams is included until it returns, as
+    the data that it accepted may exist only in the channel. A main that cannot report an epoch counts as epoch 0,
+    so nothing is committed.
     """
     dead = dead_nodes(nodes)
     counted = [each for each in nodes if each.is_main and (each.node not in dead or each.open_streams > 0)]
@@ -73,17 +75,17 @@ def _epoch_of(node: NodeHeard) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteEpochBegun(Event, name="RouteEpochBegun", version=1):
-    """Proxies write under a new epoch from now on, and mains refuse older ones."""
+    """A new epoch begins: proxies write under it, and mains refuse fenced epochs."""
 
     epoch: int
-    """One more than the one before."""
+    """The new epoch; one more than the previous one."""
     fenced: int
-    """Mains refuse what comes under this one or a lower one; 0 at first."""
+    """Mains refuse data of this epoch and of older ones; 0 at first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouteEpochCommitted(Event, name="RouteEpochCommitted", version=1):
-    """What came under this epoch and lower ones is in block objects, and goes from the channel."""
+    """All data of this epoch and older ones is in block objects and is deleted from the channel."""
 
     epoch: int
 
@@ -93,10 +95,10 @@ class RouteEpochCommitted(Event, name="RouteEpochCommitted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class BeginEpoch:
-    """The next epoch; and as much is committed as nodes allow."""
+    """Begin the next epoch, and commit as far as the nodes' reports allow."""
 
     fence_lag: int
-    """The fence is so many epochs behind."""
+    """Number of epochs by which the fence trails the current epoch."""
     nodes: Collection[NodeHeard]
 
 
@@ -105,7 +107,7 @@ class BeginEpoch:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteEpochs:
-    """Where they are; all 0 before the first."""
+    """The current, fenced and committed epoch; all 0 before the first one begins."""
 
     current: int = 0
     fenced: int = 0
@@ -116,9 +118,12 @@ INITIAL = RouteEpochs()
 
 
 def decide(state: RouteEpochs, command: BeginEpoch) -> list[Event]:
-    """Raises ValueInvalid for a fence that would refuse what is written now."""
+    """Begin the next epoch, and commit the epochs that all mains have in blocks.
+
+    Raises ValueInvalid for a fence that would refuse data of the current epoch.
+    """
     if command.fence_lag < 1:
-        refuse([FieldError("/fence_lag", f"is to be 1 or more, and is {command.fence_lag}")])
+        refuse([FieldError("/fence_lag", f"must be at least 1, but is {command.fence_lag}")])
     begun = RouteEpochBegun(
         epoch=state.current + 1, fenced=max(state.fenced, state.current + 1 - command.fence_lag)
     )
@@ -128,16 +133,16 @@ def decide(state: RouteEpochs, command: BeginEpoch) -> list[Event]:
 
 
 def _reached(state: RouteEpochs, nodes: Collection[NodeHeard]) -> int:
-    """The epoch up to which all is in blocks; as it is, where no main says anything."""
+    """Return the highest epoch of which all data is in blocks; unchanged where no main reports."""
     mains = holding_back(nodes)
     if not mains or all(each.silent_seconds >= SILENT_SECONDS for each in nodes):
         return state.committed
-    # What a main says of epochs that are not fenced is not the last word: more may come under them.
+    # A main's report about an epoch that is not fenced is not final: more data may arrive under that epoch.
     return max(state.committed, min(_epoch_of(mains[0]), state.fenced))
 
 
 def evolve(state: RouteEpochs, event: Event) -> RouteEpochs:
-    """The state after an event."""
+    """Return the state after an event."""
     match event:
         case RouteEpochBegun():
             return replace(state, current=event.epoch, fenced=event.fenced)

@@ -1,11 +1,10 @@
-"""Which zone a client is in, and which proxy of a zone stands for which broker.
+"""Zones of clients, and the assignment of brokers to the proxies of each zone.
 
 Source: the zone router's document, "Main & Proxy". A **main** is a broker; in every zone exactly one **proxy**
-sends and receives for it. All nodes work the map out by themselves from the same names, so it needs no agreement:
-each main ranks the proxies of a zone by a hash of both names (rendezvous hashing, Thaler and Ravishankar, 1998),
-and proxies with a bound on their load take those that rank them highest (deferred acceptance, Gale and Shapley,
-1962).
-Loads are within one of each other; when a proxy comes or goes, few mains move that do not have to.
+sends and receives for it. All nodes compute the assignment from the same names, so they need no agreement: each
+main ranks the proxies of a zone by a hash of both names (rendezvous hashing, Thaler and Ravishankar, 1998), and
+proxies with a bounded load accept the mains that rank them highest (deferred acceptance, Gale and Shapley, 1962).
+Loads differ by at most one. When a proxy joins or leaves, few mains move beyond those that must.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _ZONE_KEY = b"zone="
 
 @dataclass(frozen=True)
 class Zones:
-    """The zones that there are, and the networks whose clients are in them."""
+    """The configured zones and the networks of their clients."""
 
     networks: Mapping[str, Collection[Network]] = field(default_factory=dict)
-    """By zone; a zone may have none."""
+    """Networks by zone; a zone may have none."""
 
     def of_client(self, client_id: bytes | None, host: str) -> str | None:
-        """The client's zone: by `zone=<zone>` in its client.id, else by its address; None if neither tells.
+        """Return the client's zone by `zone=<zone>` in its client.id, else by its address; None if neither tells.
 
-        Tools add to a client.id what they like, before and behind: the name of a known zone is looked for, at the
-        place where it says `zone=` first, and it ends where the name does, or at what no name of a zone has.
+        Tools add prefixes and suffixes to a client.id. So the first `zone=` that is followed by a known zone's
+        name counts, and the name must end there or at a character that is no letter or digit.
         """
         if client_id and (found := self._named.search(client_id)):
             return found["zone"].decode()
@@ -42,7 +41,7 @@ class Zones:
 
     @cached_property
     def _named(self) -> re.Pattern[bytes]:
-        # The longest first: az1 begins az10.
+        # Longest name first, as az1 is a prefix of az10.
         names = sorted((re.escape(zone.encode()) for zone in self.networks), key=len, reverse=True)
         known = b"|".join(names) or b"(?!)"
         # A name goes on with letters and digits: zone=az12 is not az1, where only az1 is known; zone=az1-0 is.
@@ -65,23 +64,23 @@ class Zones:
 
 
 def proxies_of_mains(mains: Iterable[str], proxies: Iterable[str]) -> dict[str, str]:
-    """For each main the proxy of one zone that stands for it; empty without proxies.
+    """Return the proxy of one zone that serves each main; empty without proxies.
 
-    Names of either have to differ among themselves. Every proxy has as many mains as another, or one more.
+    Names must be unique within each of the two lists. Loads of two proxies differ by at most one.
     """
     mains, proxies = sorted(set(mains)), sorted(set(proxies))
     if not proxies:
         return {}
-    everywhere = len(mains) // len(proxies)
-    taken = _matched(mains, proxies, everywhere)
-    left = [main for main in mains if main not in taken]
-    return taken | _matched(left, proxies, 1)
+    base_load = len(mains) // len(proxies)
+    assigned = _matched(mains, proxies, base_load)
+    remaining = [main for main in mains if main not in assigned]
+    return assigned | _matched(remaining, proxies, 1)
 
 
 def _matched(mains: list[str], proxies: list[str], most: int) -> dict[str, str]:
-    """Mains offer themselves to proxies, each by its own ranks; a full proxy keeps those that rank it highest.
+    """Match mains with proxies: each main applies in its own order; a full proxy keeps those that rank it highest.
 
-    What comes of it does not depend on the order of the offers.
+    The result does not depend on the order of the applications.
     """
     if most == 0:
         return {}

@@ -1,20 +1,20 @@
-"""Which of the zone router's bytes are paid for: what goes from one zone to another, and is records."""
+"""Classify the zone router's traffic: cross-zone record payload is what cloud providers charge for."""
 
 from __future__ import annotations
 
 UNKNOWN_ZONE = "unknown"
-"""The zone of a client that neither its client.id nor its address tells, and of a broker without a rack."""
+"""Zone of a client whose client.id and address both tell none, and of a broker without a rack."""
 PLANES = ("produce", "fetch", "metadata", "group", "transaction", "route", "other")
-"""What a frame is about; `route` is what proxies and mains say to each other."""
+"""Traffic planes, by the request that a frame carries; `route` is the traffic between proxies and mains."""
 PAYLOAD_PLANES = ("produce", "fetch")
-"""Their frames are records but for some dozens of bytes."""
+"""Planes whose frames are records, apart from some dozens of bytes."""
 
 
 def crosses(from_zone: str, to_zone: str) -> bool:
-    """Whether it is known that a border was crossed."""
+    """Return whether both zones are known and differ."""
     return from_zone != to_zone and UNKNOWN_ZONE not in (from_zone, to_zone)
 
 
 def is_paid_payload(plane: str, from_zone: str, to_zone: str) -> bool:
-    """What the router is there to keep at nothing."""
+    """Return whether these bytes are cross-zone payload, which the router exists to keep at zero."""
     return plane in PAYLOAD_PLANES and crosses(from_zone, to_zone)

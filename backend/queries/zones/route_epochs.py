@@ -1,4 +1,4 @@
-"""Reading the epochs of the zone router's channel."""
+"""Read the epochs of the router channel."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from backend.projections.temporal import as_of
 
 @dataclass(frozen=True, kw_only=True)
 class EpochsRow:
-    """Where they are; all 0, and without times, before the first."""
+    """The epochs and when they changed; all 0, and without times, before the first one begins."""
 
     current: int = 0
     fenced: int = 0
     committed: int = 0
     begun_at: datetime | None = None
     committed_at: datetime | None = None
-    """When `committed` was last raised."""
+    """Time when `committed` was last raised."""
     version: int = 0
-    """Of the event stream."""
+    """Version of the event stream."""
 
 
 def find_epochs(connection: Connection, at: int | None = None) -> EpochsRow:
-    """The epochs now, or at a position."""
+    """Return the epochs now, or as of a position."""
     query = sa.select(route_epochs).where(route_epochs.c.stream == EVENT_STREAM, as_of(route_epochs, at))
     row = connection.execute(query).one_or_none()
     if row is None:

@@ -1,4 +1,4 @@
-"""What nodes of the zone router report, each its last report, and keeping it."""
+"""Store and list the latest report of each node of the zone router."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from backend.queries.base.observed import zone_router_nodes
 
 MOST_NODES = 1_000
 FORGOTTEN_AFTER = timedelta(days=1)
-"""A node that is silent for so long, and had no open stream, is taken out of the file, or has another name."""
-# The statement's time: by one clock, whoever serves.
+"""Age after which a report without open streams is deleted: the node was removed from the file or renamed."""
+# The database's clock, so that ages agree whichever process serves the request.
 _NOW = sa.func.clock_timestamp()
 
 
@@ -35,7 +35,7 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True)
 class ColdReads:
-    """Reads that went to the leader, since what they asked for was neither in the cache nor in blocks."""
+    """Cold reads: partitions fetched from the leader because neither cache nor blocks had the data."""
 
     reads: int = 0
     bytes: int = 0
@@ -46,7 +46,7 @@ class ColdReads:
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """How full the cache of reads is, and how full it may be."""
+    """Size of the read cache and its limit."""
 
     bytes: int = 0
     most_bytes: int = 0
@@ -54,58 +54,59 @@ class Cache:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeReport:
-    """What a node tells of itself; counts are since it began."""
+    """A node's report; counters start at 0 when its process starts."""
 
     node: str
     zone: str
     serves: Sequence[str]
-    """`proxy`, `main`, or both."""
+    """Roles of the node: `proxy`, `main`, or both."""
     cluster: str | None = None
     broker: int | None = None
-    """Of a main: the broker that it stands beside."""
+    """Broker beside which a main runs."""
     reported_epoch: int | None = None
     open_streams: int = 0
     stands_for: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Of a proxy: brokers by cluster, in its own zone."""
+    """Brokers that a proxy serves in its own zone, by cluster."""
     bootstrap_servers: Mapping[str, str] = field(default_factory=dict)
-    """Of a proxy: where clients of its zone begin, by cluster."""
+    """Bootstrap servers that a proxy offers to clients of its zone, by cluster."""
     traffic: Sequence[Hop] = ()
     cold_reads: ColdReads = ColdReads()
     cache: Cache = Cache()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Kept(NodeReport):
-    """A report as it is kept: with what the node had counted in the lives before this one."""
+class _StoredReport(NodeReport):
+    """A stored report, with the counts of the node's earlier processes."""
 
     traffic_before: Sequence[Hop] = ()
     cold_reads_before: ColdReads = ColdReads()
 
 
-_REPORT = TypeAdapter(_Kept)
-"""Reads what is kept; an older program may have kept less."""
+_REPORT = TypeAdapter(_StoredReport)
+"""Parser of stored reports; fields that an older version did not store get their defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRow:
-    """A node's last report, and what follows from when it came."""
+    """A node's latest report and its liveness."""
 
     report: NodeReport
-    """Its counts are those of all its lives."""
+    """The report; its counters include those of the node's earlier processes."""
     heard: NodeHeard
     is_dead: bool
-    """Mains and proxies are told, and `committed` does not wait for it if it had no open stream."""
+    """True if the node is unreachable. Other nodes learn of it, and `committed` does not wait for it unless it had
+    open streams."""
 
 
-def _with_lives_before(report: NodeReport, before: _Kept | None) -> _Kept:
-    """A node that counts less than it did has begun anew: what crossed zones is not forgotten with its life."""
-    told = {each.name: getattr(report, each.name) for each in fields(NodeReport)}
+def _with_earlier_counts(report: NodeReport, before: _StoredReport | None) -> _StoredReport:
+    """Carry over the counts of earlier processes: a node whose counters fell has restarted."""
+    reported = {each.name: getattr(report, each.name) for each in fields(NodeReport)}
     if before is None:
-        return _Kept(**told)
+        return _StoredReport(**reported)
     traffic, cold = before.traffic_before, before.cold_reads_before
     if _counted(report) < _counted(before):
         traffic, cold = summed([*traffic, *before.traffic]), cold + before.cold_reads
-    return _Kept(**told, traffic_before=traffic, cold_reads_before=cold)
+    return _StoredReport(**reported, traffic_before=traffic, cold_reads_before=cold)
 
 
 def _counted(report: NodeReport) -> int:
@@ -113,7 +114,7 @@ def _counted(report: NodeReport) -> int:
 
 
 def summed(hops: Iterable[Hop]) -> list[Hop]:
-    """One for each plane and pair of zones."""
+    """Sum the bytes per plane and pair of zones."""
     sums: Counter[tuple[str, str, str]] = Counter()
     for hop in hops:
         sums[hop.plane, hop.from_zone, hop.to_zone] += hop.bytes
@@ -124,16 +125,19 @@ def summed(hops: Iterable[Hop]) -> list[Hop]:
 
 
 def keep_report(connection: Connection, report: NodeReport) -> None:
-    """In the place of the one before. Raises StateConflict where there are too many nodes."""
+    """Store a report in place of the node's previous one.
+
+    Raises StateConflict where there are too many nodes.
+    """
     nodes = zone_router_nodes
     known = sa.select(sa.func.count(), sa.func.count().filter(nodes.c.node == report.node)).select_from(nodes)
-    all_of_them, this_one = connection.execute(known).one()
-    if all_of_them >= MOST_NODES and not this_one:
-        raise StateConflict(f"{MOST_NODES} nodes have reported, and no more may; forget those that are dead")
+    total, is_known = connection.execute(known).one()
+    if total >= MOST_NODES and not is_known:
+        raise StateConflict(f"{MOST_NODES} nodes have reported, which is the limit; forget the unreachable ones")
     found = connection.execute(
         sa.select(nodes.c.report).where(nodes.c.node == report.node).with_for_update()
     ).scalar_one_or_none()
-    whole = _with_lives_before(report, _REPORT.validate_python(found) if found else None)
+    whole = _with_earlier_counts(report, _REPORT.validate_python(found) if found else None)
     row = insert(nodes).values(node=report.node, report=asdict(whole), seen_at=_NOW, unbroken_since=_NOW)
     late: ColumnElement[bool] = _NOW - nodes.c.seen_at > timedelta(seconds=GAP_SECONDS)
     since = sa.case((late, _NOW), else_=nodes.c.unbroken_since)
@@ -142,7 +146,7 @@ def keep_report(connection: Connection, report: NodeReport) -> None:
 
 
 def list_nodes(connection: Connection) -> list[NodeRow]:
-    """All that are known, by name."""
+    """Return all nodes that have reported, sorted by name."""
     nodes = zone_router_nodes.c
     ages = [
         sa.func.extract("epoch", _NOW - nodes.seen_at),
@@ -163,10 +167,10 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
 
 
 def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
-    """Bootstrap servers of each cluster in each zone where a proxy lives, by cluster and zone.
+    """Return the bootstrap servers of each cluster in each zone with a reachable proxy, by cluster and zone.
 
-    Behind those of the zone stand those of other zones: a client whose zone has no node any more finds its way by
-    them, which tell it brokers' own addresses then.
+    The zone's own servers come first, those of other zones follow. If the zone loses its last node, clients reach
+    the cluster through another zone's node, which then gives them the brokers' own addresses.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for row in list_nodes(connection):
@@ -181,24 +185,28 @@ def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
 
 
 def forget_node(connection: Connection, node: str) -> None:
-    """Raises NotFound; StateConflict for one that is not dead."""
+    """Delete the report of an unreachable node.
+
+    Raises NotFound; StateConflict for a node that still reports.
+    """
     row = next((each for each in list_nodes(connection) if each.report.node == node), None)
     if row is None:
-        raise NotFound(f"no node {node[:60]!r} has reported; GET /zones lists those that have")
+        raise NotFound(f"no node {node[:60]!r} has reported; GET /zones lists the nodes")
     if not row.is_dead:
-        raise StateConflict(f"{node} lives: it has reported {row.heard.silent_seconds:.0f} s ago")
+        silent = row.heard.silent_seconds
+        raise StateConflict(f"{node} is reachable: it reported {silent:.0f} s ago. Stop its process first")
     connection.execute(sa.delete(zone_router_nodes).where(zone_router_nodes.c.node == node))
 
 
 def forget_long_gone(connection: Connection) -> None:
-    """Nodes that nobody waits for."""
+    """Delete old reports of nodes without open streams."""
     nodes = zone_router_nodes.c
     idle = nodes.report["open_streams"].as_integer() == 0
     connection.execute(sa.delete(zone_router_nodes).where(nodes.seen_at < _NOW - FORGOTTEN_AFTER, idle))
 
 
 def now(connection: Connection) -> datetime:
-    """By the database's clock, as ages of reports."""
+    """Return the time of the database, by whose clock reports are dated."""
     time: datetime = connection.execute(sa.select(_NOW)).scalar_one()
     return time
 

@@ -1,4 +1,4 @@
-"""The zone router at one moment: epochs, nodes, which proxy stands for which broker where, bytes between zones."""
+"""Snapshot of the zone router: epochs, nodes, broker-to-proxy assignment, and bytes between zones."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from backend.queries.zones.zone_router import ColdReads, Hop, NodeRow, list_node
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerSeen:
-    """A broker that nodes stand for or beside."""
+    """A broker that nodes serve or run beside."""
 
     cluster: str
     broker: int
     zone: str | None
-    """Its main's, else its rack when it was last looked at; None if neither is known."""
+    """The zone of its main, else the rack that was last observed; None if neither is known."""
     main: NodeRow | None
     proxies: Mapping[str, Sequence[NodeRow]]
-    """By zone, the nodes that say that they stand for it there; more than one while the map changes, or after a
-    node has died."""
+    """Proxies that report to serve the broker, by zone. There is more than one while the assignment changes, or
+    after a node became unreachable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZonesSeen:
-    """All that is known of the zone router."""
+    """State of the zone router."""
 
     epochs: EpochsRow
     nodes: Sequence[NodeRow]
@@ -44,13 +44,13 @@ class ZonesSeen:
 
     @property
     def zones(self) -> list[str]:
-        """In which nodes or brokers are."""
+        """Zones that have nodes or brokers, sorted."""
         of_brokers = {each.zone for each in self.brokers if each.zone is not None}
         return sorted(of_brokers.union(each.report.zone for each in self.nodes))
 
     @property
     def brokers(self) -> list[BrokerSeen]:
-        """By cluster and id."""
+        """Brokers, sorted by cluster and id."""
         mains = self._mains()
         standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {place: {} for place in mains}
         for each in self.nodes:
@@ -66,7 +66,7 @@ class ZonesSeen:
         return found
 
     def _mains(self) -> dict[tuple[str, int], NodeRow]:
-        """One for each broker; of several one that lives."""
+        """Return one main for each broker, a reachable one if there are several."""
         found = {}
         for each in sorted(self.nodes, key=lambda each: each.is_dead, reverse=True):
             if each.report.cluster is not None and each.report.broker is not None:
@@ -75,12 +75,12 @@ class ZonesSeen:
 
     @property
     def traffic(self) -> list[Hop]:
-        """Of all nodes together, each since its first report; by plane and zones."""
+        """Bytes of all nodes together, each since its first report, by plane and zones."""
         return summed(hop for each in self.nodes for hop in each.report.traffic)
 
     @property
     def paid_payload_bytes(self) -> int:
-        """Of what clients produce and fetch, that went from zone to zone: to be 0."""
+        """Produced and fetched bytes that went from one zone to another; the target is 0."""
         return sum(
             each.bytes for each in self.traffic if is_paid_payload(each.plane, each.from_zone, each.to_zone)
         )
@@ -91,15 +91,16 @@ class ZonesSeen:
 
     @property
     def holding_back(self) -> list[NodeHeard]:
-        """Mains that are more than one epoch behind the fence, the least far first: the last one that was fenced,
-        nobody may have reported yet.
+        """Mains more than one epoch behind the fence, the furthest behind first.
+
+        The epoch that was fenced last is disregarded, as mains may not have reported since.
         """
         waited_for = holding_back([each.heard for each in self.nodes])
         return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced - 1]
 
 
 def read_zones(connection: Connection) -> ZonesSeen:
-    """The zone router now."""
+    """Return the current state of the zone router."""
     nodes = list_nodes(connection)
     named = {cluster for each in nodes for cluster in each.report.stands_for}
     return ZonesSeen(
@@ -108,7 +109,7 @@ def read_zones(connection: Connection) -> ZonesSeen:
 
 
 def read_past_epochs(connection: Connection, at: int) -> ZonesSeen:
-    """The epochs as of a position, seen from the moment of it; of nodes nothing is kept."""
+    """Return the epochs as of a position, with ages at that moment; the history of nodes is not stored."""
     event = event_at(connection, at)
     return ZonesSeen(
         epochs=find_epochs(connection, at), nodes=(), now=now(connection) if event is None else event.time
@@ -116,7 +117,7 @@ def read_past_epochs(connection: Connection, at: int) -> ZonesSeen:
 
 
 def _racks(connection: Connection, names: Collection[str]) -> dict[tuple[str, int], str]:
-    """Of brokers, as a worker last saw them."""
+    """Return the racks of brokers as last observed by a worker, by cluster and broker id."""
     brokers = cluster_replication.c.health["brokers"]
     query = (
         sa.select(clusters.c.name, brokers)
@@ -125,7 +126,7 @@ def _racks(connection: Connection, names: Collection[str]) -> dict[tuple[str, in
     )
     return {
         (name, each["id"]): each["rack"]
-        for name, seen in connection.execute(query)
-        for each in seen
+        for name, observed in connection.execute(query)
+        for each in observed
         if each.get("rack")
     }

@@ -1,4 +1,4 @@
-"""The zone router.
+"""Console page of the zone router.
 
 Of this layer's rooms it imports forms, frame and words.
 """

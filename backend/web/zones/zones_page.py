@@ -1,4 +1,4 @@
-"""`/zones`: the zone router, which follows by itself; `?at=` has epochs of then: what nodes report is not kept."""
+"""`/zones`: the zone router, live; `?at=` shows past epochs only, as the history of nodes is not stored."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TEMPLATE = "zones.html"
 
 @router.get(ZONES)
 def zones_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or as of an earlier position."""
+    """Show the page, now or as of an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     return templates.page(TEMPLATE, _context(request, services, caller, at))
 
 
 @router.get(ZONES + "/-live")
 def zones_live(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on it."""
+    """Return the part of the page that is refreshed."""
     caller = enter(viewer, Action.READ_ESTATE)
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", _context(request, services, caller)))
 

@@ -1,4 +1,4 @@
-"""What the page Zones says: where epochs are, who stands for which broker where, which bytes crossed a border."""
+"""View model of the page Zones: epochs, broker-to-proxy assignment, and cross-zone traffic."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from backend.web.words.figures import counted, sized, span
 BROKERS_SHOWN = 200
 NODES_SHOWN = 200
 CELLS = 12
-"""Epochs that the strip shows."""
+"""Number of epochs in the strip."""
 _SHADES = 7
 _NAMED = 4
 _LATE_EPOCH_SECONDS = 60.0
-"""The newest epoch is no older than ten seconds while one begins after the other."""
+"""Age in seconds beyond which the newest epoch counts as late; one begins every ten seconds."""
 _ABOUT = {
-    "produce": "records on their way to the leaders",
-    "fetch": "records that are read",
-    "metadata": "who the brokers are",
+    "produce": "records that clients write",
+    "fetch": "records that clients read",
+    "metadata": "broker and topic metadata",
     "group": "consumer groups",
     "transaction": "transactions",
-    "route": "proxies and mains, about where records are",
-    "other": "all else",
+    "route": "control messages between proxies and mains",
+    "other": "all other requests",
 }
 
 
 @dataclass(frozen=True)
 class EpochShown:
-    """One of the three."""
+    """One of the three epochs: current, fenced or committed."""
 
     name: str
     epoch: int
@@ -52,7 +52,7 @@ class EpochCell:
 
 
 @dataclass(frozen=True)
-class StandsThere:
+class ServingNode:
     """A node in a cell of the map."""
 
     node: str
@@ -61,31 +61,32 @@ class StandsThere:
 
 @dataclass(frozen=True)
 class BrokerShown:
-    """A row of the map: per zone who stands there for the broker."""
+    """A row of the broker table: the proxies that serve the broker, by zone."""
 
     seen: BrokerSeen
-    cells: Sequence[tuple[str, Sequence[StandsThere]]]
-    """By zone, in the order of the columns; nobody: clients of the zone are told the broker's own address."""
+    cells: Sequence[tuple[str, Sequence[ServingNode]]]
+    """Proxies by zone, in the order of the columns. Without a proxy, clients of the zone get the broker's own
+    address."""
 
 
 @dataclass(frozen=True)
 class BytesShown:
-    """A cell of a plane's matrix."""
+    """A cell of a plane's traffic matrix."""
 
     from_zone: str
     to_zone: str
     bytes: int
     text: str
     kind: str
-    """`home`: within a zone; `away`: over a border; `unknown`: nobody knows."""
+    """`home`: within a zone; `away`: across zones; `unknown`: a zone is not known."""
     is_wrong: bool
-    """Payload that crossed a border."""
+    """True if the cell is payload that crossed zones."""
     shade: int
 
 
 @dataclass(frozen=True)
 class PlaneShown:
-    """One plane: from where to where its bytes went."""
+    """Traffic matrix of one plane."""
 
     name: str
     about: str
@@ -98,13 +99,13 @@ class PlaneShown:
 
 @dataclass(frozen=True)
 class NodeShown:
-    """A row of the nodes."""
+    """A row of the node table."""
 
     row: NodeRow
     serves: str
     stands_for: str
     behind: str
-    """How far a main's epoch is behind the fenced one."""
+    """Number of epochs by which a main's reported epoch trails the fenced one, as text."""
     heard: str
     cold: str
     cache: str
@@ -113,7 +114,7 @@ class NodeShown:
 
 @dataclass(frozen=True)
 class ZonesView:
-    """The page."""
+    """View model of the page."""
 
     seen: ZonesSeen
 
@@ -137,7 +138,7 @@ class ZonesView:
     def payload(self) -> int:
         return sum(each.bytes for each in self.seen.traffic if each.plane in PAYLOAD_PLANES)
 
-    # --- the whole in a sentence
+    # --- summary
 
     @property
     def tone(self) -> str:
@@ -152,42 +153,51 @@ class ZonesView:
     @property
     def state(self) -> str:
         if len(self.dead) == len(self.seen.nodes):
-            return "No node reports"
+            return "All nodes unreachable"
         if self.paid:
             return f"{sized(self.paid)} of payload crossed zones"
         if self.dead:
-            return f"{counted(len(self.dead), 'node')} dead"
+            return f"{counted(len(self.dead), 'node')} unreachable"
         if self.epochs_stand:
-            return "Epochs stand still"
+            return "Epochs stalled"
         return "Clients stay in their zones"
 
     @property
     def sentences(self) -> Sequence[str]:
-        """What there is to know besides."""
+        """Return sentences that explain the state."""
         return list(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
         if self.payload:
-            crossed = sized(self.paid) if self.paid else "nothing"
-            yield f"Of {sized(self.payload)} that clients produced and read, {crossed} went from zone to zone."
+            crossed = sized(self.paid) if self.paid else "0 B"
+            yield f"Clients produced and consumed {sized(self.payload)}, of which {crossed} crossed zones."
         else:
-            yield "Clients have neither produced nor read anything yet."
+            yield "Clients have not produced or consumed any records yet."
         wrong = {plane.name for plane in self.planes if plane.is_payload and plane.crossed}
         if "produce" in wrong:
-            yield "Produced over a border: for a broker without a main, or by a client that logs in."
+            yield (
+                "Produced across zones: the leader's broker has no main, or the client authenticates. "
+                "Add a main beside each broker."
+            )
         if "fetch" in wrong:
-            yield "Read over a border: the router's file has no reads, or a zone did not have it (cold reads)."
+            yield (
+                "Consumed across zones: the router file has no reads section, or the zone did not have "
+                "the records (cold reads)."
+            )
         if self.dead:
             names = _some([each.report.node for each in self.dead])
-            does, they = ("does", "it") if len(self.dead) == 1 else ("do", "they")
-            yield f"{names} {does} not report: what {they} stood for, others of the zone stand for, if it has any."
+            have, their = ("has", "its") if len(self.dead) == 1 else ("have", "their")
+            yield (
+                f"{names} {have} stopped reporting. Other nodes of the zone serve {their} brokers; "
+                "without any, clients connect to the brokers directly."
+            )
         if self.epochs_stand:
-            yield "No epoch has begun for a while: see that a worker runs (treeline status)."
+            yield "No epoch has begun for over a minute. Check that a worker is running (treeline status)."
 
     @property
     def about(self) -> str:
         living = [each.heard.silent_seconds for each in self.seen.nodes if not each.is_dead]
-        heard = f" · reported {_ago(min(living))}" if living else ""
+        heard = f" · last report {_ago(min(living))}" if living else ""
         return f"{counted(len(self.zones), 'zone')} · {counted(len(self.seen.nodes), 'node')}{heard}"
 
     # --- epochs
@@ -197,16 +207,16 @@ class ZonesView:
         found = self.seen.epochs
         begun, committed = self._age(found.begun_at), self._age(found.committed_at)
         held = found.fenced - found.committed
-        behind = f"{counted(held, 'epoch')} behind the fence" if held else "all that is fenced"
+        behind = f"{counted(held, 'epoch')} behind the fence" if held else "level with the fence"
         return [
-            EpochShown("current", found.current, begun, "proxies write under it"),
-            EpochShown("fenced", found.fenced, begun, "mains refuse it, and older ones"),
-            EpochShown("committed", found.committed, committed, f"in blocks, and let go; {behind}"),
+            EpochShown("current", found.current, begun, "proxies write under this epoch"),
+            EpochShown("fenced", found.fenced, begun, "mains refuse this epoch and older ones"),
+            EpochShown("committed", found.committed, committed, f"in blocks, deleted from the channel; {behind}"),
         ]
 
     @property
     def cells(self) -> Sequence[EpochCell]:
-        """The newest epochs, the oldest first."""
+        """Return the newest epochs, oldest first."""
         found = self.seen.epochs
         first = max(1, found.current - CELLS + 1)
         return [EpochCell(epoch, self._state_of(epoch)) for epoch in range(first, found.current + 1)]
@@ -217,7 +227,10 @@ class ZonesView:
 
     @property
     def epochs_stand(self) -> bool:
-        """While nodes report, one begins every ten seconds."""
+        """Return whether epochs are stalled: nodes report, but no epoch has begun for a minute.
+
+        Normally one begins every ten seconds.
+        """
         begun = self.seen.epochs.begun_at
         heard = [each.heard.unbroken_seconds for each in self.seen.nodes if not each.is_dead]
         if not heard or max(heard) < _LATE_EPOCH_SECONDS:
@@ -226,22 +239,22 @@ class ZonesView:
 
     @property
     def held_back_by(self) -> Sequence[tuple[str, str, bool]]:
-        """Mains that are behind what is fenced: name, how far, whether a dead one has to be forgotten by hand."""
+        """Return the mains that hold back the committed epoch: name, progress, and whether it is unreachable."""
         dead = {each.report.node for each in self.dead}
         found = []
         for each in self.seen.holding_back:
-            far = "does not tell how far it is" if each.reported_epoch is None else f"is at {each.reported_epoch}"
+            far = "no epoch reported" if each.reported_epoch is None else f"at epoch {each.reported_epoch}"
             if each.node in dead:
-                far += f", and is dead with {counted(each.open_streams, 'open stream')}"
+                far += f", unreachable with {counted(each.open_streams, 'open stream')}"
             found.append((each.node, far, each.node in dead))
         return found
 
     def _age(self, moment: datetime | None) -> str:
         if moment is None:
-            return "not yet"
+            return "never"
         return _ago((self.seen.now - moment).total_seconds())
 
-    # --- who stands where
+    # --- which proxy serves which broker
 
     @cached_property
     def brokers(self) -> Sequence[BrokerShown]:
@@ -255,16 +268,16 @@ class ZonesView:
         cells = []
         for zone in self.zones:
             nodes = seen.proxies.get(zone, ())
-            # Whom a dead one stood for, somebody else stands for by now, if there is anybody.
+            # Brokers of an unreachable node have been reassigned by now, if the zone has another node.
             living = [each for each in nodes if not each.is_dead]
-            cells.append((zone, [StandsThere(each.report.node, each.is_dead) for each in living or nodes]))
+            cells.append((zone, [ServingNode(each.report.node, each.is_dead) for each in living or nodes]))
         return BrokerShown(seen, cells)
 
     # --- bytes
 
     @cached_property
     def planes(self) -> Sequence[PlaneShown]:
-        """Payload first; others only where something went."""
+        """Return the payload planes first, then other planes that had traffic."""
         sums: dict[str, dict[tuple[str, str], int]] = {plane: {} for plane in PLANES}
         for hop in self.seen.traffic:
             sums.setdefault(hop.plane, {})[hop.from_zone, hop.to_zone] = hop.bytes
@@ -294,7 +307,7 @@ class ZonesView:
 
     @property
     def nodes(self) -> Sequence[NodeShown]:
-        """Those that are dead first."""
+        """Return the nodes, the unreachable ones first."""
         order = sorted(self.seen.nodes, key=lambda each: (not each.is_dead, each.report.zone, each.report.node))
         return [self._node(each) for each in order[:NODES_SHOWN]]
 
@@ -303,19 +316,19 @@ class ZonesView:
         return max(0, len(self.seen.nodes) - NODES_SHOWN)
 
     def _node(self, row: NodeRow) -> NodeShown:
-        told = row.report
-        brokers = sum(map(len, told.stands_for.values()))
-        main = f"main of {told.cluster}:{told.broker}" if row.heard.is_main else None
-        behind = self.seen.epochs.fenced - (told.reported_epoch or 0)
-        cold = f"{told.cold_reads.reads:,}" + (
-            f" ({sized(told.cold_reads.bytes)})" if told.cold_reads.bytes else ""
+        report = row.report
+        brokers = sum(map(len, report.stands_for.values()))
+        main = f"main of {report.cluster}:{report.broker}" if row.heard.is_main else None
+        behind = self.seen.epochs.fenced - (report.reported_epoch or 0)
+        cold = f"{report.cold_reads.reads:,}" + (
+            f" ({sized(report.cold_reads.bytes)})" if report.cold_reads.bytes else ""
         )
-        cache = told.cache
+        cache = report.cache
         return NodeShown(
             row,
-            serves=", ".join(filter(None, ("proxy" if "proxy" in told.serves else None, main))),
+            serves=", ".join(filter(None, ("proxy" if "proxy" in report.serves else None, main))),
             stands_for=counted(brokers, "broker") if brokers else "none",
-            behind="" if told.reported_epoch is None or behind <= 1 else f"{behind} behind",
+            behind="" if report.reported_epoch is None or behind <= 1 else f"{behind} behind",
             heard=_ago(row.heard.silent_seconds),
             cold=cold,
             cache=f"{sized(cache.bytes)} of {sized(cache.most_bytes)}" if cache.most_bytes else "none",
