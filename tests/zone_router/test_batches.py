@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from backend.kafka.wire.batches import ControlType, batches, control_type, placed
+from backend.kafka.wire.batches import ControlType, batches, control_type, with_offset
 from backend.kafka.wire.encoding import MessageMalformed
 
 NUMBER = st.integers(0, 2**31 - 1)
@@ -77,7 +77,7 @@ def test_headers_are_as_kafka_python_reads_them(written: list[bytes], data):
 @settings(deadline=None)
 @given(drawn_batches(), st.integers(0, 2**63 - 1), NUMBER)
 def test_a_batch_is_placed_and_its_check_sum_still_holds(written: bytes, base_offset: int, epoch: int):
-    moved = b"".join(bytes(piece) for piece in placed(memoryview(written), base_offset, epoch))
+    moved = b"".join(bytes(piece) for piece in with_offset(memoryview(written), base_offset, epoch))
 
     (before,), (after,) = batches(written), batches(moved)
 
@@ -154,6 +154,6 @@ def test_garbage_ends_in_words_or_in_batches_within_it(garbage: bytes, flips: li
     except MessageMalformed as error:
         assert str(error)
     try:
-        placed(spoilt, 0, 0)
+        with_offset(spoilt, 0, 0)
     except MessageMalformed:
         assert len(spoilt) < 61

@@ -167,7 +167,7 @@ def test_a_node_that_was_replaced_deletes_nothing_and_ends(tmp_path: Path):
             for count in (1, 2):
                 zombie.take()
                 await zombie.until(lambda count=count: zombie.count == count)
-            await Succession(zombie.storage, 7, Limits().side_by_side).come()
+            await Succession(zombie.storage, 7, Limits().concurrent_writes).come()
             first = zombie.told[0][1].name
             zombie.channel.trim([first])
             assert zombie.running is not None

@@ -15,12 +15,12 @@ from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.route_messages import Snapshot
 from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Partition, wal_name
-from workers.zone_router.main.appended import GivenBatch, Handed
+from workers.zone_router.main.appended import ForwardedBatch, ForwardedRequest
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirming import Confirming, ConfirmLimits
 from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.follower import Led
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch
 
@@ -55,7 +55,7 @@ def followed(data: bytes) -> FollowedBatch:
 def begun(storage: ObjectStorage) -> Confirming:
     """A main whose storage has nothing of it; its WAL is not written yet."""
     confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
-    confirming._blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+    confirming._blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
     return confirming
 
 
@@ -113,9 +113,9 @@ def test_what_was_appended_is_confirmed_when_the_wal_has_it(tmp_path: Path):
         confirming = begun(ObjectStorage(f"file://{tmp_path}"))
         led = Led(PARTITION, "orders", 1, 0)
         confirming.leads(led)
-        given = GivenBatch(("orders", 0), b"", ChannelOffset(1, 1, 1, 0, 100), offsets=1, since=0.0, offset=0)
-        confirmed: list[GivenBatch] = []
-        confirming.when_all_are_stored(Handed(3, [given]), lambda: confirmed.append(given))
+        given = ForwardedBatch(("orders", 0), b"", ChannelOffset(1, 1, 1, 0, 100), offsets=1, since=0.0, offset=0)
+        confirmed: list[ForwardedBatch] = []
+        confirming.when_all_are_stored(ForwardedRequest(3, [given]), lambda: confirmed.append(given))
         led.position = 1
         confirming.took(led, [found(sent(0))])
         assert confirmed == [], "the broker has it, and storage has not"
@@ -130,7 +130,7 @@ def test_what_was_appended_is_confirmed_when_the_wal_has_it(tmp_path: Path):
 def test_a_block_has_no_partition_of_which_all_was_cut_off(tmp_path: Path):
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
         for offset in (0, 1):
             if not offset:
                 blocks.take(FollowedBatch.begun(Begun(PARTITION, 1, 0)))
@@ -194,7 +194,7 @@ def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
 def test_a_batch_behind_a_gap_in_which_the_log_is_cut_is_not_in_a_block(tmp_path: Path):
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+        blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
         blocks.take(FollowedBatch.begun(Begun(PARTITION, 1, 0)))
         blocks.take(followed(sent(0)))
         blocks.take(followed(sent(8))._replace(base_offset=1))

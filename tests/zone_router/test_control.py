@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.zone_router import control
-from workers.zone_router.control import AnswerRefused, Control, Epochs, read_epochs
+from workers.zone_router.control import Control, Epochs, ResponseInvalid, read_epochs
 
 GOOD = {"current": 12, "fenced": 10, "committed": 9, "dead": ["zr-az2"]}
 TOLD = Epochs(current=12, fenced=10, committed=9, dead=frozenset({"zr-az2"}))
@@ -171,7 +171,7 @@ def test_a_control_plane_that_is_away_is_asked_until_it_is_there(tmp_path: Path)
     ],
 )
 def test_epochs_that_contradict_each_other_are_none(change: dict[str, Any]) -> None:
-    with pytest.raises(AnswerRefused):
+    with pytest.raises(ResponseInvalid):
         read_epochs(json.dumps({**GOOD, **change}).encode())
 
 
@@ -182,5 +182,5 @@ def test_before_the_first_epoch_all_are_nothing() -> None:
 
 @given(st.binary() | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(json.dumps))
 def test_garbage_is_refused_and_breaks_nothing(body: bytes | str) -> None:
-    with pytest.raises(AnswerRefused):
+    with pytest.raises(ResponseInvalid):
         read_epochs(body if isinstance(body, bytes) else body.encode())

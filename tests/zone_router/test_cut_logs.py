@@ -20,7 +20,7 @@ from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Aborted, Begins, Begun, Gone, WalHead, WalRecord, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.replica import Replica
 
@@ -128,7 +128,7 @@ async def is_as_the_log(replica: Replica, log: Log) -> None:
 def test_what_proxies_know_is_what_the_log_has(happens: list[tuple[str, int]]):
     async def test() -> None:
         storage = ObjectStorage("memory:///")
-        log = Log(storage, Blocks(storage, MAIN, Stood([], [], {}, 0)))
+        log = Log(storage, Blocks(storage, MAIN, StoredState([], [], {}, 0)))
         following = replica_of(storage)
         await log.happen(CUT, 0)
         for what, number in happens:

@@ -42,24 +42,27 @@ def told(directory: Directory, zone: str = "az1") -> dict[int, str | None]:
 
 
 def test_what_a_node_stands_for_is_what_clients_are_told(directory: Directory) -> None:
-    standing = {name: directory.stood_for(name) for name in NODES}
+    standing = {name: directory.brokers_served(name) for name in NODES}
     assert sorted(standing["a"] + standing["b"] + standing["c"]) == list(BROKERS)
     assert {len(standing[name]) for name in "abc"} == {2} and standing["d"] == list(BROKERS)
     assert all(told(directory)[broker] == f"node-{name}" for name in "abc" for broker in standing[name])
-    assert directory.stood_for("another") == []
+    assert directory.brokers_served("another") == []
 
 
 def test_the_living_stand_for_what_a_dead_node_stood_for(directory: Directory) -> None:
     before = told(directory)
-    directory.leave_out({"b", "no node of this cluster"})
+    directory.exclude({"b", "no node of this cluster"})
     assert set(told(directory).values()) == {"node-a", "node-c"}
-    assert len(directory.stood_for("a")) == len(directory.stood_for("c")) == 3 and directory.stood_for("b") == []
+    assert (
+        len(directory.brokers_served("a")) == len(directory.brokers_served("c")) == 3
+        and directory.brokers_served("b") == []
+    )
     assert told(directory, "az2") == dict.fromkeys(BROKERS, "node-d")
-    directory.leave_out([])
+    directory.exclude([])
     assert told(directory) == before
 
 
 def test_where_none_of_a_zone_lives_brokers_are_told_as_they_are(directory: Directory) -> None:
-    directory.leave_out("abc")
+    directory.exclude("abc")
     assert told(directory) == dict.fromkeys(BROKERS, None)
     assert told(directory, "az2") == dict.fromkeys(BROKERS, "node-d")

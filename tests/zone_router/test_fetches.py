@@ -9,12 +9,25 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.consumer import FetchRequest, FetchResponse
+from kafka.protocol.consumer import FetchRequest as KafkaFetchRequest
+from kafka.protocol.consumer import FetchResponse as KafkaFetchResponse
 
-from backend.kafka.wire.apis import PASSED_ON, Api
+from backend.kafka.wire.apis import SUPPORTED_VERSIONS, Api
 from backend.kafka.wire.encoding import MessageMalformed, Topic
-from backend.kafka.wire.fetched import FetchAnswer, NodeEndpoint, PartitionFetched, fetch_answer, read_fetch_answer
-from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, TopicForgotten, fetch_request, read_fetch
+from backend.kafka.wire.fetch_requests import (
+    FetchPartition,
+    FetchRequest,
+    ForgottenTopic,
+    fetch_request,
+    read_fetch,
+)
+from backend.kafka.wire.fetch_responses import (
+    FetchedPartition,
+    FetchResponse,
+    NodeEndpoint,
+    fetch_response,
+    read_fetch_response,
+)
 from backend.kafka.wire.requests import read_request
 from tests.zone_router.messages import (
     INT16,
@@ -31,7 +44,7 @@ from tests.zone_router.messages import (
     written,
 )
 
-VERSIONS = range(PASSED_ON[Api.FETCH].first, PASSED_ON[Api.FETCH].last + 1)
+VERSIONS = range(SUPPORTED_VERSIONS[Api.FETCH].first, SUPPORTED_VERSIONS[Api.FETCH].last + 1)
 
 
 def topics(version: int) -> st.SearchStrategy[Topic]:
@@ -43,9 +56,9 @@ def since(first: int, version: int, values: st.SearchStrategy, default) -> st.Se
     return values if version >= first else st.just(default)
 
 
-def drawn_requests(version: int) -> st.SearchStrategy[FetchAsked]:
+def drawn_requests(version: int) -> st.SearchStrategy[FetchRequest]:
     partition = st.builds(
-        PartitionAsked,
+        FetchPartition,
         topic=topics(version),
         partition=INT32,
         leader_epoch=since(9, version, INT32, -1),
@@ -54,9 +67,9 @@ def drawn_requests(version: int) -> st.SearchStrategy[FetchAsked]:
         log_start_offset=since(5, version, INT64, -1),
         max_bytes=INT32,
     )
-    forgotten = st.builds(TopicForgotten, topics(version), st.lists(INT32, max_size=3).map(tuple))
+    forgotten = st.builds(ForgottenTopic, topics(version), st.lists(INT32, max_size=3).map(tuple))
     return st.builds(
-        FetchAsked,
+        FetchRequest,
         max_wait_ms=INT32,
         min_bytes=INT32,
         max_bytes=INT32,
@@ -70,9 +83,9 @@ def drawn_requests(version: int) -> st.SearchStrategy[FetchAsked]:
     )
 
 
-def drawn_answers(version: int) -> st.SearchStrategy[FetchAnswer]:
+def drawn_answers(version: int) -> st.SearchStrategy[FetchResponse]:
     partition = st.builds(
-        PartitionFetched,
+        FetchedPartition,
         topic=topics(version),
         partition=INT32,
         error=INT16,
@@ -87,7 +100,7 @@ def drawn_answers(version: int) -> st.SearchStrategy[FetchAnswer]:
     )
     endpoint = st.builds(NodeEndpoint, INT32, TEXT, INT32, st.none() | TEXT)
     return st.builds(
-        FetchAnswer,
+        FetchResponse,
         throttle_ms=INT32,
         error=since(7, version, INT16, 0),
         session_id=since(7, version, INT32, 0),
@@ -102,14 +115,14 @@ def topic_of(theirs, version: int) -> Topic:
     return bytes(16) if theirs.topic_id is None else theirs.topic_id.bytes
 
 
-def their_request(version: int, message: bytes) -> FetchAsked:
+def their_request(version: int, message: bytes) -> FetchRequest:
     """What kafka-python reads, without the header."""
-    found = FetchRequest[version].decode(message)
+    found = KafkaFetchRequest[version].decode(message)
     replica = found.replica_id
     if version >= 15:
         has_state = found.tags is not None and "replica_state" in found.tags
         replica = found.replica_state.replica_id if has_state else -1
-    return FetchAsked(
+    return FetchRequest(
         found.max_wait_ms,
         found.min_bytes,
         found.max_bytes,
@@ -117,7 +130,7 @@ def their_request(version: int, message: bytes) -> FetchAsked:
         found.session_id if version >= 7 else 0,
         found.session_epoch if version >= 7 else -1,
         [
-            PartitionAsked(
+            FetchPartition(
                 topic_of(topic, version),
                 each.partition,
                 each.current_leader_epoch if version >= 9 else -1,
@@ -130,7 +143,7 @@ def their_request(version: int, message: bytes) -> FetchAsked:
             for each in topic.partitions
         ],
         [
-            TopicForgotten(topic_of(each, version), tuple(each.partitions))
+            ForgottenTopic(topic_of(each, version), tuple(each.partitions))
             for each in (found.forgotten_topics_data if version >= 7 else ())
         ],
         found.rack_id if version >= 11 else "",
@@ -147,10 +160,10 @@ def told(structure, name: str, *fields: str) -> tuple[int, int] | None:
     return first, second
 
 
-def their_answer(version: int, answer: bytes) -> FetchAnswer:
+def their_answer(version: int, answer: bytes) -> FetchResponse:
     """What kafka-python reads."""
-    found = FetchResponse[version].decode(answer, header=True)
-    return FetchAnswer(
+    found = KafkaFetchResponse[version].decode(answer, header=True)
+    return FetchResponse(
         found.throttle_time_ms,
         found.error_code if version >= 7 else 0,
         found.session_id if version >= 7 else 0,
@@ -162,8 +175,8 @@ def their_answer(version: int, answer: bytes) -> FetchAnswer:
     )
 
 
-def their_partition(version: int, topic, each) -> PartitionFetched:
-    return PartitionFetched(
+def their_partition(version: int, topic, each) -> FetchedPartition:
+    return FetchedPartition(
         topic_of(topic, version),
         each.partition_index,
         each.error_code,
@@ -180,7 +193,7 @@ def their_partition(version: int, topic, each) -> PartitionFetched:
     )
 
 
-def whole(partitions: Iterable[PartitionFetched]) -> list[PartitionFetched]:
+def whole(partitions: Iterable[FetchedPartition]) -> list[FetchedPartition]:
     """With their records in one piece, as they are read."""
     return [each._replace(records=[joined(each.records)] if each.records else []) for each in partitions]
 
@@ -220,7 +233,7 @@ def test_a_request_is_written_as_kafka_python_reads_it(version: int, data, clien
 @given(data=st.data(), correlation=INT32)
 def test_an_answer_is_read_as_kafka_python_reads_it(version: int, data, correlation: int):
     drawn = data.draw(messages(Api.FETCH, version))
-    found = read_fetch_answer(version, written(drawn, correlation))
+    found = read_fetch_response(version, written(drawn, correlation))
     theirs = their_answer(version, written(without_strange(drawn), correlation))
     assert found._replace(partitions=whole(found.partitions)) == theirs
 
@@ -232,11 +245,11 @@ def test_an_answer_is_written_as_kafka_python_reads_it(version: int, data, corre
     answer = data.draw(drawn_answers(version))
     expected = answer._replace(partitions=whole(answer.partitions))
 
-    pieces = fetch_answer(version, correlation, answer)
+    pieces = fetch_response(version, correlation, answer)
 
     assert joined(pieces)[:4] == struct.pack(">i", correlation)
     assert their_answer(version, joined(pieces)) == expected
-    found = read_fetch_answer(version, bytearray(joined(pieces)))
+    found = read_fetch_response(version, bytearray(joined(pieces)))
     assert found._replace(partitions=whole(found.partitions)) == expected
     for piece in (piece for each in answer.partitions for piece in each.records):
         assert any(piece is given for given in pieces), "records are not copied"
@@ -244,29 +257,29 @@ def test_an_answer_is_written_as_kafka_python_reads_it(version: int, data, corre
 
 def test_records_are_read_where_they_stand():
     records = b"records" * 100
-    partition = PartitionFetched("t", 0, 0, 9, 9, 0, None, -1, [records])
-    answer = bytearray(joined(fetch_answer(12, 1, FetchAnswer(0, 0, 0, [partition]))))
-    (view,) = read_fetch_answer(12, answer).partitions[0].records
+    partition = FetchedPartition("t", 0, 0, 9, 9, 0, None, -1, [records])
+    answer = bytearray(joined(fetch_response(12, 1, FetchResponse(0, 0, 0, [partition]))))
+    (view,) = read_fetch_response(12, answer).partitions[0].records
     answer[answer.index(b"records")] = ord("R")
     assert bytes(view) == b"R" + records[1:]
 
 
 def test_partitions_of_a_topic_come_together():
-    each = [PartitionFetched(topic, at, 0, 9, 9, 0, None, -1, []) for at, topic in enumerate("abab")]
-    answer = joined(fetch_answer(4, 1, FetchAnswer(0, 0, 0, each)))
-    assert [(one.topic, one.partition) for one in read_fetch_answer(4, answer).partitions] == [
+    each = [FetchedPartition(topic, at, 0, 9, 9, 0, None, -1, []) for at, topic in enumerate("abab")]
+    answer = joined(fetch_response(4, 1, FetchResponse(0, 0, 0, each)))
+    assert [(one.topic, one.partition) for one in read_fetch_response(4, answer).partitions] == [
         ("a", 0), ("a", 2), ("b", 1), ("b", 3),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("version", "topic"), [(12, uuid.UUID(int=7).bytes), (13, "a name")])
 def test_a_topic_that_the_version_cannot_tell_is_not_written(version: int, topic: Topic):
-    asked = FetchAsked(1, 1, 1, 0, 0, -1, [PartitionAsked(topic, 0, -1, 0, -1, -1, 1)])
+    asked = FetchRequest(1, 1, 1, 0, 0, -1, [FetchPartition(topic, 0, -1, 0, -1, -1, 1)])
     with pytest.raises(ValueError, match="is needed here"):
         fetch_request(version, 1, None, asked)
-    answer = FetchAnswer(0, 0, 0, [PartitionFetched(topic, 0, 0, 9, 9, 0, None, -1, [])])
+    answer = FetchResponse(0, 0, 0, [FetchedPartition(topic, 0, 0, 9, 9, 0, None, -1, [])])
     with pytest.raises(ValueError, match="is needed here"):
-        fetch_answer(version, 1, answer)
+        fetch_response(version, 1, answer)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -280,7 +293,7 @@ def test_what_is_cut_or_spoilt_ends_in_words_or_in_a_message(version: int, data)
             spoilt[data.draw(st.integers(0, len(spoilt) - 1))] = data.draw(st.integers(0, 255))
         cut = bytes(spoilt[: data.draw(st.integers(0, len(spoilt)))])
         for read in (
-            lambda cut=cut: read_fetch_answer(version, cut),
+            lambda cut=cut: read_fetch_response(version, cut),
             lambda cut=cut: read_fetch(read_request(cut)._replace(version=version), cut),
         ):
             try:
@@ -292,14 +305,14 @@ def test_what_is_cut_or_spoilt_ends_in_words_or_in_a_message(version: int, data)
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
 def test_a_whole_message_that_lacks_its_last_byte_is_refused(version: int):
     topic = "t" if version < 13 else bytes(16)
-    asked = FetchAsked(1, 1, 1, 0, 0, -1, [PartitionAsked(topic, 0, -1, 0, -1, -1, 1)], [], "", 3)
+    asked = FetchRequest(1, 1, 1, 0, 0, -1, [FetchPartition(topic, 0, -1, 0, -1, -1, 1)], [], "", 3)
     message = joined(fetch_request(version, 1, b"c", asked))
     with pytest.raises(MessageMalformed):
         read_fetch(read_request(message[:-1]), message[:-1])
-    partition = PartitionFetched(topic, 0, 0, 9, 9, 0, None, -1, [b"records"], (1, 2), (3, 4))
-    answer = joined(fetch_answer(version, 1, FetchAnswer(0, 0, 0, [partition])))
+    partition = FetchedPartition(topic, 0, 0, 9, 9, 0, None, -1, [b"records"], (1, 2), (3, 4))
+    answer = joined(fetch_response(version, 1, FetchResponse(0, 0, 0, [partition])))
     with pytest.raises(MessageMalformed):
-        read_fetch_answer(version, answer[:-1])
+        read_fetch_response(version, answer[:-1])
 
 
 @pytest.mark.parametrize("version", [4, 12])
@@ -309,7 +322,7 @@ def test_a_huge_count_is_refused_before_anything_is_made_of_it(version: int):
     answer = struct.pack(">i", 1) + tags + struct.pack(">i", 0)
     answer += (struct.pack(">hi", 0, 0) if version >= 7 else b"") + huge + bytes(1000)
     with pytest.raises(MessageMalformed, match="elements goes beyond"):
-        read_fetch_answer(version, answer)
+        read_fetch_response(version, answer)
     message = head(version, None) + struct.pack(">iiiib", -1, 500, 1, 1, 0)
     message += (struct.pack(">ii", 0, -1) if version >= 7 else b"") + huge + bytes(1000)
     with pytest.raises(MessageMalformed, match="elements goes beyond"):

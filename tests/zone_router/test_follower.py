@@ -46,7 +46,7 @@ class WithHistory(Follower):
     def __init__(self, sink: Told, epochs: Mapping[int, int], end: int, *, elsewhere: bool) -> None:
         super().__init__(MAIN, lambda: None, sink, all_history=False)
         self._epochs, self._end = epochs, end
-        self._has_looked = True
+        self._has_polled = True
         self._elsewhere = {PARTITION} if elsewhere else set()
 
     async def _epoch_end(self, leader: Any, partition: Any, name: str, current: int, epoch: int) -> EpochEnd:

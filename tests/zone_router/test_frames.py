@@ -55,10 +55,10 @@ def test_a_frame_that_has_begun_is_told():
     for now, piece in enumerate((b"\0", b"\0\0\5", b"abc"), start=5):
         assert list(frames.feed(piece, float(now))) == [] and frames.begun_at == 5.0
     assert frames.held_bytes == 7
-    frames.goes_on(9.0)
+    frames.resumed(9.0)
     assert frames.begun_at == 9.0
     assert len(list(frames.feed(b"de", 10.0))) == 1 and frames.begun_at is None
-    frames.goes_on(11.0)
+    frames.resumed(11.0)
     assert frames.begun_at is None
 
 

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from backend.kafka.wire.batches import batches
 from backend.kafka.wire.endpoints import Address
-from backend.kafka.wire.fetched import PartitionFetched, read_fetch_answer
-from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, fetch_request
+from backend.kafka.wire.fetch_requests import FetchPartition, FetchRequest, fetch_request
+from backend.kafka.wire.fetch_responses import FetchedPartition, read_fetch_response
 from backend.kafka.wire.requests import read_request
 from tests.zone_router.test_confirming import PARTITION, PRODUCER, aborted, followed, sent
 from workers.zone_router.document import MainAt
@@ -21,7 +21,7 @@ from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Aborted, Begins, Begun, Direct, WalHead, WalRecord, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.reading import Reading
 from workers.zone_router.proxy.replica import Replica
@@ -75,18 +75,18 @@ class Mains:
             self.replicas[main] = Replica(1, main, at, self.storage, self._stored, self._traffic)
         return self.replicas[main]
 
-    async def read(self, broker: int, offset: int, isolation: int = 0) -> PartitionFetched | None:
+    async def read(self, broker: int, offset: int, isolation: int = 0) -> FetchedPartition | None:
         """From this leader; None if it is asked itself."""
         leader = self.replica(broker)
         others = [each for each in self.replicas.values() if each is not leader]
         reading = Reading(leader, lambda: others, self._stored, 1_000_000)
-        asked = PartitionAsked(PARTITION.topic_id, 0, -1, offset, -1, -1, 1_000_000)
-        fetch = FetchAsked(0, 1, 1_000_000, isolation, 0, -1, [asked], [])
+        asked = FetchPartition(PARTITION.topic_id, 0, -1, offset, -1, -1, 1_000_000)
+        fetch = FetchRequest(0, 1, 1_000_000, isolation, 0, -1, [asked], [])
         message = memoryview(b"".join(fetch_request(VERSION, 7, b"c", fetch)))
         found = await reading.answer(read_request(message), message)
         if found.cold is not None:
             return None
-        (told,) = read_fetch_answer(VERSION, memoryview(b"".join(found.pieces))).partitions
+        (told,) = read_fetch_response(VERSION, memoryview(b"".join(found.pieces))).partitions
         return told
 
     async def offsets(self, broker: int, offset: int, isolation: int = 0) -> list[int] | None:
@@ -94,7 +94,7 @@ class Mains:
         return None if told is None else offsets_of(told)
 
 
-def offsets_of(told: PartitionFetched) -> list[int]:
+def offsets_of(told: FetchedPartition) -> list[int]:
     return [batch.base_offset for records in told.records for batch in batches(memoryview(records))]
 
 
@@ -172,7 +172,7 @@ def test_it_is_known_from_blocks_to_a_node_that_comes_later(tmp_path: Path):
     async def test() -> None:
         mains = Mains(tmp_path)
         open_one = {PRODUCER: 3}
-        before = Blocks(mains.storage, ("east", 1), Stood([], [], {}, 0))
+        before = Blocks(mains.storage, ("east", 1), StoredState([], [], {}, 0))
         before.take(FollowedBatch.begun(Begun(PARTITION, 4, 0, Begins(3, 0))))
         for at in range(5):
             before.take(followed(sent(at, epoch=4))._replace(open_after={} if at < 3 else open_one))

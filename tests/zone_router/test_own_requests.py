@@ -22,8 +22,8 @@ from backend.kafka.wire.encoding import Buffer, MessageMalformed
 from backend.kafka.wire.metadata import (
     Broker,
     Metadata,
-    PartitionFound,
-    TopicFound,
+    PartitionMetadata,
+    TopicMetadata,
     api_versions_request,
     metadata_request,
     read_api_versions,
@@ -32,10 +32,10 @@ from backend.kafka.wire.metadata import (
 from backend.kafka.wire.offsets import (
     EARLIEST,
     LATEST,
-    EpochAsked,
     EpochEnd,
-    OffsetFound,
-    TimeAsked,
+    EpochEndQuery,
+    ListedOffset,
+    OffsetQuery,
     epoch_ends_request,
     list_offsets_request,
     read_epoch_ends,
@@ -92,28 +92,28 @@ def test_topics_are_asked_for_by_name_and_none_is_made(client_id: bytes | None, 
 @given(
     client_id=CLIENT,
     isolation=st.sampled_from([0, 1]),
-    asked=st.lists(st.builds(TimeAsked, TEXT, INT32, INT32, INT64 | st.sampled_from([LATEST, EARLIEST]))).map(
+    asked=st.lists(st.builds(OffsetQuery, TEXT, INT32, INT32, INT64 | st.sampled_from([LATEST, EARLIEST]))).map(
         by_topic
     ),
 )
-def test_offsets_are_asked_for(client_id: bytes | None, isolation: int, asked: list[TimeAsked]):
+def test_offsets_are_asked_for(client_id: bytes | None, isolation: int, asked: list[OffsetQuery]):
     pieces = list_offsets_request(77, client_id, isolation, asked)
     found = asked_in(ListOffsetsRequest, pieces, 6, client_id)
     assert (found.replica_id, found.isolation_level) == (-1, isolation)
     assert asked == [
-        TimeAsked(topic.name, each.partition_index, each.current_leader_epoch, each.timestamp)
+        OffsetQuery(topic.name, each.partition_index, each.current_leader_epoch, each.timestamp)
         for topic in found.topics
         for each in topic.partitions
     ]
 
 
 @settings(deadline=None)
-@given(client_id=CLIENT, asked=st.lists(st.builds(EpochAsked, TEXT, INT32, INT32, INT32)).map(by_topic))
-def test_ends_of_epochs_are_asked_for(client_id: bytes | None, asked: list[EpochAsked]):
+@given(client_id=CLIENT, asked=st.lists(st.builds(EpochEndQuery, TEXT, INT32, INT32, INT32)).map(by_topic))
+def test_ends_of_epochs_are_asked_for(client_id: bytes | None, asked: list[EpochEndQuery]):
     found = asked_in(OffsetForLeaderEpochRequest, epoch_ends_request(77, client_id, asked), 4, client_id)
     assert found.replica_id == -1
     assert asked == [
-        EpochAsked(topic.topic, each.partition, each.current_leader_epoch, each.leader_epoch)
+        EpochEndQuery(topic.topic, each.partition, each.current_leader_epoch, each.leader_epoch)
         for topic in found.topics
         for each in topic.partitions
     ]
@@ -127,13 +127,13 @@ def test_metadata_is_as_kafka_python_reads_it(drawn, correlation: int):
         [Broker(each.node_id, each.host, each.port, each.rack) for each in theirs.brokers],
         theirs.controller_id,
         [
-            TopicFound(
+            TopicMetadata(
                 topic.error_code,
                 topic.name,
                 bytes(16) if topic.topic_id is None else topic.topic_id.bytes,
                 topic.is_internal,
                 [
-                    PartitionFound(
+                    PartitionMetadata(
                         each.error_code,
                         each.partition_index,
                         each.leader_id,
@@ -154,7 +154,7 @@ def test_metadata_is_as_kafka_python_reads_it(drawn, correlation: int):
 def test_offsets_are_as_kafka_python_reads_them(drawn, correlation: int):
     theirs = ListOffsetsResponse[6].decode(written(without_strange(drawn), correlation), header=True)
     assert read_list_offsets(written(drawn, correlation)) == [
-        OffsetFound(
+        ListedOffset(
             topic.name, each.partition_index, each.error_code, each.timestamp, each.offset, each.leader_epoch
         )
         for topic in theirs.topics

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from backend.kafka.wire.apis import PASSED_ON, PRODUCE_WITH_BATCHES, Api
+from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, SUPPORTED_VERSIONS, Api
 from backend.kafka.wire.encoding import MessageMalformed, Topic
-from backend.kafka.wire.produced import (
-    PartitionProduced,
+from backend.kafka.wire.produce import (
+    ProduceResult,
     produce_has_failed,
     produced_batches,
     produced_offsets,
@@ -20,7 +20,7 @@ from backend.kafka.wire.produced import (
 from backend.kafka.wire.requests import read_request, request_header
 from tests.zone_router.messages import SLOW, body, messages, varint, without_strange, written
 
-VERSIONS = range(PRODUCE_WITH_BATCHES, PASSED_ON[Api.PRODUCE].last + 1)
+VERSIONS = range(PRODUCE_WITH_BATCHES, SUPPORTED_VERSIONS[Api.PRODUCE].last + 1)
 
 
 def topic_of(theirs, version: int) -> Topic:
@@ -61,7 +61,7 @@ def test_offsets_are_those_that_kafka_python_reads(version: int, data):
 
     theirs = ProduceResponse[version].decode(written(without_strange(drawn), 7), header=True)
     assert found == [
-        PartitionProduced(
+        ProduceResult(
             topic_of(topic, version),
             each.index,
             each.error_code,
@@ -105,9 +105,7 @@ def test_what_is_cut_or_spoilt_ends_in_words_or_within_the_message(version: int,
             except MessageMalformed as error:
                 assert str(error)
             else:
-                assert all(
-                    each[2] + each[3] <= len(cut) for each in found if not isinstance(each, PartitionProduced)
-                )
+                assert all(each[2] + each[3] <= len(cut) for each in found if not isinstance(each, ProduceResult))
 
 
 @pytest.mark.parametrize("version", [3, 9, 13])

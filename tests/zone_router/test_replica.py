@@ -17,7 +17,7 @@ from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Aborted, Begun, WalHead, wal_name
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage
 from workers.zone_router.proxy.index import Index
 from workers.zone_router.proxy.replica import Replica
@@ -38,7 +38,7 @@ def told(wal_first: int, wal_end: int, first_block: int, end_block: int, end: in
 
 async def blocks_of(storage: ObjectStorage, count: int) -> None:
     """One record in each."""
-    blocks = Blocks(storage, MAIN, Stood([], [], {}, 0))
+    blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
     blocks.take(FollowedBatch.begun(Begun(PARTITION, 1, 0)))
     for offset in range(count):
         blocks.take(followed(sent(offset)))

@@ -97,7 +97,7 @@ class Process:
         self.told: list[ChannelOffset] = []
         self.failed: list[str] = []
         self._numbers = itertools.count()
-        limits = Limits(window_seconds=0.0, bulk_bytes=1, side_by_side=SIDE_BY_SIDE)
+        limits = Limits(window_seconds=0.0, bulk_bytes=1, concurrent_writes=SIDE_BY_SIDE)
         traffic = ChannelTraffic(CollectorRegistry())
         self.channel = RouterChannel(
             self.storage, 7, lambda: 1, limits, self._told, self._failed, lambda _: True, traffic

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backend.kafka.wire import api_versions, endpoints
-from backend.kafka.wire.apis import PASSED_ON, PRODUCE_WITH_BATCHES, Api, is_passed_on
+from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, SUPPORTED_VERSIONS, Api, is_supported
 from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import is_answered, read_request, with_all_acks, with_fetch_bounded
@@ -34,7 +34,11 @@ WITH_ADDRESSES = (
     Api.SHARE_FETCH,
     Api.SHARE_ACKNOWLEDGE,
 )
-VERSIONS = [(api, v) for api in WITH_ADDRESSES for v in range(PASSED_ON[api].first, PASSED_ON[api].last + 1)]
+VERSIONS = [
+    (api, v)
+    for api in WITH_ADDRESSES
+    for v in range(SUPPORTED_VERSIONS[api].first, SUPPORTED_VERSIONS[api].last + 1)
+]
 WHERE = ("Host", "Port", "Endpoints", "NodeEndpoints", "Listeners")
 ELSEWHERE = {
     29: "hosts are those that an access rule is about",
@@ -82,7 +86,7 @@ def check_addresses(api: Api, version: int, data: st.DataObject, correlation: in
     answer = written(message, correlation)
 
     found = joined(
-        endpoints.moved(
+        endpoints.rewritten(
             api,
             version,
             answer,
@@ -115,7 +119,7 @@ def check_spoilt(api: Api, version: int, data: st.DataObject) -> None:
         answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(answer[: data.draw(st.integers(0, len(answer)))])
     try:
-        endpoints.moved(api, version, cut, lambda node, at: Address("elsewhere", 9))
+        endpoints.rewritten(api, version, cut, lambda node, at: Address("elsewhere", 9))
     except MessageMalformed as error:
         assert str(error)
 
@@ -125,7 +129,7 @@ def test_garbage_of_a_huge_array_is_no_long_work(count: int, rest: bytes):
     """An array of two thousand million brokers in a message of some bytes."""
     answer = struct.pack(">iii", 1, 0, count) + rest
     try:
-        endpoints.moved(Api.METADATA, 3, answer, lambda node, at: None)
+        endpoints.rewritten(Api.METADATA, 3, answer, lambda node, at: None)
     except MessageMalformed:
         return
 
@@ -150,15 +154,15 @@ BEGIN_LATER = {
 def test_what_is_passed_on_is_what_kafka_has_for_clients():
     for key, described in definitions("request").items():
         if key in OF_BROKERS_AMONG_THEMSELVES:
-            assert key not in PASSED_ON, described["name"]
+            assert key not in SUPPORTED_VERSIONS, described["name"]
             continue
         first, _, last = described["validVersions"].partition("-")
-        known = PASSED_ON[key]
+        known = SUPPORTED_VERSIONS[key]
         assert known.last == int(last or first), described["name"]
         assert known.first == BEGIN_LATER.get(key, 0) <= int(first), described["name"]
-    assert not is_passed_on(Api.METADATA, PASSED_ON[Api.METADATA].last + 1)
-    assert not is_passed_on(4, 0)
-    assert (is_passed_on(Api.SASL_HANDSHAKE, 0), is_passed_on(Api.SASL_HANDSHAKE, 1)) == (False, True)
+    assert not is_supported(Api.METADATA, SUPPORTED_VERSIONS[Api.METADATA].last + 1)
+    assert not is_supported(4, 0)
+    assert (is_supported(Api.SASL_HANDSHAKE, 0), is_supported(Api.SASL_HANDSHAKE, 1)) == (False, True)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -181,23 +185,26 @@ def test_clients_are_told_what_both_speak(version: int, data):
 
     both = {}
     for key, (first, last) in broker.items():
-        known = PASSED_ON.get(key)
+        known = SUPPORTED_VERSIONS.get(key)
         if known and max(first, known.first) <= min(last, known.last):
             both[key] = (max(first, known.first), min(last, known.last))
-    assert joined(api_versions.capped(version, answer(broker))) == answer(both)
+    assert joined(api_versions.limited(version, answer(broker))) == answer(both)
 
 
 def test_a_broker_that_refuses_the_version_answers_in_the_oldest_form():
     refusal = struct.pack(">ihi", 9, 35, 1) + struct.pack(">hhh", Api.API_VERSIONS, 0, 9)
     capped = struct.pack(">ihi", 9, 35, 1) + struct.pack(">hhh", Api.API_VERSIONS, 0, 4)
-    assert joined(api_versions.capped(4, refusal)) == capped
-    assert api_versions.refused(read_request(head(Api.API_VERSIONS, 5, b"c", True))) == b"\0\0\0\x4d" + capped[4:]
+    assert joined(api_versions.limited(4, refusal)) == capped
+    assert (
+        api_versions.unsupported_version(read_request(head(Api.API_VERSIONS, 5, b"c", True)))
+        == b"\0\0\0\x4d" + capped[4:]
+    )
 
 
 def test_a_version_that_is_not_passed_on_is_refused_in_its_own_form_where_that_is_known():
     handshake = read_request(head(Api.SASL_HANDSHAKE, 0, b"c", False))
-    assert api_versions.refused(handshake) == struct.pack(">ihi", 77, 35, 0)
-    assert api_versions.refused(read_request(head(Api.METADATA, 99, b"c", False))) is None
+    assert api_versions.unsupported_version(handshake) == struct.pack(">ihi", 77, 35, 0)
+    assert api_versions.unsupported_version(read_request(head(Api.METADATA, 99, b"c", False))) is None
 
 
 def head(api_key: int, version: int, client_id: bytes | None, flexible: bool) -> bytes:
@@ -275,7 +282,7 @@ def test_a_tagged_field_that_is_shorter_than_it_tells_is_refused():
     node = struct.pack(">i", 1) + varint(60) + b"h" * 59 + struct.pack(">i", 9) + b"\0\0"
     answer = struct.pack(">i", 1) + b"\0" + b"\1" + struct.pack(">i", 0) + b"\1\0" + varint(3) + b"\2" + node
     with pytest.raises(MessageMalformed, match="has not the size that it tells"):
-        endpoints.moved(Api.PRODUCE, 10, answer, lambda node, at: Address("h", 9))
+        endpoints.rewritten(Api.PRODUCE, 10, answer, lambda node, at: Address("h", 9))
 
 
 @given(st.binary(max_size=40))

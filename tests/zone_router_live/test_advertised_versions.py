@@ -12,10 +12,10 @@ import sys
 import pytest
 
 from backend.kafka.wire import metadata
-from backend.kafka.wire.apis import PASSED_ON, Api
+from backend.kafka.wire.apis import SUPPORTED_VERSIONS, Api
 from backend.kafka.wire.batches import batches
-from backend.kafka.wire.fetched import read_fetch_answer
-from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, fetch_request
+from backend.kafka.wire.fetch_requests import FetchPartition, FetchRequest, fetch_request
+from backend.kafka.wire.fetch_responses import read_fetch_response
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.older_clients import NEWEST, RELEASES, environment
@@ -75,9 +75,9 @@ def logged(router: Router, topic: str) -> dict[str, tuple[set[int], int]]:
     found = {}
     for each in told.topics[0].partitions:
         leader = Connection(at[each.leader_id].host, at[each.leader_id].port)
-        asked = PartitionAsked(topic, each.partition, -1, 0, -1, -1, 10_000_000)
-        request = fetch_request(4, 9, b"tests", FetchAsked(500, 1, 10_000_000, 0, 0, -1, [asked]))
-        (partition,) = read_fetch_answer(4, leader.ask(request)).partitions
+        asked = FetchPartition(topic, each.partition, -1, 0, -1, -1, 10_000_000)
+        request = fetch_request(4, 9, b"tests", FetchRequest(500, 1, 10_000_000, 0, 0, -1, [asked]))
+        (partition,) = read_fetch_response(4, leader.ask(request)).partitions
         leader.end()
         if each.partition < len(CODECS):
             records = b"".join(map(bytes, partition.records))
@@ -146,7 +146,7 @@ def test_a_version_that_brokers_do_not_take_ends_as_it_does_there(router: Router
 
     assert through == {name: outcome(broker, message) for name, message in asked.items()}
     assert {name for name, answer in through.items() if answer} == {"18--1", "18-5", "18-32767"}
-    assert router.nodes["az1"].refused("unsupported-version") > len(PASSED_ON)
+    assert router.nodes["az1"].refused("unsupported-version") > len(SUPPORTED_VERSIONS)
     assert router.nodes["az1"].refused("garbage") == 0
 
 

@@ -12,16 +12,16 @@ from confluent_kafka import Producer
 from kafka.record.default_records import DefaultRecordBatch
 
 from backend.kafka.wire import metadata
-from backend.kafka.wire.apis import PASSED_ON, Api, Versions
+from backend.kafka.wire.apis import SUPPORTED_VERSIONS, Api, Versions
 from backend.kafka.wire.batches import Batch, ControlType, batches, control_type
-from backend.kafka.wire.fetched import PartitionFetched, read_fetch_answer
-from backend.kafka.wire.fetches import FetchAsked, PartitionAsked, fetch_request
-from backend.kafka.wire.metadata import Broker, TopicFound
+from backend.kafka.wire.fetch_requests import FetchPartition, FetchRequest, fetch_request
+from backend.kafka.wire.fetch_responses import FetchedPartition, read_fetch_response
+from backend.kafka.wire.metadata import Broker, TopicMetadata
 from backend.kafka.wire.offsets import (
     EARLIEST,
     LATEST,
-    EpochAsked,
-    TimeAsked,
+    EpochEndQuery,
+    OffsetQuery,
     epoch_ends_request,
     list_offsets_request,
     read_epoch_ends,
@@ -96,7 +96,7 @@ def produce(producer: Producer, topic: str, count: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(brokers: Brokers, topic: str) -> tuple[list[Broker], TopicFound]:
+def found(brokers: Brokers, topic: str) -> tuple[list[Broker], TopicMetadata]:
     """As the first broker tells."""
     host, port = brokers.servers.split(",")[0].split(":")
     connection = Connection(host, int(port))
@@ -109,7 +109,7 @@ def found(brokers: Brokers, topic: str) -> tuple[list[Broker], TopicFound]:
 
 
 @pytest.fixture(scope="module")
-def leader(found: tuple[list[Broker], TopicFound]) -> Iterator[Connection]:
+def leader(found: tuple[list[Broker], TopicMetadata]) -> Iterator[Connection]:
     brokers, topic = found
     (there,) = (each for each in brokers if each.node == topic.partitions[0].leader_id)
     connection = Connection(there.host, there.port)
@@ -118,20 +118,26 @@ def leader(found: tuple[list[Broker], TopicFound]) -> Iterator[Connection]:
 
 
 def fetched(
-    leader: Connection, version: int, topic: TopicFound, isolation: int, *, offset: int = 0, last_epoch: int = -1
-) -> PartitionFetched:
+    leader: Connection,
+    version: int,
+    topic: TopicMetadata,
+    isolation: int,
+    *,
+    offset: int = 0,
+    last_epoch: int = -1,
+) -> FetchedPartition:
     epoch = topic.partitions[0].leader_epoch
     name = topic.name if version < 13 else topic.topic_id
-    asked = PartitionAsked(name, 0, epoch, offset, last_epoch, -1, 1_000_000)
-    request = FetchAsked(500, 1, 1_000_000, isolation, 0, -1, [asked], rack_id="az2")
-    answer = read_fetch_answer(version, leader.ask(fetch_request(version, 9, CLIENT, request)))
+    asked = FetchPartition(name, 0, epoch, offset, last_epoch, -1, 1_000_000)
+    request = FetchRequest(500, 1, 1_000_000, isolation, 0, -1, [asked], rack_id="az2")
+    answer = read_fetch_response(version, leader.ask(fetch_request(version, 9, CLIENT, request)))
     assert (answer.error, answer.session_id) == (0, 0)
     (one,) = answer.partitions
     assert (one.topic, one.partition, one.error) == (name, 0, 0)
     return one
 
 
-def held(one: PartitionFetched) -> list[tuple[Batch, bytes]]:
+def held(one: FetchedPartition) -> list[tuple[Batch, bytes]]:
     """Its batches, with their bytes; their check sums hold."""
     (records,) = one.records
     each = [(batch, bytes(records[batch.at : batch.at + batch.size])) for batch in batches(records)]
@@ -140,7 +146,7 @@ def held(one: PartitionFetched) -> list[tuple[Batch, bytes]]:
     return each
 
 
-def test_metadata_is_that_of_the_cluster(brokers: Brokers, found: tuple[list[Broker], TopicFound]):
+def test_metadata_is_that_of_the_cluster(brokers: Brokers, found: tuple[list[Broker], TopicMetadata]):
     there, topic = found
     seen = brokers.admin.list_topics(timeout=DEADLINE_SECONDS)
     assert {(each.node, each.host, each.port) for each in there} == {
@@ -155,13 +161,13 @@ def test_metadata_is_that_of_the_cluster(brokers: Brokers, found: tuple[list[Bro
 
 def test_a_broker_tells_what_it_speaks(leader: Connection):
     spoken = metadata.read_api_versions(leader.ask(metadata.api_versions_request(3, CLIENT)))
-    assert spoken[Api.FETCH] == PASSED_ON[Api.FETCH] == Versions(4, 18)
+    assert spoken[Api.FETCH] == SUPPORTED_VERSIONS[Api.FETCH] == Versions(4, 18)
     assert spoken[Api.METADATA].first <= 11 <= spoken[Api.METADATA].last
 
 
 @pytest.mark.parametrize("version", [4, 5, 7, 9, 11, 12, 13, 15, 16, 17, 18])
 def test_a_fetch_gives_the_batches_that_were_produced(
-    leader: Connection, found: tuple[list[Broker], TopicFound], version: int
+    leader: Connection, found: tuple[list[Broker], TopicMetadata], version: int
 ):
     one = fetched(leader, version, found[1], isolation=0)
 
@@ -181,7 +187,7 @@ def test_a_fetch_gives_the_batches_that_were_produced(
 
 @pytest.mark.parametrize("version", [4, 5, 12, 13, 18])
 def test_a_fetch_tells_the_last_stable_offset_and_the_start_of_the_log_whatever_is_asked_for(
-    leader: Connection, found: tuple[list[Broker], TopicFound], version: int
+    leader: Connection, found: tuple[list[Broker], TopicMetadata], version: int
 ):
     for isolation in (0, 1):
         one = fetched(leader, version, found[1], isolation)
@@ -191,7 +197,7 @@ def test_a_fetch_tells_the_last_stable_offset_and_the_start_of_the_log_whatever_
 
 @pytest.mark.parametrize("version", [4, 12, 13, 18])
 def test_a_fetch_of_what_is_committed_ends_before_what_is_open_and_tells_what_was_aborted(
-    leader: Connection, found: tuple[list[Broker], TopicFound], version: int
+    leader: Connection, found: tuple[list[Broker], TopicMetadata], version: int
 ):
     one = fetched(leader, version, found[1], isolation=1)
     whole = held(one)
@@ -202,7 +208,7 @@ def test_a_fetch_of_what_is_committed_ends_before_what_is_open_and_tells_what_wa
 
 @pytest.mark.parametrize("version", [12, 13, 18])
 def test_a_fetch_behind_the_end_of_an_epoch_is_told_where_logs_diverge(
-    leader: Connection, found: tuple[list[Broker], TopicFound], version: int
+    leader: Connection, found: tuple[list[Broker], TopicMetadata], version: int
 ):
     epoch = found[1].partitions[0].leader_epoch
     one = fetched(leader, version, found[1], 0, offset=END + 5, last_epoch=epoch)
@@ -210,16 +216,16 @@ def test_a_fetch_behind_the_end_of_an_epoch_is_told_where_logs_diverge(
     assert fetched(leader, version, found[1], 0, offset=OPEN, last_epoch=epoch).diverging_epoch is None
 
 
-def test_offsets_and_ends_of_epochs_are_told(leader: Connection, found: tuple[list[Broker], TopicFound]):
+def test_offsets_and_ends_of_epochs_are_told(leader: Connection, found: tuple[list[Broker], TopicMetadata]):
     name, (partition,) = found[1].name, found[1].partitions
 
     def listed(isolation: int, timestamp: int) -> int:
-        asked = [TimeAsked(name, 0, partition.leader_epoch, timestamp)]
+        asked = [OffsetQuery(name, 0, partition.leader_epoch, timestamp)]
         (one,) = read_list_offsets(leader.ask(list_offsets_request(4, CLIENT, isolation, asked)))
         assert (one.topic, one.partition, one.error) == (name, 0, 0)
         return one.offset
 
     assert (listed(0, EARLIEST), listed(0, LATEST), listed(1, LATEST)) == (0, END, OPEN)
-    asked = [EpochAsked(name, 0, partition.leader_epoch, partition.leader_epoch)]
+    asked = [EpochEndQuery(name, 0, partition.leader_epoch, partition.leader_epoch)]
     (end,) = read_epoch_ends(leader.ask(epoch_ends_request(4, CLIENT, asked)))
     assert end == (name, 0, 0, partition.leader_epoch, END)

@@ -27,7 +27,7 @@ def test_epochs_are_fenced_and_committed_while_clients_produce(control: Control,
             lambda: control.get("/route-epochs")["committed"] > before["current"] + 3,
             "what came in epochs that are over is committed",
         )
-        producing.goes_on()
+        producing.resumed()
     each_once(control.router, topic, producing)
     found = control.get("/zones")
     epochs = found["epochs"]
@@ -67,7 +67,7 @@ def test_a_main_takes_nothing_until_it_knows_the_fence(control: Control, topic: 
     eventually(lambda: control.get("/route-epochs")["fenced"] > 0, "there is a fence")
     control.end()
     with Producing(control.router, topic, "az1") as producing:
-        producing.goes_on()  # without the control plane, too
+        producing.resumed()  # without the control plane, too
         control.router.nodes["az3"].end(kill=True)
         control.router.nodes["az3"].start()
         producer = Producer(client(control.router.nodes["az1"], linger_ms=0, reconnect_backoff_max_ms=500))
@@ -79,4 +79,4 @@ def test_a_main_takes_nothing_until_it_knows_the_fence(control: Control, topic: 
         assert refusing == 1 and delivered == [0], "the main of broker 3 does not know the fence"
         control.start()
         assert producer.flush(DEADLINE_SECONDS) == 0 and delivered == [0, 2]
-        producing.goes_on()
+        producing.resumed()

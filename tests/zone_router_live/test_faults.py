@@ -283,7 +283,7 @@ class Producing:
         self._thread.join()
         assert self._producer.flush(DEADLINE_SECONDS) == 0
 
-    def goes_on(self) -> None:
+    def resumed(self) -> None:
         """Records are written that were handed in from now on."""
         from_now = self.handed_in
         eventually(lambda: any(int(each.value()) >= from_now for each in reversed(self.done)), "it goes on")
@@ -306,7 +306,7 @@ def test_a_node_that_is_killed_and_comes_back_loses_and_doubles_nothing(router: 
         router.nodes["az2"].end(kill=True)
         time.sleep(1)
         router.nodes["az2"].start()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -314,7 +314,7 @@ def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str
     with Producing(router, topic, "az2") as producing:
         assert router.nodes["az2"].end() == 0
         router.nodes["az2"].start()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -325,7 +325,7 @@ def test_a_node_that_stood_still_goes_on(router: Router, topic: str):
         os.kill(node.process.pid, signal.SIGSTOP)
         time.sleep(3)
         os.kill(node.process.pid, signal.SIGCONT)
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -334,9 +334,9 @@ def test_a_broker_that_is_killed_is_left_for_the_next_leader(router: Router, top
     before = router.nodes["az1"].refused("broker-away")
     with Producing(router, topic, "az1") as producing:
         router.brokers.kill(2)
-        producing.goes_on()
+        producing.resumed()
         router.brokers.start(2)
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
     assert router.nodes["az1"].refused("broker-away") >= before
 

@@ -73,7 +73,7 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
             await until(lambda led=before, number=number: led.high_watermark == number + 1, "its bounds are told")
             await asyncio.sleep(0.1)  # by now the broker is asked again, and waits for more
             follower._leave(before.partition)
-            follower.look()
+            follower.poll()
             await until(lambda: 0 in taken.led, "it is led again")
             led = taken.led[0]
             assert led is not before

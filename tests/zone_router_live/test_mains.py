@@ -79,7 +79,7 @@ def test_mains_that_are_killed_again_and_again_lose_and_double_nothing(router: R
                 router.nodes[zone].end(kill=True)
                 time.sleep(0.3)
                 router.nodes[zone].start()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -110,7 +110,7 @@ def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Ro
         time.sleep(2)
         ended.set()
         thread.join()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
     assert deleted
 
@@ -124,7 +124,7 @@ def test_a_storage_that_is_away_for_some_seconds_holds_up_and_loses_nothing(rout
         time.sleep(2)
         router.channel.unlink()
         aside.rename(router.channel)
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -148,7 +148,7 @@ def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, 
         raw.send(GARBAGE[kind])
         assert raw.is_ended
         raw.close()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)
 
 
@@ -205,5 +205,5 @@ def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Rout
         successor.end()
         node.end()
         node.start()
-        producing.goes_on()
+        producing.resumed()
     each_once(router, topic, producing)

@@ -38,7 +38,7 @@ def test_a_main_that_dies_leaves_no_gap(reading: Router, topic: str):
             reading.nodes[zone].end(kill=True)
             time.sleep(1)
             reading.nodes[zone].start()
-            producing.goes_on()
+            producing.resumed()
         producing.stop()
         consuming.is_the_leaders(reading)
     settled = crossed(node, "fetch"), cold(node)
@@ -53,7 +53,7 @@ def test_a_proxy_that_dies_is_come_back_to(reading: Router, topic: str):
         for _ in range(2):
             node.end(kill=True)
             node.start()
-            producing.goes_on()
+            producing.resumed()
         producing.stop()
         consuming.is_the_leaders(reading)
 
@@ -62,7 +62,7 @@ def test_leaders_that_move_while_they_are_read_from(reading: Router, topic: str)
     with Consuming(reading.nodes["az2"], topic) as consuming, Producing(reading, topic, "az1") as producing:
         for order in ([2, 3, 1], [3, 1, 2], [1, 2, 3]):
             move(reading, topic, {0: order, 3: order})
-            producing.goes_on()
+            producing.resumed()
         producing.stop()
         consuming.is_the_leaders(reading)
 
@@ -108,9 +108,9 @@ def led_by(reading: Router, topic: str, partition: int, broker: int) -> bool:
 def test_a_broker_that_is_killed_while_it_is_read_from(reading: Router, topic: str):
     with Consuming(reading.nodes["az1"], topic) as consuming, Producing(reading, topic, "az1") as producing:
         reading.brokers.kill(3)
-        producing.goes_on()
+        producing.resumed()
         reading.brokers.start(3)
-        producing.goes_on()
+        producing.resumed()
         producing.stop()
         consuming.is_the_leaders(reading)
 
@@ -143,7 +143,7 @@ def test_a_storage_that_is_away_for_some_seconds(reading: Router, topic: str):
         time.sleep(2)
         reading.channel.unlink()
         aside.rename(reading.channel)
-        producing.goes_on()
+        producing.resumed()
         producing.stop()
         consuming.is_the_leaders(reading)
 

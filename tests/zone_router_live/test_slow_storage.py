@@ -82,7 +82,7 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
     router.brokers.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
     with within(mine), Consuming(mine.nodes["az2"], topic) as consuming:
         with Producing(mine, topic, "az1") as producing:
-            producing.goes_on()
+            producing.resumed()
             eventually(lambda: len(consuming.found) > 1_000, "records are read")
         each_once(mine, topic, producing)
         consuming.is_the_leaders(mine)
@@ -103,6 +103,6 @@ def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_p
                     done = len(producing.done)
                     eventually(lambda: len(consuming.found) > 100, "what had been written is read")
                     assert len(producing.done) < done + 1_000, "next to nothing was written meanwhile"
-                producing.goes_on()
+                producing.resumed()
             each_once(mine, topic, producing)
             consuming.is_the_leaders(mine)

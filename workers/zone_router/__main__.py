@@ -1,4 +1,4 @@
-"""`python -m workers.zone_router --file FILE --node NAME`: one node of the zone router, until it is ended."""
+"""`python -m workers.zone_router --file FILE --node NAME`: run one node of the zone router."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ async def _serve(file: RouterFile, name: str) -> None:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     running = asyncio.create_task(node.run(ended, ready))
     await asyncio.wait([running, asyncio.create_task(ready.wait())], return_when=asyncio.FIRST_COMPLETED)
-    # What there is now stays. Of what comes and goes with each request nearly nothing is in a cycle: to look for
-    # cycles as often as Python does by itself took a twentieth of a proxy's time.
+    # Objects that exist now stay. Those of single requests are almost never in reference cycles; collecting as
+    # often as Python's default took 5 % of a proxy's time.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    # Last: it is the sign of readiness.
+    # Last, as the metrics port signals readiness.
     metrics = start_http_server(described.metrics, described.bound_to, registry) if described.metrics else None
     try:
         await running
@@ -44,12 +44,17 @@ async def _serve(file: RouterFile, name: str) -> None:
 
 
 def main() -> int:
-    """Exit code 2 for a file that cannot be followed; 1 for a port that another program has, for storage that
-    cannot be used, and where another process has taken this node's place.
+    """Run a node; return exit code 0, 1 or 2.
+
+    Exit code 2: the file is invalid. Exit code 1: a port is in use, object storage cannot be used, or another
+    process has taken over as this node.
     """
-    parser = argparse.ArgumentParser(prog="python -m workers.zone_router", description=__doc__)
-    parser.add_argument("--file", type=Path, required=True, help="the zone router's file")
-    parser.add_argument("--node", required=True, help="which of its nodes this is")
+    parser = argparse.ArgumentParser(
+        prog="python -m workers.zone_router",
+        description="Run one node of the zone router until it receives SIGTERM or SIGINT.",
+    )
+    parser.add_argument("--file", type=Path, required=True, help="path of the router file (YAML)")
+    parser.add_argument("--node", required=True, help="name of the node in the file to run")
     given = parser.parse_args()
     logs.configure()
     try:
@@ -62,7 +67,7 @@ def main() -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
     except OSError as error:
-        print(f"cannot listen: {error}", file=sys.stderr)  # noqa: T201
+        print(f"cannot listen: {error}. Free the port, or change it in the router file", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Reading the index at the end of a block object."""
+"""Read the index at the end of a block object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workers.zone_router.object_storage import ObjectStorage
 
 
 async def read_block_index(storage: ObjectStorage, name: str) -> BlockIndex:
-    """Raises BlockMalformed, ObjectMissing, StorageFailed."""
+    """Return the index of a block object. Raises BlockMalformed, ObjectMissing, StorageFailed."""
     tail = await storage.end_of(name, block.TAIL_BYTES)
     start, size = block.index_place(tail)
     inside = size + block.TRAILER_BYTES

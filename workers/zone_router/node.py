@@ -1,4 +1,4 @@
-"""A node of the zone router as its file describes it: a proxy, a main, or both in one process."""
+"""A node of the zone router, built from its file: a proxy, a main, or both in one process."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.relay import FETCH_BYTES
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.proxy.stored import Stored
-from workers.zone_router.traffic import Traffic, Watched
+from workers.zone_router.traffic import NodeCollector, Traffic
 
 _DRAIN_SECONDS = 2.0
-_LOOK_SECONDS = 3.0
+_METADATA_SECONDS = 3.0
 _FIRST_ANSWER_SECONDS = 3.0
-"""A main waits so long to be told the fence before it listens: what it refuses is written again for nothing."""
+"""Seconds that a main waits for the fence before it listens; Routes refused until then would be rewritten in vain.
+"""
 
 
 class RouterNode:
-    """All that one process does."""
+    """Components of one process."""
 
     def __init__(self, file: RouterFile, name: str, traffic: Traffic) -> None:
-        """Raises RouterFileInvalid, StorageFailed."""
+        """Build the components. Raises RouterFileInvalid, StorageFailed."""
         self._file, self._name, self._described, self._traffic = file, name, file.node(name), traffic
         main = self._described.main
         clusters = {*self._described.listeners, *([main.cluster] if main else [])}
@@ -54,7 +55,7 @@ class RouterNode:
         self._control = self._make_control()
         confirming, stored = self._confirming, self._stored
         traffic.registry.register(
-            Watched(
+            NodeCollector(
                 lambda: confirming.batches() if confirming else {},
                 lambda: confirming.written() if confirming else {},
                 lambda: stored.cached() if stored else {},
@@ -64,9 +65,9 @@ class RouterNode:
     async def run(self, ended: asyncio.Event, ready: asyncio.Event) -> None:
         """Serve until `ended` is set.
 
-        Raises ChannelFenced, WalFenced, StorageFailed, OSError for a port that is taken.
+        Raises ChannelFenced, WalFenced, StorageFailed, and OSError for a port that is in use.
         """
-        tasks = [asyncio.create_task(directory.keep()) for directory in self._directories.values()]
+        tasks = [asyncio.create_task(directory.poll()) for directory in self._directories.values()]
         waiting = asyncio.create_task(ended.wait())
         try:
             if self._control:
@@ -75,10 +76,10 @@ class RouterNode:
                 if self._control:
                     await self._control.first_answer(_FIRST_ANSWER_SECONDS)
                 await self._main.open(self._described.bound_to, self._described.main.port)
-            await self._look()
+            await self._wait_for_metadata()
             await self._gateway.open()
             if self._routes:
-                # Last: it makes a process end that has been this node, which one without its ports is not to do.
+                # Last: it fences an older process of this node, which a process without its ports must not do.
                 tasks.append(asyncio.create_task(self._routes.run()))
             if self._confirming:
                 tasks.append(asyncio.create_task(self._confirming.run()))
@@ -86,17 +87,17 @@ class RouterNode:
             done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
             await self._close()
             for task in done - {waiting}:
-                task.result()  # none of them ends by itself: it raises
+                task.result()  # a background task only ends by raising
         finally:
             for each in (waiting, *tasks):
                 each.cancel()
             await asyncio.gather(waiting, *tasks, return_exceptions=True)
 
-    async def _look(self) -> None:
-        """Clients that come before brokers' zones are known would be answered by leaders in other zones."""
+    async def _wait_for_metadata(self) -> None:
+        """Wait for brokers' zones. Earlier clients would be sent to leaders in other zones."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await asyncio.gather(*(each.has_looked.wait() for each in self._directories.values()))
+            async with asyncio.timeout(_METADATA_SECONDS):
+                await asyncio.gather(*(each.has_metadata.wait() for each in self._directories.values()))
 
     async def _close(self) -> None:
         await self._gateway.close()
@@ -108,7 +109,7 @@ class RouterNode:
             await self._main.close()
 
     def _open_clusters(self) -> list[str]:
-        """Whose mains need no login of the clients that they speak for."""
+        """Return the clusters without authentication, for which mains can act on behalf of clients."""
         return [
             name
             for name in self._described.listeners
@@ -130,7 +131,7 @@ class RouterNode:
             self._file.mains(),
             limits,
             self._traffic,
-            spares_home=channel.same_zone == "direct",
+            bypasses_home_zone=channel.same_zone == "direct",
             kept=self._stored.keep if self._stored else None,
         )
 
@@ -158,10 +159,10 @@ class RouterNode:
             all_history=reads.history == "all",
         )
         return Confirming(
-            (main.cluster, main.broker), self._address_of(main), self._storage, limits, self._oldest_carried
+            (main.cluster, main.broker), self._address_of(main), self._storage, limits, self._oldest_route_epoch
         )
 
-    def _oldest_carried(self) -> int | None:
+    def _oldest_route_epoch(self) -> int | None:
         return self._main.oldest_epoch() if self._main else None
 
     def _address_of(self, main: MainSection) -> Callable[[], Address | None]:
@@ -192,13 +193,13 @@ class RouterNode:
             return None
         if self._main:
             self._main.knows_fence = False
-        return Control(control.url, control.token, self._report, self._heard)
+        return Control(control.url, control.token, self._report, self._apply_epochs)
 
     def _report(self) -> dict[str, Any]:
-        """What the control plane is told; `backend.api.zones.route_epochs` says what each of it means."""
+        """Return the report to the control plane; `backend.api.zones.route_epochs` documents its fields."""
         main = self._described.main if self._main else None
         serves = {"proxy": self._described.listeners, "main": main}
-        standing = {cluster: each.stood_for(self._name) for cluster, each in self._directories.items()}
+        standing = {cluster: each.brokers_served(self._name) for cluster, each in self._directories.items()}
         return {
             "node": self._name,
             "zone": self._described.zone,
@@ -221,15 +222,18 @@ class RouterNode:
         }
 
     def _reported_epoch(self) -> int | None:
-        """What came to this main under epochs up to it needs the channel no more."""
+        """Return the epoch up to which this main no longer needs the channel; None if it cannot tell."""
         if self._main is None or self._confirming:
             return self._confirming.reported_epoch if self._confirming else None
-        # Nobody reads what was answered from the channel: nothing is to be committed.
+        # Without reads, answered data is not needed any more, so blocks are not required.
         oldest = self._main.oldest_epoch()
         return self._main.fenced if oldest is None else max(0, min(self._main.fenced, oldest - 1))
 
-    def _heard(self, epochs: Epochs) -> None:
-        """None of it falls, whatever is told: a control plane may have been set back to an earlier day."""
+    def _apply_epochs(self, epochs: Epochs) -> None:
+        """Apply epochs from the control plane.
+
+        They never fall, even if the control plane was restored from a backup.
+        """
         if self._routes:
             self._routes.now(epochs.current, epochs.committed)
         if self._main:
@@ -237,4 +241,4 @@ class RouterNode:
         if self._confirming:
             self._confirming.fence(epochs.fenced)
         for directory in self._directories.values():
-            directory.leave_out(epochs.dead - {self._name})
+            directory.exclude(epochs.dead - {self._name})

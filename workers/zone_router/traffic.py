@@ -1,7 +1,7 @@
-"""What went through a node: bytes by plane and by the zones that they went between, and what went wrong.
+"""Metrics of a node: bytes by plane and zones, and failures.
 
 A hop is from a client to a node, or from a node to a broker, and back; frames are counted whole, with their size.
-The **payload** planes are produce and fetch: their frames are records but for some dozens of bytes.
+The **payload** planes are produce and fetch: their frames are records apart from some dozens of bytes.
 """
 
 from __future__ import annotations
@@ -32,81 +32,84 @@ PLANES: Mapping[int, str] = MappingProxyType(
         **dict.fromkeys(_METADATA, "metadata"),
     }
 )
-"""By api key; what is not here is `other`."""
+"""Plane of each api key; all others are `other`."""
 
 
 class Traffic:
-    """Counters of one node, as Prometheus reads them."""
+    """Prometheus counters of one node."""
 
     def __init__(self, node: str, zone: str, registry: CollectorRegistry) -> None:
         self.zone = zone
         self._bytes = Counter(
             "treeline_zone_router_bytes",
-            "Bytes of whole frames, by plane and by the zones that they went between",
+            "Bytes of whole frames, by plane, source zone and destination zone",
             ["plane", "from_zone", "to_zone"],
             registry=registry,
         )
         self._hops: dict[tuple[int, str, str], Counter] = {}
         self.connections = Gauge(
-            "treeline_zone_router_connections", "Clients that are connected", ["cluster"], registry=registry
+            "treeline_zone_router_connections", "Connected clients", ["cluster"], registry=registry
         )
         self._refused = Counter(
-            "treeline_zone_router_refused", "Connections that were ended, by why", ["why"], registry=registry
+            "treeline_zone_router_refused", "Connections closed by the node, by reason", ["why"], registry=registry
         )
         self._zoneless = Counter(
             "treeline_zone_router_zoneless",
-            "Answers with brokers' own addresses, since nothing tells the client's zone",
+            "Responses with brokers' own addresses, as the client's zone is unknown",
             registry=registry,
         )
-        self._told = Counter(
+        self._rewritten = Counter(
             "treeline_zone_router_addresses",
-            "Addresses of this zone's nodes told instead of brokers', by the request that was answered",
+            "Broker addresses replaced by those of the zone's nodes, by request",
             ["request"],
             registry=registry,
         )
         self._cold = Counter(
             "treeline_zone_router_cold_reads",
-            "Partitions of Fetches that were asked of a leader in another zone, as the zone does not have them",
+            "Partitions fetched from a leader in another zone, as the zone does not have the records",
             ["cluster"],
             registry=registry,
         )
         self._cold_bytes = Counter(
             "treeline_zone_router_cold_read_bytes",
-            "Bytes of leaders' answers to them",
+            "Bytes of leaders' responses to cold reads",
             ["cluster"],
             registry=registry,
         )
         self._unmapped = Counter(
             "treeline_zone_router_unmapped",
-            "Addresses of brokers that no node of the client's zone listens for, told as they are",
+            "Broker addresses passed unchanged, as no node of the client's zone listens for the broker",
             ["cluster"],
             registry=registry,
         )
         self.channel = ChannelTraffic(registry)
         self.registry = registry
-        Gauge("treeline_zone_router_node", "This node", ["node", "zone"], registry=registry).labels(
-            node, zone
-        ).set(1)
+        Gauge(
+            "treeline_zone_router_node",
+            "Name and zone of this node; always 1",
+            ["node", "zone"],
+            registry=registry,
+        ).labels(node, zone).set(1)
 
     def went(self, api_key: int, from_zone: str, to_zone: str, size: int) -> None:
-        """A frame went from one zone to another, or stayed in it."""
+        """Count a frame that went from one zone to another, or stayed in it."""
         hop = self._hops.get((api_key, from_zone, to_zone))
         if hop is None:
             plane = PLANES.get(api_key, "other")
             hop = self._hops[api_key, from_zone, to_zone] = self._bytes.labels(plane, from_zone, to_zone)
         hop.inc(size)
 
-    def told_main(self, from_zone: str, to_zone: str, size: int) -> None:
-        """What a proxy and a main say to each other, beside the data."""
+    def route_message(self, from_zone: str, to_zone: str, size: int) -> None:
+        """Count bytes of messages between a proxy and a main; data itself goes through storage."""
         self._bytes.labels("route", from_zone, to_zone).inc(size)
 
     def hops(self) -> Iterator[tuple[str, str, str, int]]:
-        """Plane, zones from and to, and bytes since the node began."""
+        """Yield plane, source zone, destination zone and bytes since the node started."""
         for labels, value in _totals(self._bytes):
             yield labels["plane"], labels["from_zone"], labels["to_zone"], value
 
     def cold_reads(self) -> tuple[int, int]:
-        """Partitions that leaders in other zones were asked for since the node began, bytes of their answers."""
+        """Return the number of partitions fetched from leaders in other zones, and the bytes of the responses."""
         return sum(value for _, value in _totals(self._cold)), sum(value for _, value in _totals(self._cold_bytes))
 
     def refused(self, why: str) -> None:
@@ -116,71 +119,67 @@ class Traffic:
         self._zoneless.inc()
 
     def cold(self, cluster: str, partitions: int, size: int) -> None:
-        """The leader has answered for so many partitions."""
+        """Count a cold read of so many partitions."""
         self._cold.labels(cluster).inc(partitions)
         self._cold_bytes.labels(cluster).inc(size)
 
-    def told(self, api_key: int) -> None:
-        self._told.labels(Api(api_key).name.lower()).inc()
+    def rewritten(self, api_key: int) -> None:
+        self._rewritten.labels(Api(api_key).name.lower()).inc()
 
     def unmapped(self, cluster: str) -> None:
         self._unmapped.labels(cluster).inc()
 
 
 class ChannelTraffic:
-    """Of the router channel of one node."""
+    """Metrics of a node's router channel."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._bulks = Counter(
-            "treeline_zone_router_bulks", "Bulks, by whether they were written", ["outcome"], registry=registry
-        )
-        self._bulk_bytes = Counter(
-            "treeline_zone_router_bulk_bytes", "Bytes of bulks that were written", registry=registry
-        )
+        self._bulks = Counter("treeline_zone_router_bulks", "Bulks by outcome", ["outcome"], registry=registry)
+        self._bulk_bytes = Counter("treeline_zone_router_bulk_bytes", "Bytes of written bulks", registry=registry)
         self._bulk_seconds = Histogram(
             "treeline_zone_router_bulk_seconds",
-            "From the closing of a bulk until storage has it, all attempts together",
+            "Seconds from the closing of a bulk until it is stored, including retries",
             registry=registry,
         )
         self._held_bytes = Gauge(
             "treeline_zone_router_held_bytes",
-            "Of requests that were taken for the channel and are not answered",
+            "Bytes of requests that entered the channel and are not answered yet",
             registry=registry,
         )
         self._streams = Gauge(
             "treeline_zone_router_streams",
-            "What one client asks one main, of those that are open",
+            "Open streams, each of one client to one main",
             registry=registry,
         )
         self._refused = Counter(
             "treeline_zone_router_routes_refused",
-            "Parts of bulks that a main refused, and that are written again: their epoch was over, or they could "
-            "not be read",
+            "Parts of bulks that a main refused and that are rewritten, as their epoch was fenced or they were "
+            "unreadable",
             registry=registry,
         )
 
     def wrote(self, size: int, seconds: float) -> None:
-        """A bulk."""
+        """Count a written bulk."""
         self._bulks.labels("written").inc()
         self._bulk_bytes.inc(size)
         self._bulk_seconds.observe(seconds)
 
     def failed(self) -> None:
-        """A bulk could not be written, and its clients are let down."""
+        """Count a bulk that could not be written; its clients are disconnected."""
         self._bulks.labels("failed").inc()
 
     def refused(self) -> None:
-        """A Route, by its main."""
+        """Count a Route that its main refused."""
         self._refused.inc()
 
     def watch(self, held_bytes: Callable[[], int], streams: Callable[[], int]) -> None:
-        """Where these are read when somebody asks."""
+        """Set the functions that supply the gauges at each scrape."""
         self._held_bytes.set_function(held_bytes)
         self._streams.set_function(streams)
 
 
-class Watched(Collector):
-    """What a node counts itself, read when somebody asks: of its main, and of what it keeps of what it reads."""
+class NodeCollector(Collector):
+    """Collector of counts that a node keeps itself: of its main, and of its read caches."""
 
     def __init__(
         self,
@@ -188,31 +187,35 @@ class Watched(Collector):
         written: Callable[[], Mapping[str, int]],
         cached: Callable[[], Mapping[str, int]],
     ) -> None:
-        """Batches by whether they are stored as a `link` or `whole`; bytes of objects by kind; bytes by cache."""
+        """Set the functions that are called at each scrape.
+
+        They return batches by how they are stored (`link` or `whole`), bytes of objects by kind, and bytes by
+        cache.
+        """
         self._batches, self._written, self._cached = batches, written, cached
 
     def collect(self) -> Iterator[Metric]:
         batches = CounterMetricFamily(
             "treeline_zone_router_followed_batches",
-            "Batches of a broker's log in its main's confirm WAL: as links, or whole",
+            "Batches of the broker's log that a main wrote to its confirm WAL, as links or whole",
             labels=["stored"],
         )
         written = CounterMetricFamily(
             "treeline_zone_router_written_bytes",
-            "Bytes of a main's objects: its confirm WAL, its blocks",
+            "Bytes of objects written by a main, by kind: confirm WAL and blocks",
             labels=["kind"],
         )
         cached = GaugeMetricFamily(
-            "treeline_zone_router_cache_bytes", "Of a proxy: ends of logs, and blocks", labels=["cache"]
+            "treeline_zone_router_cache_bytes", "Bytes in a proxy's caches: log tails and blocks", labels=["cache"]
         )
-        for family, told in ((batches, self._batches()), (written, self._written()), (cached, self._cached())):
-            for label, value in told.items():
+        for family, values in ((batches, self._batches()), (written, self._written()), (cached, self._cached())):
+            for label, value in values.items():
                 family.add_metric([label], value)
             yield family
 
 
 def _totals(counter: Counter) -> Iterator[tuple[Mapping[str, str], int]]:
-    """Labels and values."""
+    """Yield the labels and value of each total."""
     for metric in counter.collect():
         for sample in metric.samples:
             if sample.name.endswith("_total"):

@@ -1,11 +1,11 @@
-"""ApiVersions through a gateway: clients are told what both the broker and the gateway speak (KIP-35, KIP-511)."""
+"""ApiVersions through a gateway: clients see the versions that both sides support (KIP-35, KIP-511)."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
 
-from backend.kafka.wire.apis import BARE_SASL_HANDSHAKE, FLEXIBLE_SINCE, PASSED_ON, Api
+from backend.kafka.wire.apis import FLEXIBLE_SINCE, RAW_SASL_HANDSHAKE, SUPPORTED_VERSIONS, Api
 from backend.kafka.wire.encoding import (
     INT16,
     INT32,
@@ -23,18 +23,18 @@ _ENTRY = struct.Struct(">hhh")
 _CORRELATION_BYTES = 4
 
 
-def refused(request: Request) -> bytes | None:
-    """Return the answer to a request whose version is not passed on, with the error UNSUPPORTED_VERSION.
+def unsupported_version(request: Request) -> bytes | None:
+    """Return the response to a request of an unsupported version, with the error UNSUPPORTED_VERSION.
 
-    ApiVersions is answered in version 0 and with the versions that it may have, as brokers do (KIP-511). Return
-    None where no answer has a form that the client would read: there, brokers end the connection.
+    ApiVersions is answered in version 0 and with its supported versions, as brokers do (KIP-511). Return None
+    where no response would be readable for the client; there, brokers close the connection.
     """
     correlation = request.correlation
-    if (request.api_key, request.version) == BARE_SASL_HANDSHAKE:
+    if (request.api_key, request.version) == RAW_SASL_HANDSHAKE:
         return INT32.pack(correlation) + INT16.pack(_UNSUPPORTED_VERSION) + INT32.pack(0)  # no mechanisms
     if request.api_key != Api.API_VERSIONS:
         return None
-    known = PASSED_ON[Api.API_VERSIONS]
+    known = SUPPORTED_VERSIONS[Api.API_VERSIONS]
     return (
         INT32.pack(correlation)
         + INT16.pack(_UNSUPPORTED_VERSION)
@@ -43,9 +43,12 @@ def refused(request: Request) -> bytes | None:
     )
 
 
-def capped(version: int, answer: Buffer) -> Sequence[Buffer]:
-    """A broker's answer, without its size in front, cut to what the gateway passes on. Raises MessageMalformed."""
-    # Its header has no tagged fields in any version. An answer that refuses the version is one of version 0.
+def limited(version: int, answer: Buffer) -> Sequence[Buffer]:
+    """Return a broker's response, without its size prefix, limited to the versions that the gateway supports.
+
+    Raises MessageMalformed.
+    """
+    # The response header has no tagged fields in any version. A response with UNSUPPORTED_VERSION has version 0.
     at = _CORRELATION_BYTES + INT16.size
     flexible = version >= FLEXIBLE_SINCE[Api.API_VERSIONS]
     if int16(answer, _CORRELATION_BYTES) == _UNSUPPORTED_VERSION:
@@ -58,7 +61,7 @@ def capped(version: int, answer: Buffer) -> Sequence[Buffer]:
             start, end = end, end + _ENTRY.size
             if flexible:
                 end = past_tagged_fields(answer, end)
-            known = PASSED_ON.get(api_key)
+            known = SUPPORTED_VERSIONS.get(api_key)
             if known and max(first, known.first) <= min(last, known.last):
                 both = _ENTRY.pack(api_key, max(first, known.first), min(last, known.last))
                 kept.append(both + bytes(answer[start + _ENTRY.size : end]))

@@ -1,12 +1,12 @@
-"""List the requests that a gateway passes on, and the versions of each.
+"""Requests that a gateway forwards, and the supported versions of each.
 
 Clients decide by the advertised versions what a broker can do: librdkafka up to 2.6 compresses with gzip, snappy
 or lz4 only where Produce begins at version 0 (KAFKA-18659), and logs in only where SaslHandshake does. So a range
-is cut in two cases only:
+is restricted in two cases only:
 
-- at its end, where a version is newer than Kafka 4.1: its answers may hold addresses that `endpoints` does not
-  move;
-- at its beginning, where a version cannot be passed on. A comment says why.
+- at its end, where a version is newer than Kafka 4.1: its responses may hold addresses that `endpoints` does not
+  rewrite;
+- at its beginning, where a version cannot be forwarded. A comment says why.
 
 Requests that only brokers and controllers send each other are left out; brokers of Kafka 4.1 do not advertise them
 to clients. Source: the message definitions of Kafka 0.10 to 4.1.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class Api(IntEnum):
-    """Requests that the gateway knows more of than their number."""
+    """Api keys of the requests that the gateway inspects."""
 
     PRODUCE = 0
     FETCH = 1
@@ -37,20 +37,20 @@ class Api(IntEnum):
 
 
 class Versions(NamedTuple):
-    """The first and the last that are passed on."""
+    """First and last supported version of a request."""
 
     first: int
     last: int
 
 
-PASSED_ON: Mapping[int, Versions] = MappingProxyType(
+SUPPORTED_VERSIONS: Mapping[int, Versions] = MappingProxyType(
     {
-        # Brokers of Kafka 4 advertise versions 0 to 2 and refuse them; older ones take them.
+        # Brokers of Kafka 4 advertise versions 0 to 2 and refuse them; older brokers accept them.
         Api.PRODUCE: Versions(0, 13),
-        # Versions 0 to 2 have no bound for an answer, which is held whole; of them and of version 3 brokers make
-        # records of older formats, which the zone does not have.
+        # Versions 0 to 2 have no limit for the response, which the gateway buffers whole. For versions 0 to 3
+        # brokers convert records to older formats, which zones do not store.
         Api.FETCH: Versions(4, 18),
-        Api.LIST_OFFSETS: Versions(0, 10),  # its version 11 is not there in Kafka 4.1
+        Api.LIST_OFFSETS: Versions(0, 10),  # Kafka 4.1 has no version 11
         Api.METADATA: Versions(0, 13),
         8: Versions(0, 10),  # OffsetCommit
         9: Versions(0, 10),  # OffsetFetch
@@ -71,7 +71,7 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         24: Versions(0, 5),  # AddPartitionsToTxn
         25: Versions(0, 4),  # AddOffsetsToTxn
         26: Versions(0, 5),  # EndTxn
-        27: Versions(0, 1),  # WriteTxnMarkers, by which an operator ends a transaction
+        27: Versions(0, 1),  # WriteTxnMarkers, with which operators abort hanging transactions
         28: Versions(0, 5),  # TxnOffsetCommit
         29: Versions(0, 3),  # DescribeAcls
         30: Versions(0, 3),  # CreateAcls
@@ -96,7 +96,7 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         49: Versions(0, 1),  # AlterClientQuotas
         50: Versions(0, 0),  # DescribeUserScramCredentials
         51: Versions(0, 0),  # AlterUserScramCredentials
-        55: Versions(0, 2),  # DescribeQuorum; of controllers, to which clients do not go
+        55: Versions(0, 2),  # DescribeQuorum; its addresses are of controllers, to which clients do not connect
         57: Versions(0, 2),  # UpdateFeatures
         Api.DESCRIBE_CLUSTER: Versions(0, 2),
         61: Versions(0, 0),  # DescribeProducers
@@ -121,17 +121,18 @@ PASSED_ON: Mapping[int, Versions] = MappingProxyType(
         85: Versions(0, 0),  # WriteShareGroupState
         86: Versions(0, 0),  # DeleteShareGroupState
         87: Versions(0, 0),  # ReadShareGroupStateSummary
-        88: Versions(0, 0),  # StreamsGroupHeartbeat; its endpoints are those of applications
+        88: Versions(0, 0),  # StreamsGroupHeartbeat; its endpoints are those of applications, not of brokers
         89: Versions(0, 0),  # StreamsGroupDescribe
         90: Versions(0, 0),  # DescribeShareGroupOffsets
         91: Versions(0, 0),  # AlterShareGroupOffsets
         92: Versions(0, 0),  # DeleteShareGroupOffsets
     }
 )
-"""The versions that clients are told of, at most, by api key. All but BARE_SASL_HANDSHAKE are passed on."""
+"""Versions advertised to clients at most, by api key. All but RAW_SASL_HANDSHAKE are forwarded."""
 
-BARE_SASL_HANDSHAKE = (Api.SASL_HANDSHAKE, 0)
-"""After this handshake tokens have no headers of Kafka. It is refused, and advertised, as clients look for it."""
+RAW_SASL_HANDSHAKE = (Api.SASL_HANDSHAKE, 0)
+"""After this handshake, SASL tokens come without Kafka headers. It is refused, but advertised, as clients look for
+it."""
 
 PRODUCE_WITH_BATCHES = 3
 """First version of Produce with record batches (KIP-98) and with a transactional id."""
@@ -139,10 +140,10 @@ PRODUCE_WITH_BATCHES = 3
 FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
     {Api.PRODUCE: 9, Api.FETCH: 12, Api.API_VERSIONS: 3, Api.SHARE_FETCH: 0}
 )
-"""Of requests that are looked into beyond the client's name: the first version with compact types (KIP-482)."""
+"""First version with compact types (KIP-482) of each request that is parsed beyond its client id."""
 
 
-def is_passed_on(api_key: int, version: int) -> bool:
-    """Return whether a request of this version may go on to a broker."""
-    known = PASSED_ON.get(api_key)
-    return known is not None and known.first <= version <= known.last and (api_key, version) != BARE_SASL_HANDSHAKE
+def is_supported(api_key: int, version: int) -> bool:
+    """Return whether a request of this version may be forwarded to a broker."""
+    known = SUPPORTED_VERSIONS.get(api_key)
+    return known is not None and known.first <= version <= known.last and (api_key, version) != RAW_SASL_HANDSHAKE

@@ -1,8 +1,7 @@
-"""Record batches as they stand in Produce requests, in answers to Fetch, and in a log: their headers alone.
+"""Headers of record batches in Produce requests, Fetch responses and logs.
 
-Records are not looked into, but for the first key of a control batch; bytes stay where they are. Source: Kafka's
-"Message Format", of magic 2 (KIP-98). Older forms are refused: the versions of Fetch and Produce that are spoken
-have none.
+Records are not parsed, except the first key of a control batch; bytes are not copied. Source: Kafka's "Message
+Format", magic 2 (KIP-98). Older formats are refused: the supported versions of Fetch and Produce do not have them.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ _MAGIC_AT = 16
 _EPOCH_AT = 12
 _LEADER_EPOCH_AT = 12
 _AHEAD = 12
-"""Bytes of base offset and size, which the size does not count."""
+"""Bytes of the fields base offset and size, which the size does not include."""
 _HEADER = struct.Struct(">qiixIhiqqqhii")
-"""Without the magic."""
+"""All header fields but the magic byte."""
 _TYPE = struct.Struct(">hh")
 
 _COMPRESSED, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 
 
 class Batch(NamedTuple):
-    """The header of one batch."""
+    """Header of one record batch."""
 
     at: int
-    """Its first byte in the records that it was found in."""
+    """Position of the batch's first byte in the buffer in which it was found."""
     size: int
-    """Of all of it, in bytes."""
+    """Size of the whole batch in bytes."""
     base_offset: int
     leader_epoch: int
     crc: int
-    """CRC-32C of all behind it."""
+    """CRC-32C of everything after this field."""
     attributes: int
     last_offset_delta: int
     base_timestamp: int
-    """In milliseconds, as the next one."""
+    """Base timestamp in milliseconds; max_timestamp too."""
     max_timestamp: int
     producer_id: int
     producer_epoch: int
     base_sequence: int
     record_count: int
-    """Of records: fewer than offsets where compaction took some away."""
+    """Number of records; fewer than offsets where compaction removed some."""
 
     @property
     def last_offset(self) -> int:
@@ -67,12 +66,12 @@ class Batch(NamedTuple):
 
     @property
     def has_log_append_time(self) -> bool:
-        """Whether its time is the broker's, which wrote it into the header."""
+        """Return whether the timestamp is the broker's, which wrote it into the header."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
 
 class ControlType(IntEnum):
-    """What a control batch says."""
+    """Type of a control batch."""
 
     OTHER = -1
     ABORT = 0
@@ -80,9 +79,10 @@ class ControlType(IntEnum):
 
 
 def batches(records: Buffer) -> Iterator[Batch]:
-    """The headers of whole batches, first to last; one that is cut ends them, since brokers cut what they answer.
+    """Yield the headers of whole batches, first to last; a truncated batch at the end of a response is skipped.
 
-    Raises MessageMalformed for another magic, a size below that of a header, or offsets or records below none.
+    Raises MessageMalformed for another magic, a size below that of a header, or a negative count of offsets or
+    records.
     """
     at, end = 0, len(records)
     while at + _AHEAD <= end:
@@ -104,16 +104,19 @@ def batches(records: Buffer) -> Iterator[Batch]:
 
 
 def leader_epoch(batch: Buffer) -> int:
-    """Of the leader that wrote a batch, as it is in the log. Raises MessageMalformed."""
+    """Return the epoch of the leader that wrote a batch of the log. Raises MessageMalformed."""
     with reading():
         return int32(batch, _LEADER_EPOCH_AT)
 
 
 def control_type(batch: Buffer) -> ControlType:
-    """What a control batch says, in the key of its first record. Raises MessageMalformed if it is none."""
-    attributes = next(batches(batch), _NONE).attributes
+    """Return the type of a control batch, read from the key of its first record.
+
+    Raises MessageMalformed if it is no control batch.
+    """
+    attributes = next(batches(batch), _NO_BATCH).attributes
     if not attributes & _CONTROL or attributes & _COMPRESSED:
-        raise MessageMalformed("this is no control batch")
+        raise MessageMalformed("this is not a control batch")
     with reading():
         at = _past_varint(batch, _HEADER.size) + 1  # the record's length; its attributes
         for _ in range(3):  # its timestamp, its offset, the key's length
@@ -122,7 +125,7 @@ def control_type(batch: Buffer) -> ControlType:
     return ControlType(found) if found in (ControlType.ABORT, ControlType.COMMIT) else ControlType.OTHER
 
 
-_NONE = Batch(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+_NO_BATCH = Batch(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def _past_varint(data: Buffer, at: int) -> int:
@@ -131,13 +134,13 @@ def _past_varint(data: Buffer, at: int) -> int:
     return at + 1
 
 
-def placed(batch: Buffer, base_offset: int, leader_epoch: int) -> Sequence[Buffer]:
-    """One batch with another base offset and leader epoch, which its CRC does not cover; in pieces.
+def with_offset(batch: Buffer, base_offset: int, leader_epoch: int) -> Sequence[Buffer]:
+    """Return one batch with another base offset and leader epoch, which its CRC does not cover, in pieces.
 
-    Raises MessageMalformed if it is shorter than a header.
+    Raises MessageMalformed if the batch is shorter than a header.
     """
     if len(batch) < _HEADER.size:
-        raise MessageMalformed(f"{len(batch)} bytes are no batch")
+        raise MessageMalformed(f"{len(batch)} bytes are too few for a batch")
     view = memoryview(batch)
     return [
         INT64.pack(base_offset),

@@ -1,4 +1,4 @@
-"""Kafka's primitive types on the wire, read from and written to bytes where they stand.
+"""Kafka's primitive types on the wire, read from and written to buffers.
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482 (compact types, tagged fields).
 """
@@ -21,31 +21,33 @@ Topic = str | bytes
 """A topic's name, or its id of 16 bytes where a version of a message has ids (KIP-516)."""
 
 NO_TAGS = b"\0"
-"""The end of a structure without tagged fields."""
+"""Encoding of no tagged fields, at the end of a structure."""
 
 _LONGEST_VARINT = 5
-"""Bytes of a varint of 32 bits."""
+"""Most bytes of a varint of 32 bits."""
 _NONE_TAGGED: Mapping[int, Any] = MappingProxyType({})
 
 
 class MessageMalformed(ValueError):
-    """Bytes that are no message of the type and version that they are said to be."""
+    """A buffer is not a message of the expected type and version."""
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Around a codec: what is raised within for a message that ends too early, or a name that is no text, becomes
-    MessageMalformed."""
+    """Translate errors of a codec into MessageMalformed.
+
+    Covers a message that ends too early and a string that is not UTF-8.
+    """
     try:
         yield
     except (struct.error, IndexError):
         raise MessageMalformed("the message ends within a field") from None
     except UnicodeDecodeError as error:
-        raise MessageMalformed(f"a text of the message is none: {error}") from None
+        raise MessageMalformed(f"a string of the message is not UTF-8: {error}") from None
 
 
 def unsigned_varint(data: Buffer, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends. Raises MessageMalformed, IndexError."""
+    """Return the number at `at` and the position after it. Raises MessageMalformed, IndexError."""
     first = data[at]
     if first < 0x80:
         return first, at + 1
@@ -69,7 +71,10 @@ def as_unsigned_varint(value: int) -> bytes:
 
 
 def string(data: Buffer, at: int, compact: bool) -> tuple[bytes | None, int]:
-    """The bytes of the string at `at`, None for null, and where it ends. Raises MessageMalformed, IndexError."""
+    """Return the bytes of the string at `at`, None for null, and the position after it.
+
+    Raises MessageMalformed, IndexError.
+    """
     length, start = length_of_string(data, at, compact)
     if length < 0:
         return None, start
@@ -79,13 +84,19 @@ def string(data: Buffer, at: int, compact: bool) -> tuple[bytes | None, int]:
 
 
 def text(data: Buffer, at: int, compact: bool) -> tuple[str | None, int]:
-    """As `string`, decoded. Raises UnicodeDecodeError too."""
+    """Return the string at `at` decoded, and the position after it.
+
+    Raises UnicodeDecodeError in addition to what `string` raises.
+    """
     found, at = string(data, at, compact)
     return None if found is None else found.decode(), at
 
 
 def topic_at(data: Buffer, at: int, compact: bool, by_id: bool) -> tuple[Topic, int]:
-    """A topic, and where it ends. Raises MessageMalformed, IndexError, struct.error, UnicodeDecodeError."""
+    """Return a topic and the position after it.
+
+    Raises MessageMalformed, IndexError, struct.error, UnicodeDecodeError.
+    """
     if by_id:
         return topic_id_at(data, at)
     name, end = text(data, at, compact)
@@ -95,13 +106,13 @@ def topic_at(data: Buffer, at: int, compact: bool, by_id: bool) -> tuple[Topic, 
 
 
 def topic_id_at(data: Buffer, at: int) -> tuple[bytes, int]:
-    """A topic's id, and where it ends. Raises struct.error."""
+    """Return a topic id and the position after it. Raises struct.error."""
     (topic_id,) = _UUID.unpack_from(data, at)
     return topic_id, at + _UUID.size
 
 
 def length_of_string(data: Buffer, at: int, compact: bool) -> tuple[int, int]:
-    """How many bytes the string at `at` has, -1 for null, and where they begin."""
+    """Return the length in bytes of the string at `at`, -1 for null, and the position of its first byte."""
     if compact:
         length, start = unsigned_varint(data, at)
         return length - 1, start
@@ -110,7 +121,7 @@ def length_of_string(data: Buffer, at: int, compact: bool) -> tuple[int, int]:
 
 
 def length_of_bytes(data: Buffer, at: int, compact: bool) -> tuple[int, int]:
-    """As of strings, for bytes, records and arrays: of these, how many elements."""
+    """Return the length of bytes, records (in bytes) or an array (in elements), and the position of the first."""
     if compact:
         length, start = unsigned_varint(data, at)
         return length - 1, start
@@ -118,9 +129,10 @@ def length_of_bytes(data: Buffer, at: int, compact: bool) -> tuple[int, int]:
 
 
 def count_of_array(data: Buffer, at: int, compact: bool, least: int) -> tuple[int, int]:
-    """How many elements the array at `at` has, none for null, and where they begin.
+    """Return the number of elements of the array at `at`, 0 for null, and the position of the first.
 
-    Raises MessageMalformed where the message cannot hold so many, of at least `least` bytes each; IndexError.
+    `least` is the least size of an element in bytes. Raises MessageMalformed where the message cannot hold so
+    many; IndexError.
     """
     count, start = length_of_bytes(data, at, compact)
     if count * least > len(data) - start:
@@ -139,35 +151,38 @@ def as_nullable_string(value: bytes | None, compact: bool) -> bytes:
 
 
 def as_topic(topic: Topic, compact: bool, by_id: bool) -> bytes:
-    """Raises ValueError if it is a name where an id is needed, or the other way round."""
+    """Encode a topic name or id.
+
+    Raises ValueError for a name where an id is needed, and the reverse.
+    """
     if isinstance(topic, str) == by_id:
         raise ValueError(f"{topic!r}: {'an id' if by_id else 'a name'} is needed here")
     return as_string(topic.encode(), compact) if isinstance(topic, str) else topic
 
 
 def as_length(length: int, compact: bool) -> bytes:
-    """What stands before bytes, records and arrays; -1 for null."""
+    """Encode the length prefix of bytes, records and arrays; -1 for null."""
     return as_unsigned_varint(length + 1) if compact else INT32.pack(length)
 
 
 def int16(data: Buffer, at: int) -> int:
-    """Raises MessageMalformed where the message ends before it."""
+    """Return the integer at `at`. Raises MessageMalformed where the message ends before it."""
     return _unpacked(INT16, data, at)[0]
 
 
 def int32(data: Buffer, at: int) -> int:
-    """Raises MessageMalformed where the message ends before it."""
+    """Return the integer at `at`. Raises MessageMalformed where the message ends before it."""
     return _unpacked(INT32, data, at)[0]
 
 
 def past_tagged_fields(data: Buffer, at: int, most: int | None = None) -> int:
-    """Where the tagged fields at `at` end, whatever they are. Raises MessageMalformed, IndexError.
+    """Return the position after the tagged fields at `at`. Raises MessageMalformed, IndexError.
 
-    With `most`, more of them are refused: to go over millions takes long, and nobody else is served meanwhile.
+    `most` limits their number: skipping millions takes long, and no other client is served meanwhile.
     """
     count, at = unsigned_varint(data, at)
     if most is not None and count > most:
-        raise MessageMalformed(f"{count} tagged fields at byte {at}; {most} are the most")
+        raise MessageMalformed(f"{count} tagged fields at byte {at}; at most {most} are allowed")
     for _ in range(count):
         _, at = unsigned_varint(data, at)
         size, at = unsigned_varint(data, at)
@@ -176,14 +191,14 @@ def past_tagged_fields(data: Buffer, at: int, most: int | None = None) -> int:
 
 
 class Place(NamedTuple):
-    """Where the value of a tagged field stands."""
+    """Position of a tagged field's value."""
 
     start: int
     end: int
 
 
 def tagged_fields(data: Buffer, at: int, known: frozenset[int]) -> tuple[Mapping[int, Place], int]:
-    """The tagged fields at `at` that are known, by tag, and where all of them end.
+    """Return the known tagged fields at `at`, by tag, and the position after all of them.
 
     Raises MessageMalformed, IndexError.
     """
@@ -203,14 +218,14 @@ def tagged_fields(data: Buffer, at: int, known: frozenset[int]) -> tuple[Mapping
 
 
 def numbers_within(form: struct.Struct, data: Buffer, place: Place) -> tuple[int, ...]:
-    """At the head of a tagged field. Raises MessageMalformed where it is shorter."""
+    """Return the numbers at the head of a tagged field. Raises MessageMalformed where it is shorter."""
     if place.start + form.size > place.end:
         raise MessageMalformed(f"the tagged field at byte {place.start} is too short")
     return form.unpack_from(data, place.start)
 
 
 def as_tagged_fields(values: Mapping[int, bytes]) -> bytes:
-    """By tag, lowest first, as Kafka has them."""
+    """Encode tagged fields, which are to be given in ascending order of tags, as Kafka requires."""
     found = as_unsigned_varint(len(values))
     for tag, value in values.items():
         found += as_unsigned_varint(tag) + as_unsigned_varint(len(value)) + value

@@ -1,9 +1,9 @@
-"""Where brokers' addresses stand in answers of Kafka's protocol, and other addresses put in their place.
+"""Rewrite the addresses of brokers in responses of Kafka's protocol.
 
-An answer is not decoded: what has to be walked over to find the addresses is skipped, by a walk that is made from
-Kafka's own message definitions the first time that an answer of that type and version comes, and all bytes but the
-addresses stay as they are. Answers with addresses: Metadata, FindCoordinator, DescribeCluster; Produce and Fetch
-where they name a new leader (KIP-951); ShareFetch and ShareAcknowledge (KIP-932).
+A response is not decoded. A walk, built from Kafka's own message definitions when the first response of a type and
+version arrives, skips all fields but addresses; all other bytes stay as they are. Responses with addresses:
+Metadata, FindCoordinator, DescribeCluster; Produce and Fetch where they name a new leader (KIP-951); ShareFetch
+and ShareAcknowledge (KIP-932).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from backend.kafka.wire.encoding import (
     unsigned_varint,
 )
 
-_ANSWERS: Mapping[int, tuple[str, str | None]] = {
+_RESPONSES: Mapping[int, tuple[str, str | None]] = {
     0: ("ProduceResponse", None),
     1: ("FetchResponse", None),
     3: ("MetadataResponse", None),
     10: ("FindCoordinatorResponse", None),
     60: ("DescribeClusterResponse", None),
-    # kafka-python does not have these: their definitions are beside this module.
+    # kafka-python lacks these; their definitions are files beside this module.
     78: ("ShareFetchResponse", __package__),
     79: ("ShareAcknowledgeResponse", __package__),
 }
-"""By api key: the name of the answer's definition, and the package that has it, None for kafka-python."""
+"""Name of the response's definition and the package that has it (None: kafka-python), by api key."""
 
 _SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
@@ -49,30 +49,30 @@ _CORRELATION_BYTES = 4
 
 
 class Address(NamedTuple):
-    """Where clients reach a broker."""
+    """Host and port at which clients reach a broker."""
 
     host: str
     port: int
 
 
 Move = Callable[[int, Address], Address | None]
-"""(node id, its address in the answer) -> the address to put in its place, or None to leave it."""
+"""Function of (node id, address in the response) that returns the address to substitute, or None to keep it."""
 
 _Edit = tuple[int, int, bytes]
-"""(first byte, byte after the last, what comes in their place)."""
+"""Replacement of bytes: (first byte, byte after the last, new bytes)."""
 _Walk = Callable[[Buffer, int, Move, list[_Edit]], int]
-"""Goes over what stands at a byte, and gives the byte after it; edits are added in their order."""
+"""Function that skips a field and returns the position after it; it appends edits in order."""
 
 
 def has_endpoints(api_key: int, version: int) -> bool:
-    """Whether answers of this type and version may hold addresses of brokers."""
-    return api_key in _ANSWERS and _definition(api_key, version).walk is not None
+    """Return whether responses of this type and version may hold addresses of brokers."""
+    return api_key in _RESPONSES and _definition(api_key, version).walk is not None
 
 
-def moved(api_key: int, version: int, answer: Buffer, move: Move) -> Sequence[Buffer]:
-    """The answer, without its size in front, with its addresses moved; in pieces, of which most are views of it.
+def rewritten(api_key: int, version: int, answer: Buffer, move: Move) -> Sequence[Buffer]:
+    """Return the response, without its size prefix, with its addresses rewritten, in pieces that are mostly views.
 
-    Raises MessageMalformed if it is no answer of that type and version.
+    Raises MessageMalformed if it is not a response of that type and version.
     """
     flexible, walk = _definition(api_key, version)
     if walk is None:
@@ -101,12 +101,12 @@ def _edited(answer: Buffer, edits: list[_Edit]) -> Sequence[Buffer]:
 class _Definition(NamedTuple):
     flexible: bool
     walk: _Walk | None
-    """Over its fields, up to the last one that has addresses in it; None if none has."""
+    """Walk over the fields up to the last one with addresses; None if there are none."""
 
 
 @cache
 def _definition(api_key: int, version: int) -> _Definition:
-    name, package = _ANSWERS[api_key]
+    name, package = _RESPONSES[api_key]
     described = load_json(name, package)
     flexible = _within(described["flexibleVersions"], version)
     fields = _Fields(version, flexible)
@@ -114,7 +114,7 @@ def _definition(api_key: int, version: int) -> _Definition:
 
 
 def _within(versions: str, version: int) -> bool:
-    """Whether a range of a definition, such as "3+", "0-2", "7" or "none", has the version."""
+    """Return whether a definition's range, such as "3+", "0-2", "7" or "none", includes the version."""
     if versions == "none":
         return False
     first, dash, last = versions.removesuffix("+").partition("-")
@@ -124,13 +124,16 @@ def _within(versions: str, version: int) -> bool:
 
 
 class _Fields:
-    """Makes walks over fields of one version of one definition."""
+    """Builder of walks over the fields of one version of a definition."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self._version, self._flexible = version, flexible
 
     def walk(self, fields: list[dict[str, Any]], until_last_endpoint: bool = False) -> _Walk | None:
-        """Over a structure. With `until_last_endpoint` as far as is needed, and None if nothing is needed."""
+        """Build a walk over a structure.
+
+        With `until_last_endpoint`, the walk ends with the last address, and is None if there is no address.
+        """
         mine = [field for field in fields if _within(field["versions"], self._version)]
         tagged = {field["tag"]: field for field in mine if self._is_tagged(field)}
         mine = [field for field in mine if not self._is_tagged(field)]
@@ -159,7 +162,7 @@ class _Fields:
         return {"Host", "Port"} <= {field["name"] for field in fields}
 
     def _value(self, field: dict[str, Any], kind: str) -> _Walk | int:
-        """A walk over a value, or its size if it always has the same."""
+        """Return a walk over a value, or its size if that is fixed."""
         if kind.startswith("[]"):
             return _array(self._value(field, kind[2:]), self._flexible)
         if kind in _SIZES:
@@ -188,7 +191,7 @@ class _Fields:
                 if tag in inner:
                     before = len(edits)
                     if inner[tag](data, start, move, edits) != start + size:
-                        raise MessageMalformed(f"the tagged field at byte {start} has not the size that it tells")
+                        raise MessageMalformed(f"the tagged field at byte {start} is not as long as it declares")
                     grown = sum(len(instead) - (end - first) for first, end, instead in edits[before:])
                     edits.insert(before, (at, start, as_unsigned_varint(size + grown)))
                 at = start + size
@@ -197,7 +200,7 @@ class _Fields:
         return walk
 
     def _endpoint(self, fields: list[dict[str, Any]]) -> _Walk:
-        """Over a structure with a node's id and address."""
+        """Build a walk over a structure with a node's id and address."""
         values = [(field["name"], self._value(field, field["type"])) for field in fields]
         flexible = self._flexible
 
@@ -222,7 +225,7 @@ class _Fields:
 
 
 def _joined(values: list[_Walk | int]) -> list[_Walk]:
-    """Walks; values of a fixed size that follow each other are skipped as one."""
+    """Return walks for the values; consecutive values of fixed sizes are skipped at once."""
     walks: list[_Walk] = []
     size = 0
     for value in [*values, None]:

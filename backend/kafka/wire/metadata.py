@@ -1,7 +1,7 @@
-"""What a client of one's own asks first: what a broker speaks, and where topics are.
+"""ApiVersions and Metadata for the router's own connections to brokers.
 
-One version each, which brokers from Kafka 2.8 to 4.1 speak: ApiVersions 0, Metadata 11. Source: the definitions of
-ApiVersions and Metadata of Kafka 4.1; KIP-516 (topic ids).
+One version each, supported by brokers from Kafka 2.8 to 4.1: ApiVersions 0, Metadata 11. Source: the definitions
+of ApiVersions and Metadata of Kafka 4.1; KIP-516 (topic ids).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from backend.kafka.wire.requests import request_header
 
 _METADATA_VERSION = 11
 _ANY_TOPIC = bytes(16)
-"""The id of a topic that is asked for by its name."""
-_NOTHING_MORE = bytes(2)
-"""No topic is made, no rights are told."""
+"""Topic id in a request for a topic by name."""
+_NO_FLAGS = bytes(2)
+"""Flags: do not create topics, do not return authorized operations."""
 _SPOKEN = struct.Struct(">hhh")
 _PARTITION = struct.Struct(">hiii")
 _LEAST_BROKER, _LEAST_TOPIC, _LEAST_PARTITION = 11, 25, 18
-"""Bytes of each, if all within it is empty."""
+"""Least bytes of each, if all within it is empty."""
 
 
 class Broker(NamedTuple):
-    """Where a broker is reached."""
+    """Id, address and rack of a broker."""
 
     node: int
     host: str
@@ -50,66 +50,69 @@ class Broker(NamedTuple):
     rack: str | None
 
 
-class PartitionFound(NamedTuple):
-    """Who has one partition; nodes by id."""
+class PartitionMetadata(NamedTuple):
+    """Leader and replicas of a partition, as broker ids."""
 
     error: int
     partition: int
     leader_id: int
-    """-1 without one."""
+    """Id of the leader; -1 without one."""
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
-class TopicFound(NamedTuple):
-    """One topic; without partitions where there is an error."""
+class TopicMetadata(NamedTuple):
+    """Metadata of a topic; without partitions where there is an error."""
 
     error: int
     name: str
     topic_id: bytes
     is_internal: bool
-    partitions: Sequence[PartitionFound]
+    partitions: Sequence[PartitionMetadata]
 
 
 class Metadata(NamedTuple):
-    """What a broker knows of its cluster."""
+    """Metadata of a cluster as seen by one broker."""
 
     brokers: Sequence[Broker]
     controller_id: int
-    topics: Sequence[TopicFound]
+    topics: Sequence[TopicMetadata]
 
 
 def api_versions_request(correlation: int, client_id: bytes | None) -> Sequence[Buffer]:
-    """Asks what a broker speaks; without its size in front."""
+    """Encode an ApiVersions request without its size prefix."""
     return [request_header(Api.API_VERSIONS, 0, correlation, client_id, flexible=False)]
 
 
 def read_api_versions(message: Buffer) -> Mapping[int, Versions]:
-    """What the broker speaks, by api key. Raises MessageMalformed, also for an answer that is an error."""
+    """Return the versions that the broker supports, by api key.
+
+    Raises MessageMalformed, also for an error response.
+    """
     with reading():
         if error := int16(message, INT32.size):
-            raise MessageMalformed(f"the broker does not tell what it speaks: error {error}")
+            raise MessageMalformed(f"the broker refuses ApiVersions with error {error}")
         count, at = count_of_array(message, INT32.size + INT16.size, False, _SPOKEN.size)
         spoken = _SPOKEN.iter_unpack(memoryview(message)[at : at + count * _SPOKEN.size])
         return {api_key: Versions(first, last) for api_key, first, last in spoken}
 
 
 def metadata_request(correlation: int, client_id: bytes | None, topics: Sequence[str] | None) -> Sequence[Buffer]:
-    """Asks for topics, or for all of them if None; without its size in front."""
+    """Encode a Metadata request for topics, or for all if None, without its size prefix."""
     written = bytearray(request_header(Api.METADATA, _METADATA_VERSION, correlation, client_id, flexible=True))
     written += as_length(-1 if topics is None else len(topics), compact=True)
     for name in topics or ():
         written += _ANY_TOPIC + as_string(name.encode(), compact=True) + NO_TAGS
-    return [written + _NOTHING_MORE + NO_TAGS]
+    return [written + _NO_FLAGS + NO_TAGS]
 
 
 def read_metadata(message: Buffer) -> Metadata:
-    """The answer, without its size in front. Raises MessageMalformed."""
+    """Read a Metadata response without its size prefix. Raises MessageMalformed."""
     brokers: list[Broker] = []
-    topics: list[TopicFound] = []
+    topics: list[TopicMetadata] = []
     with reading():
-        at = past_tagged_fields(message, INT32.size) + INT32.size  # how long the client was held back
+        at = past_tagged_fields(message, INT32.size) + INT32.size  # throttle time
         count, at = count_of_array(message, at, True, _LEAST_BROKER)
         for _ in range(count):
             node = int32(message, at)
@@ -128,7 +131,7 @@ def read_metadata(message: Buffer) -> Metadata:
     return Metadata(brokers, controller, topics)
 
 
-def _topic(message: Buffer, at: int) -> tuple[TopicFound, int]:
+def _topic(message: Buffer, at: int) -> tuple[TopicMetadata, int]:
     error = int16(message, at)
     name, at = text(message, at + INT16.size, compact=True)
     topic_id, at = topic_id_at(message, at)
@@ -139,11 +142,11 @@ def _topic(message: Buffer, at: int) -> tuple[TopicFound, int]:
         refused, partition, leader, epoch = _PARTITION.unpack_from(message, at)
         replicas, at = _nodes(message, at + _PARTITION.size)
         isr, at = _nodes(message, at)
-        _, at = _nodes(message, at)  # replicas that are offline
+        _, at = _nodes(message, at)  # offline replicas
         at = past_tagged_fields(message, at)
-        partitions.append(PartitionFound(refused, partition, leader, epoch, replicas, isr))
-    at = past_tagged_fields(message, at + INT32.size)  # rights
-    return TopicFound(error, name or "", topic_id, is_internal, partitions), at
+        partitions.append(PartitionMetadata(refused, partition, leader, epoch, replicas, isr))
+    at = past_tagged_fields(message, at + INT32.size)  # authorized operations
+    return TopicMetadata(error, name or "", topic_id, is_internal, partitions), at
 
 
 def _nodes(message: Buffer, at: int) -> tuple[tuple[int, ...], int]:

@@ -1,4 +1,4 @@
-"""What a gateway reads of a request: who asks what, and whether an answer will come."""
+"""Request headers, and the fields of Produce and Fetch that a gateway changes."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from backend.kafka.wire.encoding import (
 
 _HEAD = struct.Struct(">hhi")
 _MOST_HEADER_TAGS = 64
-"""Kafka has none in the headers of requests."""
+"""Most tagged fields in a request header; Kafka itself sends none."""
 _ALL = INT16.pack(-1)
 _WITHOUT_REPLICA_ID = 15
-"""Version of Fetch since which a follower's id is a tagged field (KIP-903)."""
+"""First version of Fetch with the follower's id in a tagged field (KIP-903)."""
 
 
 class Request(NamedTuple):
-    """The header of a request, versions 1 and 2, which begin alike."""
+    """Request header; versions 1 and 2 begin alike."""
 
     api_key: int
     version: int
     correlation: int
     client_id: bytes | None
     body: int
-    """The byte at which its body begins."""
+    """Position of the body's first byte."""
 
 
 def read_request(message: Buffer) -> Request:
-    """Of a request without its size in front. Raises MessageMalformed."""
+    """Read the header of a request without its size prefix. Raises MessageMalformed."""
     try:
         api_key, version, correlation = _HEAD.unpack_from(message)
         client_id, at = string(message, _HEAD.size, compact=False)
@@ -48,23 +48,26 @@ def read_request(message: Buffer) -> Request:
         if since is not None and version >= since:
             at = past_tagged_fields(message, at, _MOST_HEADER_TAGS)
     except (struct.error, IndexError):
-        raise MessageMalformed(f"{len(message)} bytes are no request: its header has no end") from None
+        raise MessageMalformed(f"{len(message)} bytes are not a request: the header is incomplete") from None
     return Request(api_key, version, correlation, client_id, at)
 
 
 def request_header(api_key: int, version: int, correlation: int, client_id: bytes | None, flexible: bool) -> bytes:
-    """Of a request in a flexible version (KIP-482) or in one before; without a size in front."""
+    """Encode a request header without the size prefix; `flexible` for versions with compact types (KIP-482)."""
     name = as_nullable_string(client_id, compact=False)
     return _HEAD.pack(api_key, version, correlation) + name + (NO_TAGS if flexible else b"")
 
 
 def is_answered(request: Request, message: Buffer) -> bool:
-    """Whether the broker will answer: it does all but Produce with acks=0. Raises MessageMalformed."""
+    """Return whether the broker will respond: it does to all requests but Produce with acks=0.
+
+    Raises MessageMalformed.
+    """
     return request.api_key != Api.PRODUCE or int16(message, _acks_at(request, message)) != 0
 
 
 def with_all_acks(request: Request, message: Buffer) -> Sequence[Buffer]:
-    """A Produce request that waits for all replicas in sync, whatever it did before, in pieces of the same length.
+    """Return a Produce request with acks=-1 (all in-sync replicas), in pieces of the same total length.
 
     Raises MessageMalformed.
     """
@@ -74,7 +77,7 @@ def with_all_acks(request: Request, message: Buffer) -> Sequence[Buffer]:
 
 
 def _acks_at(request: Request, message: Buffer) -> int:
-    """Return the byte of a Produce request at which its acks are: behind its transactional id, if it has one."""
+    """Return the position of acks in a Produce request: after the transactional id, if the version has one."""
     if request.version < PRODUCE_WITH_BATCHES:
         return request.body
     return _string(message, request.body, compact=request.version >= FLEXIBLE_SINCE[Api.PRODUCE])[1]
@@ -88,18 +91,18 @@ def _string(message: Buffer, at: int, compact: bool = True) -> tuple[bytes | Non
 
 
 def with_fetch_bounded(request: Request, message: Buffer, most_bytes: int) -> Sequence[Buffer]:
-    """A Fetch or ShareFetch request that asks for at most so many bytes, in pieces.
+    """Return a Fetch or ShareFetch request for at most `most_bytes`, in pieces.
 
-    Of one batch it gets all, however large. Brokers take the lower of MinBytes and MaxBytes as the least that they
+    A single larger batch is still returned whole. Brokers use the lower of MinBytes and MaxBytes as the minimum to
     wait for. Raises MessageMalformed.
     """
     at = request.body
     if request.api_key == Api.SHARE_FETCH:
-        for _ in range(2):  # the group, the member
+        for _ in range(2):  # group id, member id
             _, at = _string(message, at)
-        at += INT32.size  # the session's epoch
+        at += INT32.size  # session epoch
     elif request.version < _WITHOUT_REPLICA_ID:
-        at += INT32.size  # the follower's id
+        at += INT32.size  # replica id
     at += 2 * INT32.size  # MaxWaitMs, MinBytes
     if int32(message, at) <= most_bytes:
         return [message]

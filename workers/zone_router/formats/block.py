@@ -1,9 +1,9 @@
-"""Block objects: batches as they are in a broker's log, of many partitions, with an index behind them.
+"""Format of block objects: batches of many partitions as in the broker's log, followed by an index.
 
-What a main commits goes here: from then on neither the router channel nor the confirm WAL is needed for it. A
-partition's batches stand together, cut into segments of about a megabyte, so that a reader of one partition reads
-no more than that. The last block of a main also tells where its following stands. Source: the zone router's
-document, "RouterChannel Cleanup"; AutoMQ's stream set objects.
+Data that a main commits is stored here; from then on neither the router channel nor the confirm WAL is needed for
+it. A partition's batches are adjacent, in segments of about a megabyte, so that a reader of one partition reads
+little else. A main's last block also holds its follow state. Source: the zone router's document, "RouterChannel
+Cleanup"; AutoMQ's stream set objects.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ MAGIC = b"TRB\1"
 _HEAD = struct.Struct(">4sQ")
 _TRAILER = struct.Struct(">QI4s")
 SEGMENT_BYTES = 1024 * 1024
-"""A segment ends with the batch that brings it to so many."""
+"""Size in bytes at which a segment ends, with the batch that reaches it."""
 HEAD_BYTES = _HEAD.size
-"""By which a process knows its own."""
+"""Bytes of the head, by which a process recognizes its own objects."""
 TRAILER_BYTES = _TRAILER.size
 TAIL_BYTES = 64 * 1024
-"""Of an object's end: usually its whole index."""
+"""Bytes to read from an object's end, which usually include the whole index."""
 
 
 class BlockMalformed(ValueError):
-    """Bytes that are no block object."""
+    """The bytes are not a block object."""
 
 
 class Segment(NamedTuple):
-    """Batches that stand together: all that a partition has from `base_offset` to before `next_offset`."""
+    """Adjacent batches: all that a partition has from `base_offset` to before `next_offset`."""
 
     base_offset: int
     next_offset: int
@@ -45,8 +45,9 @@ class Segment(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Where the following of a partition stands: in which epoch, up to which offset, and the producers whose
-    transactions are open, with the offset of the first batch of each; and where it began.
+    """Follow state of a partition: leader epoch, position, start, and open transactions.
+
+    `open` maps the producers of open transactions to the offset of the first batch of each.
     """
 
     leader_epoch: int
@@ -54,27 +55,27 @@ class Followed(NamedTuple):
     open: Mapping[int, int]
     begins: Begins = UNKNOWN_BEGINNING
     last_epoch: int = -1
-    """Of the last batch before the position, if it was followed."""
+    """Epoch of the last batch before the position; -1 if that was not followed."""
 
     @property
     def decided(self) -> int:
-        """Before this offset it is known of all transactions how they ended."""
+        """Return the offset before which the outcome of all transactions is known."""
         return min([self.position, *self.open.values()])
 
 
 @dataclass(frozen=True, slots=True)
 class BlockIndex:
-    """What a block has: segments in order, and transactions that ended in it aborted."""
+    """Index of a block: segments in order, and transactions that were aborted within it."""
 
     segments: Mapping[Partition, Sequence[Segment]]
     aborted: Sequence[Aborted]
     followed: Mapping[Partition, Followed]
-    """Of all partitions that the main follows, also of those that have nothing in it."""
+    """Follow state of all partitions of the main, even if the block has none of their batches."""
     cuts: Mapping[Partition, int]
-    """Where following began anew since the block before: what older blocks have from there on, and what they tell
-    of transactions that ended there, is not in the log any more."""
+    """Offsets at which following restarted since the previous block. Older blocks' batches and aborted
+    transactions from there on are no longer in the log."""
     wal_end: int
-    """All before this sequence of the WAL is in this block, or in one before it."""
+    """Sequence of the WAL up to which all is in this block or an earlier one (exclusive)."""
 
 
 def block_prefix(main: Main) -> str:
@@ -93,7 +94,7 @@ def written(
     wal_end: int,
     process: int,
 ) -> bytes:
-    """An object of these batches: (base offset, next offset, its bytes), in order."""
+    """Encode a block; batches are (base offset, next offset, bytes), in order."""
     pieces: list[Buffer] = [_HEAD.pack(MAGIC, process)]
     at, segments = _HEAD.size, dict[Partition, list[Segment]]()
     for partition, those in batches.items():
@@ -111,17 +112,17 @@ def written(
 
 
 def index_place(tail: Buffer) -> tuple[int, int]:
-    """The first byte and the size of the index, by an object's end. Raises BlockMalformed."""
+    """Return the position and size of the index, read from an object's end. Raises BlockMalformed."""
     if len(tail) < _TRAILER.size:
-        raise BlockMalformed(f"{len(tail)} bytes are no end of a block")
+        raise BlockMalformed(f"{len(tail)} bytes are too few for the end of a block")
     start, size, magic = _TRAILER.unpack_from(tail, len(tail) - _TRAILER.size)
     if magic != MAGIC:
-        raise BlockMalformed(f"no block: it ends with {magic!r}")
+        raise BlockMalformed(f"not a block: it ends with {magic!r}")
     return start, size
 
 
 def read_index(data: Buffer) -> BlockIndex:
-    """Raises BlockMalformed."""
+    """Decode an index. Raises BlockMalformed."""
     try:
         read = json.loads(zlib.decompress(data))
         partitions = [Partition(bytes.fromhex(topic), index) for topic, index in read["partitions"]]

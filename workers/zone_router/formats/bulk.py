@@ -1,12 +1,12 @@
-"""Bulks of the router channel: requests of many clients in one object, those for one main together.
+"""Format of bulks, the objects of the router channel: requests of many clients, grouped by main.
 
-An object is a head (4 bytes that say what it is, the node's id, the sequence, and its process's number), then
-entries. An entry is its place (which stream, in which turn, at which number), a length, and so many bytes of a
-request as the client sent it. Source: the zone router's document, "Write"; its RouterChannel#get(channelOffset).
+An object is a head (4 magic bytes, the node's id, the sequence, and its process's number), then entries. An entry
+is its place (stream, turn, number), a length, and a request as the client sent it. Source: the zone router's
+document, "Write"; its RouterChannel#get(channelOffset).
 
-A **stream** is what one client asks one main. Its entries have numbers from 0; a main takes each only after the
-one before, whatever became of bulks and requests on their way. Where some have to be written again, a new **turn**
-of the stream begins, with numbers from 0.
+A **stream** carries the requests of one client to one main. Its entries are numbered from 0, and a main accepts
+each only after the previous one, whatever happened to bulks and requests on their way. When entries have to be
+rewritten, a new **turn** of the stream begins, with numbers from 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from backend.kafka.wire.encoding import Buffer
 
 Main = tuple[str, int]
-"""A broker: its cluster and its id."""
+"""A broker, as cluster and broker id."""
 
 MAGIC = b"TRC\1"
 _HEAD = struct.Struct(">4sIQQ")
@@ -29,11 +29,11 @@ _VERSION = 1
 
 
 class BulkMalformed(ValueError):
-    """Bytes that are no entries of a bulk, or no channel offset."""
+    """The bytes are not entries of a bulk, or not a channel offset."""
 
 
 class ChannelOffset(NamedTuple):
-    """Where something stands in a node's channel; any other node finds it there."""
+    """Position in a node's channel, valid for all nodes."""
 
     node: int
     epoch: int
@@ -43,7 +43,7 @@ class ChannelOffset(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the object."""
+        """Return the name of the object."""
         return object_name(self.node, self.sequence)
 
     def encoded(self) -> bytes:
@@ -51,24 +51,26 @@ class ChannelOffset(NamedTuple):
 
 
 def decoded(data: Buffer) -> ChannelOffset:
-    """Raises BulkMalformed."""
+    """Decode a channel offset. Raises BulkMalformed."""
     if len(data) != _OFFSET.size:
-        raise BulkMalformed(f"{len(data)} bytes are no channel offset, which has {_OFFSET.size}")
+        raise BulkMalformed(f"{len(data)} bytes are not a channel offset, which has {_OFFSET.size}")
     version, *fields = _OFFSET.unpack(data)
     if version != _VERSION:
-        raise BulkMalformed(f"a channel offset of version {version}; {_VERSION} is known")
+        raise BulkMalformed(f"a channel offset has version {version}; only {_VERSION} is supported")
     return ChannelOffset(*fields)
 
 
 def object_name(node: int, sequence: int) -> str:
-    """Names in their order are in the order of writing. The epoch is not in them: two processes that call
-    themselves the same node have to come to the same name, whatever epochs they know of.
+    """Return the name of an object. Names sort in the order of writing.
+
+    They do not contain the epoch: two processes that claim to be the same node must arrive at the same name,
+    whatever epochs they know.
     """
     return f"{node_prefix(node)}{sequence:020d}"
 
 
 def is_object_name(name: str) -> bool:
-    """Whether it is one of ours: folders have other files, too."""
+    """Return whether a name is one of ours; folders may hold other files."""
     return name.rpartition("/")[2].isdecimal()
 
 
@@ -81,7 +83,7 @@ def node_prefix(node: int) -> str:
 
 
 def process_name(node: int, number: int) -> str:
-    """Of the object that says that a process came as this node, the number-th that did."""
+    """Return the name of the object that registers the number-th process of this node."""
     return f"{process_prefix(node)}{number:020d}"
 
 
@@ -90,7 +92,7 @@ def process_prefix(node: int) -> str:
 
 
 class Place(NamedTuple):
-    """Of an entry in its stream."""
+    """Position of an entry in its stream."""
 
     stream: int
     turn: int
@@ -99,12 +101,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request on its way."""
+    """A request for a main."""
 
     main: Main
     place: Place
     pieces: Sequence[Buffer]
-    """Of the message, without its size."""
+    """Pieces of the message, without its size prefix."""
     size: int
 
     @property
@@ -112,18 +114,20 @@ class Entry:
         return _ENTRY.size + self.size
 
 
-class Given(NamedTuple):
-    """An entry as it is read."""
+class ReadEntry(NamedTuple):
+    """An entry that was read from a bulk."""
 
     place: Place
     message: memoryview
     start: int
-    """Its first byte in the part that it was read from."""
+    """Position of its first byte in the part that was read."""
 
 
 class Head(NamedTuple):
-    """Of an object: whose it is. `process`: of all that have called themselves this node, the how manieth, and 32
-    bits by chance behind it; where such a number is drawn, these alone.
+    """Head of an object, which identifies its writer.
+
+    `process` is the number of the process among all of this node, followed by 32 random bits; in objects that
+    register a number, the random bits alone.
     """
 
     node: int
@@ -135,24 +139,24 @@ HEAD_BYTES = _HEAD.size
 
 
 def read_head(data: Buffer) -> Head:
-    """Raises BulkMalformed."""
+    """Decode a head. Raises BulkMalformed."""
     if len(data) < _HEAD.size:
-        raise BulkMalformed(f"{len(data)} bytes are no bulk")
+        raise BulkMalformed(f"{len(data)} bytes are too few for a bulk")
     magic, *fields = _HEAD.unpack_from(data)
     if magic != MAGIC:
-        raise BulkMalformed(f"no bulk: it begins with {magic!r}")
+        raise BulkMalformed(f"not a bulk: it begins with {magic!r}")
     return Head(*fields)
 
 
 class Bulk(NamedTuple):
-    """An object's bytes, and the part of it that is for each main: (first byte, bytes)."""
+    """An object's bytes, and the part for each main as (first byte, size)."""
 
     data: bytes
     parts: dict[Main, tuple[int, int]]
 
 
 def written(head: Head, entries: Sequence[Entry]) -> Bulk:
-    """Entries of one main stand together, in the order in which they came."""
+    """Encode a bulk. Entries of one main are adjacent, in the order of arrival."""
     pieces: list[Buffer] = [_HEAD.pack(MAGIC, *head)]
     parts: dict[Main, tuple[int, int]] = {}
     at = _HEAD.size
@@ -166,8 +170,8 @@ def written(head: Head, entries: Sequence[Entry]) -> Bulk:
     return Bulk(b"".join(pieces), parts)
 
 
-def read(part: memoryview) -> Iterator[Given]:
-    """The entries of one main. Raises BulkMalformed."""
+def read(part: memoryview) -> Iterator[ReadEntry]:
+    """Yield the entries of one main's part. Raises BulkMalformed."""
     at = 0
     while at < len(part):
         if at + _ENTRY.size > len(part):
@@ -176,5 +180,5 @@ def read(part: memoryview) -> Iterator[Given]:
         at += _ENTRY.size
         if at + size > len(part):
             raise BulkMalformed(f"an entry of {size} bytes at byte {at} goes beyond the part's end")
-        yield Given(Place(*place), part[at : at + size], at)
+        yield ReadEntry(Place(*place), part[at : at + size], at)
         at += size

@@ -1,12 +1,13 @@
-"""What proxies and mains say to each other, beside the data itself, which goes through object storage.
+"""Messages between proxies and mains; the data itself goes through object storage.
 
-Kafka's frames: four bytes of size, then a byte for the kind and its fields. Source: the zone router's document,
-ZoneRouteRequest.
+Framed as in Kafka: four bytes of size, then a byte for the kind and its fields. Source: the zone router's
+document, ZoneRouteRequest.
 
-    proxy -> main   Hello (once), Route (a part of a bulk is there), Close (a client is gone), Poll (tell what has
-                    moved, when it has)
-    main -> proxy   Answer (the broker's, to one entry), Refused (a whole Route, its epoch is over), Broken (a
-                    stream can't go on), Done (all of a Route is answered), Snapshot (what has moved)
+    proxy -> main   Hello (once), Route (a part of a bulk is stored), Close (a client has disconnected),
+                    Poll (wait for changes)
+    main -> proxy   Answer (the broker's response to one entry), Refused (a whole Route, its epoch is
+                    fenced), Broken (a stream cannot continue), Done (all of a Route is answered),
+                    Snapshot (what has changed)
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _LEFT = struct.Struct(">16si")
 
 
 class RouteMessageMalformed(ValueError):
-    """Bytes that are none of these messages."""
+    """The bytes are not one of these messages."""
 
 
 class Hello(NamedTuple):
-    """Who speaks, and which broker it means."""
+    """First message: the proxy's node id, and the broker that it addresses."""
 
     version: int
     node: int
@@ -45,68 +46,68 @@ class Hello(NamedTuple):
 
 
 class Route(NamedTuple):
-    """Read there, and give it to the broker."""
+    """Instruction to read a part of a bulk and forward its requests to the broker."""
 
     request: int
     at: ChannelOffset
 
 
 class Close(NamedTuple):
-    """The client of this stream is gone."""
+    """Notice that the client of this stream has disconnected."""
 
     stream: int
 
 
 class Answer(NamedTuple):
-    """What the broker said to an entry."""
+    """The broker's response to an entry."""
 
     place: Place
     message: Buffer
 
 
 class Refused(NamedTuple):
-    """Nothing of this Route was done: epochs up to this one are over."""
+    """Refusal of a whole Route; epochs up to `fenced` are over."""
 
     request: int
     fenced: int
 
 
 class Broken(NamedTuple):
-    """The broker, or the storage, does not go on with this stream."""
+    """Notice that this stream failed at the broker or the storage."""
 
     stream: int
     why: str
 
 
 class Done(NamedTuple):
-    """Every entry of this Route has been answered, or was given up."""
+    """Notice that every entry of this Route was answered or given up."""
 
     request: int
 
 
 class Poll(NamedTuple):
-    """Tell what has moved since the last one, as soon as something has."""
+    """Request for a Snapshot as soon as something has changed since the last one."""
 
 
 class State(NamedTuple):
-    """A partition that the main's broker leads."""
+    """State of a partition that the main's broker leads."""
 
     partition: Partition
     topic: str
-    """Its name, or nothing if it was told on this connection."""
+    """Name of the topic; empty if it was sent on this connection before."""
     leader_epoch: int
     log_start: int
     end: int
-    """Up to where readers find it in the WAL or in blocks."""
+    """Offset up to which the WAL or blocks have the partition."""
     high_watermark: int
     last_stable: int
 
 
 class Snapshot(NamedTuple):
-    """How far a main is, and the partitions that have moved, or are not led by its broker any more."""
+    """Progress of a main, partitions whose state changed, and partitions that its broker no longer leads."""
 
     wal_first: int
-    """Objects of the WAL before this one are in blocks."""
+    """First object of the WAL that is not in blocks."""
     wal_end: int
     first_block: int
     end_block: int
@@ -118,7 +119,7 @@ Message = Hello | Route | Close | Answer | Refused | Broken | Done | Poll | Snap
 
 
 def encoded(message: Message) -> Sequence[Buffer]:
-    """As pieces, the size in front."""
+    """Encode a message as pieces, starting with the size."""
     pieces: list[Buffer]
     match message:
         case Hello():
@@ -153,11 +154,11 @@ def _of_snapshot(snapshot: Snapshot) -> list[Buffer]:
 
 
 def read(data: memoryview) -> Message:
-    """A message without its size. Raises RouteMessageMalformed."""
+    """Decode a message without its size. Raises RouteMessageMalformed."""
     try:
         return _read(data)
     except (struct.error, IndexError, BulkMalformed, UnicodeDecodeError) as error:
-        raise RouteMessageMalformed(f"{len(data)} bytes that are no message of the router: {error}") from None
+        raise RouteMessageMalformed(f"{len(data)} bytes are not a message of the router: {error}") from None
 
 
 def _read(data: memoryview) -> Message:
@@ -185,7 +186,7 @@ def _read(data: memoryview) -> Message:
         return Broken(number, bytes(rest).decode(errors="replace"))
     if kind == _DONE:
         return Done(number)
-    raise RouteMessageMalformed(f"a message of kind {kind} is not known")
+    raise RouteMessageMalformed(f"unknown message kind {kind}")
 
 
 def _snapshot(data: memoryview) -> Snapshot:

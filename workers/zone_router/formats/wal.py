@@ -1,11 +1,14 @@
-"""Objects of a main's confirm WAL: which batches its broker has, at which offsets, and where their bytes are.
+"""Format of a main's confirm WAL: the offsets of its broker's batches, and where their bytes are stored.
 
-An object is a head, a table of the partitions that it tells of, and records in the order of the broker's log. A
-**link** record says where in the router channel a batch stands; a **direct** record is a batch itself, which came
-by another way, or which the broker has changed; an **aborted** record is a transaction that has ended so; a
-**begun** record says from where on a partition is followed, in which epoch of its leader; a **gone** record that
-nothing that was told of it is of use any more. Source: the zone router's document, "Link Record":
-`magic | sourceNodeId | channelOffset | partitionOffset | timestamp`.
+An object is a head, a table of partitions, and records in the order of the broker's log. A **link** record gives
+the position of a batch in the router channel; a **direct** record is a batch itself, which arrived another way or
+was changed by the broker; an **aborted** record is an aborted transaction; a **begun** record gives the offset and
+leader epoch from which a partition is followed; a **gone** record invalidates all earlier records of a partition.
+Source: the zone router's document, "Link Record": `magic
+sourceNodeId
+channelOffset
+partitionOffset
+timestamp`.
 """
 
 from __future__ import annotations
@@ -27,15 +30,15 @@ _LINK = struct.Struct(">BI29sqq")
 _ABORTED = struct.Struct(">qqq")
 _BEGUN = struct.Struct(">qiq")
 _KIND_LINK, _KIND_ABORTED, _KIND_BEGUN, _KIND_GONE, _KIND_DIRECT = -1, -2, -3, -4, 0
-"""An epoch of -1 tells a link in the document, and any other one what is there itself."""
+"""Record kinds. In the document an epoch of -1 marks a link, and any other epoch the data itself."""
 
 
 class WalMalformed(ValueError):
-    """Bytes that are no object of a confirm WAL."""
+    """The bytes are not an object of a confirm WAL."""
 
 
 class Partition(NamedTuple):
-    """A partition of one topic: ids tell a topic from one of the same name that was deleted."""
+    """Partition of a topic; the topic id distinguishes it from a deleted topic of the same name."""
 
     topic_id: bytes
     number: int
@@ -43,18 +46,18 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A batch that stands in the router channel as its producer sent it."""
+    """Location of a batch that is in the router channel as its producer sent it."""
 
     partition: Partition
     leader_epoch: int
     last_offset_delta: int
     at: ChannelOffset
-    """Of the batch, not of the request or the part around it."""
+    """Position of the batch itself, not of the request or part around it."""
     base_offset: int
     timestamp: int
-    """The batch's largest, in ms."""
+    """Largest timestamp of the batch, in milliseconds."""
     gap: int = 0
-    """Offsets before it that have no record any more: compaction has taken them away."""
+    """Number of offsets before the batch without records, removed by compaction."""
 
     @property
     def next_offset(self) -> int:
@@ -63,19 +66,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """A batch as it is in the broker's log."""
+    """A batch as in the broker's log."""
 
     partition: Partition
     base_offset: int
     next_offset: int
     batch: Buffer
     gap: int = 0
-    """As a link's."""
+    """Number of offsets before the batch without records, removed by compaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A transaction that was aborted, by the offsets of its first batch and of its marker."""
+    """An aborted transaction, by the offsets of its first batch and of its marker."""
 
     partition: Partition
     producer_id: int
@@ -84,8 +87,9 @@ class Aborted:
 
 
 class Begins(NamedTuple):
-    """Where what a main has followed of a log begins, and the epoch of the record before that: who has followed
-    that epoch's leader has the log up to there, too.
+    """Start of a main's copy of a log, and the epoch of the record before it.
+
+    A main that followed that epoch's leader has the same log up to there.
     """
 
     epoch_before: int
@@ -97,7 +101,7 @@ UNKNOWN_BEGINNING = Begins(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """From here on the partition is followed; what was told of it from here on is not in the log any more."""
+    """Start of following a partition; earlier records from this offset on are no longer in the log."""
 
     partition: Partition
     leader_epoch: int
@@ -107,7 +111,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Nothing that was told of the partition is of use: its topic was deleted, or its log was cut."""
+    """Invalidation of a partition's earlier records: its topic was deleted, or its log was truncated."""
 
     partition: Partition
 
@@ -116,7 +120,7 @@ WalRecord = Link | Direct | Aborted | Begun | Gone
 
 
 class WalHead(NamedTuple):
-    """Of an object; `process` tells two processes apart that call themselves the same main."""
+    """Head of an object; `process` distinguishes two processes of the same main."""
 
     sequence: int
     process: int
@@ -134,7 +138,7 @@ def wal_name(main: Main, sequence: int) -> str:
 
 
 def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
-    """An object of these records."""
+    """Encode an object of these records."""
     table: dict[Partition, int] = {}
     pieces: list[Buffer] = []
     for record in records:
@@ -168,24 +172,22 @@ def written(head: WalHead, records: Sequence[WalRecord]) -> bytes:
 
 
 def read_head(data: Buffer) -> WalHead:
-    """Raises WalMalformed."""
+    """Decode the head. Raises WalMalformed."""
     if len(data) < _HEAD.size:
-        raise WalMalformed(f"{len(data)} bytes are no object of a confirm WAL")
+        raise WalMalformed(f"{len(data)} bytes are too few for an object of a confirm WAL")
     magic, sequence, process, _ = _HEAD.unpack_from(data)
     if magic != MAGIC:
-        raise WalMalformed(f"no object of a confirm WAL: it begins with {magic!r}")
+        raise WalMalformed(f"not an object of a confirm WAL: it begins with {magic!r}")
     return WalHead(sequence, process)
 
 
 def read(data: memoryview) -> Iterator[tuple[WalRecord, int]]:
-    """Its records in order, each with the byte at which its payload begins. Raises WalMalformed."""
+    """Yield the records in order, each with the position of its payload. Raises WalMalformed."""
     read_head(data)
     try:
         yield from _records(data)
     except (struct.error, BulkMalformed, IndexError) as error:
-        raise WalMalformed(
-            f"an object of a confirm WAL ends within a record, or has a wrong one: {error}"
-        ) from None
+        raise WalMalformed(f"an object of a confirm WAL is truncated or has an invalid record: {error}") from None
 
 
 def _records(data: memoryview) -> Iterator[tuple[WalRecord, int]]:
@@ -210,7 +212,7 @@ def _record(
     if kind == _KIND_LINK:
         magic, _, offset, base_offset, timestamp = _LINK.unpack_from(data, at)
         if magic != _LINK_MAGIC:
-            raise WalMalformed(f"a link of version {magic}; {_LINK_MAGIC} is known")
+            raise WalMalformed(f"a link has version {magic}; only {_LINK_MAGIC} is supported")
         return Link(partition, epoch, delta, decoded(offset), base_offset, timestamp, gap)
     if kind == _KIND_ABORTED:
         return Aborted(partition, *_ABORTED.unpack_from(data, at))
@@ -222,4 +224,4 @@ def _record(
     if kind == _KIND_DIRECT:
         (base_offset,) = INT64.unpack_from(data, at)
         return Direct(partition, base_offset, base_offset + delta + 1, data[at : at + size], gap)
-    raise WalMalformed(f"a record of kind {kind} is not known")
+    raise WalMalformed(f"unknown record kind {kind}")

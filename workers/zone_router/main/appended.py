@@ -1,8 +1,8 @@
-"""What a main has given to its broker and not seen in the log yet: where in the router channel each batch stands.
+"""Batches that a main forwarded to its broker and has not yet seen in the log, with their channel positions.
 
-A batch of the log is the one that was given if its checksum, counts, times and producer's numbers are the same.
-Those that the broker wrote in another way (another compression, its own time) are never found, and forgotten when
-the following has passed them.
+A batch of the log matches a forwarded one if checksum, counts, timestamps and producer fields are equal. Batches
+that the broker rewrote (other compression, its own timestamp) never match, and are forgotten once the follower has
+passed them.
 """
 
 from __future__ import annotations
@@ -12,84 +12,84 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backend.kafka.wire.encoding import Buffer, MessageMalformed, int32
-from backend.kafka.wire.produced import produced_batches, produced_offsets
+from backend.kafka.wire.produce import produced_batches, produced_offsets
 from backend.kafka.wire.requests import read_request
 from workers.zone_router.formats.bulk import ChannelOffset
 
 _SIZE = slice(8, 12)
-_LIKENESS = slice(16, 61)
-"""Magic, checksum, attributes, last offset delta, times, producer, sequence, count: a batch's head behind what a
-broker writes itself."""
+_FINGERPRINT = slice(16, 61)
+"""Header fields that a broker leaves unchanged: magic, checksum, attributes, last offset delta, timestamps,
+producer, sequence, count."""
 _LAST_OFFSET_DELTA = 23
 _FORGET_SECONDS = 120.0
-"""What is never answered: a client that is gone, a broker that was killed."""
+"""Seconds after which an unanswered batch is forgotten: its client has disconnected, or the broker was killed."""
 
 Name = tuple[str | bytes, int]
-"""A partition as a client calls it: by its topic's name, or its id."""
+"""A partition by the topic's name or id, as the client addresses it."""
 
 
 @dataclass(slots=True)
-class GivenBatch:
-    """One batch, given to the broker."""
+class ForwardedBatch:
+    """One batch that was forwarded to the broker."""
 
     name: Name
-    likeness: bytes
+    fingerprint: bytes
     at: ChannelOffset
     offsets: int
-    """How many it takes."""
+    """Number of offsets that the batch occupies."""
     since: float
     offset: int | None = None
-    """Of its first record, once the broker has told it."""
+    """Offset of its first record, once the broker has returned it."""
     is_over: bool = False
-    """Found, or never to be found."""
+    """True once the batch was found or cannot be found any more."""
 
 
-class Handed(NamedTuple):
-    """A request that was handed over."""
+class ForwardedRequest(NamedTuple):
+    """A request that was forwarded to the broker."""
 
     version: int
-    given: list[GivenBatch]
+    given: list[ForwardedBatch]
 
 
 class Appended:
-    """By partition and likeness; used by one event loop."""
+    """Index of forwarded batches by partition and fingerprint; used by one event loop."""
 
     def __init__(self) -> None:
-        self._given: dict[Name, dict[bytes, deque[GivenBatch]]] = {}
-        self._waiting: deque[GivenBatch] = deque()
-        """All of them, oldest first."""
+        self._given: dict[Name, dict[bytes, deque[ForwardedBatch]]] = {}
+        self._waiting: deque[ForwardedBatch] = deque()
+        """All batches, oldest first."""
 
-    def give(self, at: ChannelOffset, message: memoryview, now: float) -> Handed:
-        """A Produce request that stands in the channel at `at`; if it is malformed, the broker will say so."""
-        given: list[GivenBatch] = []
+    def give(self, at: ChannelOffset, message: memoryview, now: float) -> ForwardedRequest:
+        """Register a Produce request at position `at` of the channel; the broker refuses malformed ones."""
+        given: list[ForwardedBatch] = []
         try:
             request = read_request(message)
             produced = produced_batches(request, message)
         except MessageMalformed:
-            return Handed(0, given)
+            return ForwardedRequest(0, given)
         for each in produced:
-            if each.length < _LIKENESS.stop:
-                continue  # none, or one of an old format: the broker will say
+            if each.length < _FINGERPRINT.stop:
+                continue  # no batch, or one of an old format: the broker decides
             batch = message[each.start : each.start + each.length]
-            one = GivenBatch(
+            one = ForwardedBatch(
                 (each.topic, each.partition),
-                _likeness(batch),
+                _fingerprint(batch),
                 at._replace(start=at.start + each.start, length=each.length),
                 int32(batch, _LAST_OFFSET_DELTA) + 1,
                 now,
             )
-            self._given.setdefault(one.name, {}).setdefault(one.likeness, deque()).append(one)
+            self._given.setdefault(one.name, {}).setdefault(one.fingerprint, deque()).append(one)
             self._waiting.append(one)
             given.append(one)
-        return Handed(request.version, given)
+        return ForwardedRequest(request.version, given)
 
-    def answered(self, handed: Handed, answer: memoryview) -> None:
-        """What the broker said to it."""
+    def answered(self, handed: ForwardedRequest, answer: memoryview) -> None:
+        """Apply the broker's response."""
         try:
-            told = produced_offsets(handed.version, answer)
+            results = produced_offsets(handed.version, answer)
         except MessageMalformed:
-            told = []
-        by_name = {(each.topic, each.partition): each for each in told}
+            results = []
+        by_name = {(each.topic, each.partition): each for each in results}
         for one in handed.given:
             said = by_name.get(one.name)
             if said is None or said.error or said.base_offset < 0:
@@ -97,23 +97,23 @@ class Appended:
             else:
                 one.offset = said.base_offset
 
-    def taken_back(self, handed: Handed) -> None:
-        """Nobody knows whether it was appended; if it was, it is as if it had come by another way."""
+    def taken_back(self, handed: ForwardedRequest) -> None:
+        """Forget a request without a response. If it was appended, its batches are stored whole."""
         for one in handed.given:
             self._forget(one)
 
     def find(self, names: tuple[Name, Name], batch: memoryview) -> ChannelOffset | None:
-        """Where the channel has this batch of the log; `names` are both that its partition may be called by."""
-        likeness = _likeness(batch)
+        """Return the position of a log's batch in the channel; `names` are both names of its partition."""
+        fingerprint = _fingerprint(batch)
         for name in names:
-            if (found := self._given.get(name, {}).get(likeness)) and found:
+            if (found := self._given.get(name, {}).get(fingerprint)) and found:
                 one = found[0]
                 self._forget(one)
                 return one.at
         return None
 
     def passed(self, name: Name, position: int) -> None:
-        """The following stands behind what was appended before `position`: what was not found will not be."""
+        """Forget batches appended before `position`, which the follower has passed without a match."""
         for those in list(self._given.get(name, {}).values()):
             for one in list(those):
                 if one.offset is not None and one.offset < position:
@@ -124,21 +124,21 @@ class Appended:
             self._forget(self._waiting.popleft())
 
     def oldest_epoch(self) -> int | None:
-        """Of what is not found and may still be; None if there is nothing."""
+        """Return the epoch of the oldest batch that may still be found; None if there is none."""
         return min((one.at.epoch for one in self._waiting if not one.is_over), default=None)
 
-    def _forget(self, one: GivenBatch) -> None:
+    def _forget(self, one: ForwardedBatch) -> None:
         if one.is_over:
             return
         one.is_over = True
         of_name = self._given[one.name]
-        of_name[one.likeness].remove(one)
-        if not of_name[one.likeness]:
-            del of_name[one.likeness]
+        of_name[one.fingerprint].remove(one)
+        if not of_name[one.fingerprint]:
+            del of_name[one.fingerprint]
             if not of_name:
                 del self._given[one.name]
 
 
-def _likeness(batch: Buffer) -> bytes:
+def _fingerprint(batch: Buffer) -> bytes:
     view = memoryview(batch)
-    return bytes(view[_SIZE]) + bytes(view[_LIKENESS])
+    return bytes(view[_SIZE]) + bytes(view[_FINGERPRINT])

@@ -1,4 +1,4 @@
-"""Writes a main's block objects: what its confirm WAL has told of, as whole batches; and takes old ones away."""
+"""Write a main's block objects from the batches of its confirm WAL; delete expired blocks and WAL objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.wal import Aborted, Begun, Gone, Partition, wal_name
 from workers.zone_router.main.confirm_wal import WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, open_before
-from workers.zone_router.main.recovery import Stood
+from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 _PAUSE_SECONDS = 1.0
@@ -23,9 +23,9 @@ _LOG = structlog.get_logger(__name__)
 
 
 class Blocks:
-    """Gathers what is stored in the WAL; used by one event loop."""
+    """Collector of batches that are stored in the WAL; used by one event loop."""
 
-    def __init__(self, storage: ObjectStorage, main: Main, stood: Stood) -> None:
+    def __init__(self, storage: ObjectStorage, main: Main, stood: StoredState) -> None:
         self._storage, self._main = storage, main
         self._process = secrets.randbits(64)
         self._batches: dict[Partition, list[FollowedBatch]] = {}
@@ -33,20 +33,20 @@ class Blocks:
         self._cuts: dict[Partition, int] = {}
         now = asyncio.get_running_loop().time()
         self._kept: deque[tuple[int, float]] = deque((each, now) for each in stood.blocks)
-        """Sequences of blocks, and when each was written, or first seen."""
-        # Without any, names begin where no block can have been: there are fewer of them than objects of the WAL.
+        """Sequence of each block and the time at which it was written or first seen."""
+        # Without blocks, start at the end of the WAL: there are never more blocks than WAL objects.
         self.end = stood.blocks[-1] + 1 if stood.blocks else stood.wal_end
-        """The next one's."""
+        """Sequence of the next block."""
         self._wal_first = stood.wal[0] if stood.wal else stood.wal_first
-        """The oldest object of the WAL that may be there."""
+        """Oldest object of the WAL that may exist."""
         self._gone: list[str] = []
-        """Names of objects that nobody needs any more."""
+        """Names of objects to delete."""
         self._deleting: asyncio.Task[None] | None = None
         self.followed = dict(stood.known)
         self.bytes = self.written_bytes = 0
-        """Gathered."""
+        """Bytes collected for the next block, and bytes of written blocks."""
         self.wal_end = stood.wal_first
-        """Of the last block."""
+        """WAL sequence up to which the last block reaches (exclusive)."""
         for batch in stood.tail:
             self.take(batch)
 
@@ -55,7 +55,7 @@ class Blocks:
         return self._kept[0][0] if self._kept else self.end
 
     def take(self, batch: FollowedBatch) -> None:
-        """What comes next in the WAL."""
+        """Collect the next batch of the WAL."""
         if isinstance(batch.record, Begun):
             self._begin(batch.record)
             return
@@ -82,7 +82,8 @@ class Blocks:
         self.followed[partition] = Followed(begun.leader_epoch, position, still_open, begun.begins, last_epoch)
 
     def _cut(self, partition: Partition, position: int) -> None:
-        """What was gathered of it from there on is not in the log any more, nor what blocks have."""
+        """Discard collected batches from `position` on; note the cut, which invalidates older blocks from there.
+        """
         self._cuts[partition] = min(self._cuts.get(partition, position), position)
         those = self._batches.pop(partition, [])
         while those and those[-1].next_offset > position:
@@ -94,7 +95,7 @@ class Blocks:
         ]
 
     async def write(self, wal_end: int, keep_seconds: float) -> None:
-        """What is gathered, as a block that has all of the WAL before `wal_end`; tried until it is stored.
+        """Write the collected batches as a block that covers the WAL before `wal_end`; retry until it is stored.
 
         Raises WalFenced.
         """
@@ -127,12 +128,12 @@ class Blocks:
         self.written_bytes += len(data)
         self.bytes -= sum(len(each.batch) for those in batches.values() for each in those)
         before, self.wal_end = self.wal_end, wal_end
-        # Proxies that are a little behind still read the WAL between the last two.
+        # Proxies that lag slightly still read the WAL objects between the last two blocks.
         self._gone += [wal_name(self._main, each) for each in range(self._wal_first, before)]
         self._wal_first = max(before, self._wal_first)
         self._gone += self._old(keep_seconds)
         if self._deleting is None or self._deleting.done():
-            # Beside what comes next: a commit does not wait for what is not needed any more.
+            # In the background: a commit does not wait for deletions.
             self._deleting = asyncio.create_task(self._delete())
 
     def close(self) -> None:
@@ -147,7 +148,7 @@ class Blocks:
         return found
 
     async def _delete(self) -> None:
-        """What cannot be deleted now is with the next."""
+        """Delete unneeded objects; keep those that fail for the next time."""
         while self._gone:
             names, self._gone = self._gone, []
             try:

@@ -1,4 +1,4 @@
-"""One proxy's connection to a main: what it tells of is read, and handed over in the order in which it told."""
+"""A proxy's connection to a main: read the announced parts, and forward their requests in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from workers.zone_router.connections import Connection
-from workers.zone_router.formats.bulk import BulkMalformed, ChannelOffset, Given
+from workers.zone_router.formats.bulk import BulkMalformed, ChannelOffset, ReadEntry
 from workers.zone_router.formats.bulk import read as read_part
 from workers.zone_router.formats.route_messages import (
     VERSION,
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from workers.zone_router.main.main_node import MainNode
 
 _MOST_MESSAGE_BYTES = 64 * 1024
-"""Of what proxies say: places, no data."""
+"""Largest message of a proxy; messages hold positions, no data."""
 _READ_SECONDS = 5.0
-"""How long a part is tried to be read; then its Route is refused, and the proxy writes what was in it again."""
+"""Seconds in which a part may be read; then its Route is refused, and the proxy rewrites the part."""
 _LEAST_BYTES_PER_SECOND = 2_000_000
-"""It may take so much longer as it is large."""
+"""Read rate assumed for large parts, which get more time."""
 _AGAIN_SECONDS = 0.05
 _MOST_HELD_BYTES = 64 * 1024 * 1024
-"""Of one proxy: read, or being read, and not answered by the broker; beyond it no more is taken from it."""
+"""Most bytes of one proxy that are read or being read and not answered; above, its connection is paused."""
 _PROXY_FULL, _HOLDS_MUCH = "proxy full", "holds much"
-"""Reasons against reading."""
+"""Reasons to pause reading."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class Proxy(Connection):
-    """One proxy's connection."""
+    """Connection of one proxy."""
 
     def __init__(self, node: MainNode, proxies: set[Proxy]) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Proxy(Connection):
         self._is_known = False
         self.streams: dict[int, Stream] = {}
         self._routes: asyncio.Queue[Carried | Close] = asyncio.Queue()
-        """What is to be done, in the order in which it was told."""
+        """Pending Routes and Closes, in order of arrival."""
         self._carrying: asyncio.Task[None] | None = None
         self._held, self._is_full = 0, False
         self._epochs: Counter[int] = Counter()
@@ -85,8 +85,8 @@ class Proxy(Connection):
         if self._carrying:
             self._carrying.cancel()
         while not self._routes.empty():
-            if isinstance(told := self._routes.get_nowait(), Carried):
-                told.part.cancel()
+            if isinstance(item := self._routes.get_nowait(), Carried):
+                item.part.cancel()
         for stream in self.streams.values():
             if stream.broker:
                 stream.broker.close()
@@ -96,13 +96,13 @@ class Proxy(Connection):
         self._is_full = True
         for stream in self.streams.values():
             if stream.broker:
-                stream.broker.stop(_PROXY_FULL)
+                stream.broker.pause(_PROXY_FULL)
 
     def resume_writing(self) -> None:
         self._is_full = False
         for stream in self.streams.values():
             if stream.broker:
-                stream.broker.go(_PROXY_FULL)
+                stream.broker.resume(_PROXY_FULL)
 
     def say(self, message: Message) -> None:
         self.write(encoded(message))
@@ -112,7 +112,7 @@ class Proxy(Connection):
             main = self._node.main
             wanted = Hello(VERSION, getattr(message, "node", 0), main[1], main[0])
             if message != wanted:
-                raise RouteMessageMalformed(f"{message!r} at the node of {main}: a Hello for it is expected")
+                raise RouteMessageMalformed(f"{message!r} at the main of {main}: expected a Hello for it")
             self._is_known = True
             return
         match message:
@@ -127,20 +127,20 @@ class Proxy(Connection):
                     self._session = self._node.confirming.snapshots.session(self.say)
                 self._session.poll()
             case _:
-                raise RouteMessageMalformed(f"{type(message).__name__} is for proxies")
+                raise RouteMessageMalformed(f"{type(message).__name__} is a message for proxies")
 
     def _hold(self, at: ChannelOffset, by: int) -> None:
-        """A Route has come (1), or is done with (-1)."""
+        """Account for a Route that arrived (1) or is done (-1)."""
         self._held += by * at.length
         self._epochs[at.epoch] += by
         self._node.epochs[at.epoch] += by
         if self._held > _MOST_HELD_BYTES:
-            self.stop(_HOLDS_MUCH)
+            self.pause(_HOLDS_MUCH)
         else:
-            self.go(_HOLDS_MUCH)
+            self.resume(_HOLDS_MUCH)
 
     async def _read(self, route: Route) -> memoryview | str:
-        """A Route's part; storage that is slow, or tells of an object a little later, is asked again."""
+        """Read a Route's part, with retries; return the reason as text if that fails."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READ_SECONDS + route.at.length / _LEAST_BYTES_PER_SECOND
         while True:
@@ -148,31 +148,31 @@ class Proxy(Connection):
                 async with asyncio.timeout_at(deadline):
                     return await self._node.storage.get(route.at.name, route.at.start, route.at.length)
             except (StorageFailed, TimeoutError) as error:
-                why = str(error) or f"{route.at.name} is not read within {_READ_SECONDS:g} s"
+                why = str(error) or f"{route.at.name} was not read within {_READ_SECONDS:g} s"
             if loop.time() + _AGAIN_SECONDS >= deadline:
                 return why
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _carry(self) -> None:
-        """Hand over one part after the other, in the order in which they were told."""
+        """Forward one part after the other, in the order in which they were announced."""
         try:
             while True:
-                told = await self._routes.get()
-                if isinstance(told, Close):
-                    self._leave(told.stream)
+                item = await self._routes.get()
+                if isinstance(item, Close):
+                    self._leave(item.stream)
                     continue
-                part = await told.part
-                # After the wait: the fence may have risen meanwhile.
-                if told.route.at.epoch <= self._node.fenced or not self._node.knows_fence:
-                    self._refuse(told)
+                part = await item.part
+                # Checked after reading, as the fence may have risen meanwhile.
+                if item.route.at.epoch <= self._node.fenced or not self._node.knows_fence:
+                    self._refuse(item)
                 else:
-                    self._hand_over(told, part)
-        except Exception as error:  # noqa: BLE001 - without this all of a proxy's clients would wait for ever
+                    self._hand_over(item, part)
+        except Exception as error:  # noqa: BLE001 - otherwise all clients of the proxy would wait for ever
             _LOG.error("zone_router.carrying_failed", why=repr(error))
             self.close()
 
     def _leave(self, number: int) -> None:
-        """A stream's client is gone."""
+        """End a stream whose client has disconnected."""
         if stream := self.streams.pop(number, None):
             if stream.broker:
                 stream.broker.close()
@@ -196,8 +196,8 @@ class Proxy(Connection):
         carried.is_handed_over = True
         self._done_if_answered(carried)
 
-    def _give(self, carried: Carried, given: Given) -> None:
-        """One entry, if it is the next of its stream; what comes after a gap is written again by the proxy."""
+    def _give(self, carried: Carried, given: ReadEntry) -> None:
+        """Forward an entry if it is the next of its stream; entries after a gap will be rewritten by the proxy."""
         place = given.place
         stream = self.streams.setdefault(place.stream, Stream())
         if place.turn > stream.turn:
@@ -208,9 +208,9 @@ class Proxy(Connection):
         if stream.broker is None:
             stream.broker = StreamBroker(self, place.stream, stream, self._node.broker())
             if self._is_full:
-                stream.broker.stop(_PROXY_FULL)
+                stream.broker.pause(_PROXY_FULL)
         at = carried.route.at
-        handed = self._node.handed(
+        handed = self._node.forwarded(
             at._replace(start=at.start + given.start, length=len(given.message)), given.message
         )
         stream.waiting.append((place, carried, handed))
@@ -228,17 +228,17 @@ class Proxy(Connection):
         self._node.answered(handed, message, stream.answers.next(answer))
 
     def broker_gone(self, number: int, stream: Stream, broker: StreamBroker) -> None:
-        """Brokers end connections that are idle: if nothing waits, the stream's next entry opens another one.
+        """Handle a closed broker connection. An idle stream reconnects with its next entry; others fail.
 
-        If something does, nobody knows whether it was taken.
+        If a request is waiting for a response, it is unknown whether the broker appended it.
         """
         if stream.waiting:
-            self.broker_lost(number, stream, "the broker has ended the connection")
+            self.broker_lost(number, stream, "the broker closed the connection")
         elif stream.broker is broker:
             stream.broker = None
 
     def broker_lost(self, number: int, stream: Stream, why: str) -> None:
-        """It is to the client as if it had spoken to the broker itself."""
+        """Fail a stream; its client sees what it would see if it had connected to the broker."""
         if not stream.is_broken and self.streams.get(number) is stream:
             self._break(number, stream, why)
 
@@ -248,7 +248,7 @@ class Proxy(Connection):
         self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
-        """Its answers are waited for no more."""
+        """Stop waiting for a stream's responses."""
         for _, carried, handed in stream.waiting:
             if self._node.confirming and handed:
                 self._node.confirming.appended.taken_back(handed)

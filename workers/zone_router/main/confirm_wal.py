@@ -1,8 +1,8 @@
-"""Writes a main's confirm WAL: objects in the order of a sequence, one after the other.
+"""Write a main's confirm WAL: objects of a sequence, one after the other.
 
-A name is taken once. A process that comes as the same main takes the next one; the one that was there before,
-which writes no object before the last one is stored, finds its own next name taken and ends. Source: the zone
-router's document, "Write".
+A name is used once. A new process of the same main takes the next name. The previous process, which writes each
+object only after the one before is stored, finds its next name taken and stops. Source: the zone router's
+document, "Write".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WalFenced(Exception):
 
 
 class ConfirmWal:
-    """Used by one event loop."""
+    """Writer of one main's WAL; used by one event loop."""
 
     def __init__(
         self,
@@ -41,19 +41,22 @@ class ConfirmWal:
         window_seconds: float,
         stored: Callable[[Sequence[FollowedBatch]], None],
     ) -> None:
-        """`stored` is told what is in storage, in order, when `end` is behind it."""
+        """Set up the writer.
+
+        `stored` is called with the batches of each stored object, in order, after `end` was raised.
+        """
         self._storage, self._main, self._window, self._stored = storage, main, window_seconds, stored
         self._process = secrets.randbits(64)
         self._waiting: list[FollowedBatch] = []
         self._changed = asyncio.Event()
         self.added = self.done = 0
-        """Batches that were given to it, and those of them that are stored."""
+        """Number of batches that were added, and of those that are stored."""
         self.end = 0
-        """The sequence of the next object."""
+        """Sequence of the next object."""
         self.waiting_bytes = self.written_bytes = 0
 
     async def begin(self, end: int) -> bool:
-        """Take the name behind all that are there; False if somebody else has it. Raises StorageFailed."""
+        """Take the name after all existing ones; return False if another process has it. Raises StorageFailed."""
         self.end = end
         if not await self._is_put([]):
             return False
@@ -67,13 +70,14 @@ class ConfirmWal:
         self._changed.set()
 
     async def run(self) -> None:
-        """Raises WalFenced."""
+        """Write batches as they arrive. Raises WalFenced."""
         loop = asyncio.get_running_loop()
         while True:
             await self._changed.wait()
             begun = loop.time()
             taken = self._take()
-            # Each aborted transaction with its marker: what comes behind may say that it is in the log no more.
+            # An aborted transaction goes with its marker, as a later record may say that the log was truncated
+            # before it.
             records = [(each.record, each.aborted) for each in taken]
             await self._put([each for pair in records for each in pair if each])
             self.end += 1

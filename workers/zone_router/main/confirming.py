@@ -1,11 +1,10 @@
-"""What a main does beside handing over requests: it follows its broker's log, stores where the bytes of every
-batch are (the confirm WAL), and commits them into block objects; readers of other zones are told how far it is.
+"""Follow a broker's log, write the location of every batch to the confirm WAL, and commit batches into blocks.
 
     broker's log -> Follower -> Confirming -> ConfirmWal -> (stored) -> Blocks
                                                     \\-> Snapshots -> proxies
 
-So offsets are those of the log by construction, and whatever happens to a main leaves no gap: what it can't find
-among the requests that it handed over is stored whole.
+So offsets are those of the log by construction, and a failure of a main leaves no gap: batches that are not found
+among the forwarded requests are stored whole. Proxies of other zones poll the progress.
 """
 
 from __future__ import annotations
@@ -23,48 +22,48 @@ from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
 from workers.zone_router.formats.wal import Begun, Direct, Gone, Link, Partition
-from workers.zone_router.main.appended import Appended, Handed
+from workers.zone_router.main.appended import Appended, ForwardedRequest
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
 from workers.zone_router.main.follower import Follower, Led
-from workers.zone_router.main.recovery import Stood, where_it_stood, with_tail
+from workers.zone_router.main.recovery import StoredState, read_stored_state, with_tail
 from workers.zone_router.main.snapshots import Snapshots
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _MOST_ATTEMPTS = 20
-"""Names that another process took before us."""
-_LOOK_SECONDS = 0.1
+"""Most names to try before giving up to another process."""
+_CHECK_SECONDS = 0.1
 
 _LOG = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmLimits:
-    """Of a main."""
+    """Limits of a main."""
 
     wal_window_seconds: float = 0.01
-    """At least so long from one object of the WAL to the next."""
+    """Least seconds between two objects of the WAL."""
     block_bytes: int = 16 * 1024 * 1024
-    """A block is written when so many are gathered; twice as many, and no more is followed until it is."""
+    """Collected bytes at which a block is written; at twice as many, following pauses."""
     commit_seconds: float = 10.0
-    """At least so often."""
+    """Most seconds between two blocks."""
     keep_seconds: float = 3_600.0
-    """How long blocks are kept."""
+    """Retention of blocks in seconds."""
     all_history: bool = False
-    """Whether a partition that is followed for the first time is followed from its first record."""
+    """True if partitions that are followed for the first time start at their first record."""
 
 
 class _Over(NamedTuple):
-    """Nothing of an epoch is under way any more; when it was, so many batches had been given to the WAL."""
+    """An epoch of which nothing is in flight any more, and the number of batches added to the WAL by then."""
 
     epoch: int
     added: int
 
 
 class Confirming:
-    """Of one main; used by one event loop."""
+    """Follow, confirm and commit for one main; used by one event loop."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Confirming:
         limits: ConfirmLimits,
         oldest_carried: Callable[[], int | None],
     ) -> None:
-        """`oldest_carried`: the epoch of the oldest Route that is not done."""
+        """Set up; `oldest_carried` returns the epoch of the oldest unfinished Route."""
         self._main, self._storage, self._limits = main, storage, limits
         self.appended = Appended()
         self.snapshots = Snapshots()
@@ -82,7 +81,7 @@ class Confirming:
         self._wal = ConfirmWal(storage, main, limits.wal_window_seconds, self._stored)
         self._blocks: Blocks | None = None
         self._ends: dict[Partition, int] = {}
-        """Up to where the WAL or blocks have each partition."""
+        """Offset up to which the WAL or blocks have each partition."""
         self._led: dict[Partition, Led] = {}
         self._known: dict[Partition, Followed] = {}
         self._names: dict[tuple[str, int], Partition] = {}
@@ -91,28 +90,28 @@ class Confirming:
         self._oldest_carried = oldest_carried
         self._fenced = 0
         self.reported_epoch = 0
-        """What came in epochs up to this one is in blocks, or was never appended."""
+        """Epoch up to which all data is in blocks or was never appended."""
         self.links = self.directs = 0
-        """Batches that were stored as links, and whole."""
+        """Number of batches stored as links, and of those stored whole."""
 
-    # What a main node asks.
+    # Called by the main.
 
-    def look(self) -> None:
-        """There may be partitions that are not followed yet."""
-        self._follower.look()
+    def poll(self) -> None:
+        """Poll for partitions that are not followed yet."""
+        self._follower.poll()
 
     def knows(self, name: tuple[str | bytes, int]) -> bool:
         return self._partition(name) in self._led
 
-    def answered(self, handed: Handed, answer: memoryview) -> None:
-        """By the broker."""
+    def answered(self, handed: ForwardedRequest, answer: memoryview) -> None:
+        """Apply the broker's response to a forwarded request."""
         self.appended.answered(handed, answer)
         for one in handed.given:
             if (partition := self._partition(one.name)) and (led := self._led.get(partition)):
                 self.appended.passed(one.name, led.position)
 
-    def when_all_are_stored(self, handed: Handed, then: Callable[[], None]) -> None:
-        """Call it when all of a request that was appended is in the WAL; what isn't led here isn't waited for."""
+    def when_all_are_stored(self, handed: ForwardedRequest, then: Callable[[], None]) -> None:
+        """Call `then` once all appended batches of a request are in the WAL, except of partitions not led here."""
         missing = [
             (partition, one.offset + one.offsets)
             for one in handed.given
@@ -138,15 +137,15 @@ class Confirming:
         return Partition(topic, index) if isinstance(topic, bytes) else self._names.get((topic, index))
 
     def batches(self) -> dict[str, int]:
-        """By how they were stored."""
+        """Return the number of batches by how they are stored."""
         return {"link": self.links, "whole": self.directs}
 
     def written(self) -> dict[str, int]:
-        """Bytes of objects, by kind."""
+        """Return the bytes of written objects by kind."""
         return {"wal": self._wal.written_bytes, "blocks": self._blocks.written_bytes if self._blocks else 0}
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises WalFenced."""
+        """Run until cancelled. Raises WalFenced."""
         stood = await self._begun()
         self._blocks = Blocks(self._storage, self._main, stood)
         self._known = dict(self._blocks.followed)
@@ -163,14 +162,12 @@ class Confirming:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._blocks.close()
 
-    async def _begun(self) -> Stood:
-        """Take the next name of the WAL at once: a process that was this main before writes no more after it. Then
-        read what there is.
-        """
+    async def _begun(self) -> StoredState:
+        """Take the next name of the WAL, which stops an older process of this main; then read the stored state."""
         attempts, is_ours = 0, False
         while attempts < _MOST_ATTEMPTS:
             try:
-                stood = await where_it_stood(self._storage, self._main)
+                stood = await read_stored_state(self._storage, self._main)
                 if is_ours:
                     return await with_tail(self._storage, self._main, stood)
                 is_ours = await self._wal.begin(stood.wal_end)
@@ -179,10 +176,12 @@ class Confirming:
                 attempts += 1
             except StorageFailed as error:
                 _LOG.warning("zone_router.storage_away", why=str(error))
-            await asyncio.sleep(_AGAIN_SECONDS)
-        raise WalFenced(f"no name could be taken as the main of {self._main}; does another process write as it?")
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise WalFenced(
+            f"no name of the WAL could be taken as the main of {self._main}; check for another process of it"
+        )
 
-    # What the follower tells.
+    # Called by the follower.
 
     @property
     def known(self) -> Mapping[Partition, Followed]:
@@ -190,7 +189,7 @@ class Confirming:
 
     def leads(self, led: Led) -> None:
         partition = led.partition
-        # The log may have been cut there.
+        # The log may have been truncated there.
         self._ends[partition] = min(self._ends.get(partition, led.position), led.position)
         self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.begins)))
         self._led[partition] = led
@@ -203,7 +202,7 @@ class Confirming:
         self._names.pop((led.topic, partition.number), None)
         self.snapshots.left(partition)
         for _, then in self._waiting.pop(partition, []):
-            then()  # the broker has it; whoever leads now tells of it
+            then()  # the broker has it; the new leader's main confirms it
 
     def gone(self, partition: Partition) -> None:
         self._known.pop(partition, None)
@@ -242,7 +241,7 @@ class Confirming:
         self.directs += 1
         return Direct(partition, base, batch.next_offset, data, gap)
 
-    # What the WAL tells.
+    # Called by the WAL.
 
     def _stored(self, batches: Sequence[FollowedBatch]) -> None:
         assert self._blocks is not None
@@ -250,7 +249,7 @@ class Confirming:
         for each in batches:
             self._blocks.take(each)
             led = self._led.get(each.partition)
-            # Another epoch's may be behind where it is followed from by now.
+            # A batch of another epoch may lie after the current start of following.
             if led is not None and led.leader_epoch == each.leader_epoch:
                 self._ends[each.partition] = each.next_offset
                 touched[each.partition] = None
@@ -272,7 +271,7 @@ class Confirming:
         end, stable = self._ends.get(led.partition, led.position), led.last_stable
         is_behind = end < max(led.position, led.high_watermark)
         if is_behind and self._blocks and (stored := self._blocks.followed.get(led.partition)):
-            # How a transaction ended stands in the WAL with its marker: until then it is an open one.
+            # A transaction's outcome is in the WAL with its marker; until then it counts as open.
             stable = min([stable, *stored.open.values()])
         self.snapshots.tell(
             State(
@@ -289,7 +288,7 @@ class Confirming:
     # Commits.
 
     def fence(self, epoch: int) -> None:
-        """What came in epochs up to this one is to be committed, so that its bulks may be deleted."""
+        """Commit everything up to this epoch, so that its bulks may be deleted."""
         self._fenced = max(self._fenced, epoch)
 
     async def _commit_on(self) -> None:
@@ -297,7 +296,7 @@ class Confirming:
         loop = asyncio.get_running_loop()
         last, over = loop.time(), _Over(0, 0)
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
             self.appended.sweep(loop.time())
             if over.epoch < self._fenced and not self._is_under_way(self._fenced):
                 over = _Over(self._fenced, self._wal.added)
@@ -310,12 +309,12 @@ class Confirming:
                     self.reported_epoch = over.epoch
 
     def _is_under_way(self, epoch: int) -> bool:
-        """Whether something of this epoch, or of one before it, may still come to be in the log, or in the WAL."""
+        """Return whether data of this or an older epoch may still reach the log or the WAL."""
         oldest = [self._oldest_carried(), self.appended.oldest_epoch()]
         return any(each is not None and each <= epoch for each in oldest)
 
     async def _commit(self) -> None:
-        """All that is in the WAL now is in blocks."""
+        """Write all that is in the WAL to blocks."""
         assert self._blocks is not None
         end = self._wal.end
         if end > self._blocks.wal_end:

@@ -1,4 +1,4 @@
-"""A batch of the log on its way into the WAL, and from there into a block."""
+"""A batch of the log on its way into the WAL and from there into a block."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Link, 
 
 
 class FollowedBatch(NamedTuple):
-    """Or where the following of a partition begins, or that nothing of it is of use, which have no batch."""
+    """A followed batch; or a Begun or Gone record, which have no batch."""
 
     partition: Partition
     record: WalRecord
     batch: memoryview
-    """As it is in the log."""
+    """The batch as in the log."""
     base_offset: int
-    """From here on the log has nothing but this batch, up to `next_offset`."""
+    """Offset from which the log holds only this batch, up to `next_offset`."""
     next_offset: int
     leader_epoch: int
-    """Of the leader from which it was followed."""
+    """Epoch of the leader from which it was followed."""
     batch_epoch: int
-    """Of the leader that wrote it."""
+    """Epoch of the leader that wrote it."""
     open_after: dict[int, int] | None
-    """Transactions that are open behind it, if it is of one."""
+    """Open transactions after the batch, if it is transactional."""
     aborted: Aborted | None
-    """The transaction that it ended so."""
+    """Transaction that the batch aborted."""
 
     @classmethod
     def begun(cls, record: Begun) -> FollowedBatch:
@@ -62,14 +62,14 @@ class FollowedBatch(NamedTuple):
 
 
 def open_before(still_open: Mapping[int, int], offset: int) -> dict[int, int]:
-    """Of transactions that were open, by producer, those whose first batch is still there when a log is cut."""
+    """Return the open transactions, by producer, whose first batch remains when a log is truncated at `offset`."""
     return {producer: first for producer, first in still_open.items() if first < offset}
 
 
 def ended_transaction(
     still_open: dict[int, int], partition: Partition, batch: Batch, data: memoryview
 ) -> Aborted | None:
-    """Note a batch of a transaction in those that are open; what it ended as aborted, if it did."""
+    """Update the open transactions with a batch; return the transaction that it aborted, if any."""
     if not batch.is_transactional:
         return None
     if not batch.is_control:

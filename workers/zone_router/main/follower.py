@@ -1,11 +1,11 @@
-"""Follows a broker's log: every partition that it leads, up to what is committed, as a consumer would.
+"""Follow a broker's log as a consumer: every partition that it leads, up to the high watermark.
 
-Where the following of a partition begins:
+Following of a partition starts:
 
-- where it stood, if this main has followed it before, and the log has not been cut since;
-- where the leader's epoch began, if another broker has led it until now (what was before, its main follows), if it
-  has come while this main was away, or if the log was cut;
-- at its first record, if it is new, or all history is wanted; else at its end.
+- at the stored position, if this main has followed it before and the log was not truncated since;
+- at the start of the leader's epoch, if another broker led it until now (whose main follows what was before), if
+  leadership moved here while this main was down, or if the log was truncated;
+- at its first record, if it is new or all history is wanted; else at its end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 
 import structlog
 
-from backend.kafka.wire import fetched, fetches, metadata, offsets
+from backend.kafka.wire import fetch_requests, fetch_responses, metadata, offsets
 from backend.kafka.wire.batches import Batch, batches
 from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
@@ -27,102 +27,104 @@ from workers.zone_router.formats.wal import UNKNOWN_BEGINNING, Begins, Partition
 from workers.zone_router.main.leader import CLIENT_ID, Leader, LeaderLost, connected
 
 _FETCH_VERSION = 13
-"""The first with ids of topics (KIP-516), by which one that was made anew is told from the one before."""
+"""First version with topic ids (KIP-516), which distinguish a topic from a deleted one of the same name."""
 _WAIT_MS = 500
 _MOST_BYTES = 8 * 1024 * 1024
 _MOST_PARTITION_BYTES = 2 * 1024 * 1024
-_LOOK_SECONDS = 1.0
-_AGAIN_SECONDS = 0.3
+_POLL_SECONDS = 1.0
+_RETRY_SECONDS = 0.3
 _GONE_SECONDS = 60.0
-"""A topic of which the broker has not told for so long was deleted; one that has just started tells of none."""
+"""Seconds after which a topic missing from metadata counts as deleted; a broker that has just started lists none.
+"""
 _OUT_OF_RANGE = 1
-_FINAL_ERRORS_OF_SESSIONS = (70, 71)
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH: a new one is made."""
+_SESSION_ERRORS = (70, 71)
+"""FETCH_SESSION_ID_NOT_FOUND and INVALID_FETCH_SESSION_EPOCH, after which a new session is opened."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 @dataclass
 class Led:
-    """A partition that the broker leads, as it is followed."""
+    """A partition that the broker leads, and the state of following it."""
 
     partition: Partition
     topic: str
     leader_epoch: int
     position: int
-    """The next offset to follow."""
+    """Next offset to follow."""
     high_watermark: int = -1
     last_stable: int = -1
     log_start: int = 0
     open: dict[int, int] = field(default_factory=dict)
-    """Producers with an open transaction, and the offset of its first batch."""
+    """First offset of each open transaction, by producer id."""
     begins: Begins = UNKNOWN_BEGINNING
     last_epoch: int = -1
-    """Of the last batch before the position, if it was followed."""
-    is_asked: bool = False
-    """Whether it was asked for; what is answered before is of one whose place it has taken."""
+    """Epoch of the last batch before the position; -1 if that was not followed."""
+    is_requested: bool = False
+    """True once it was in a fetch request; earlier responses are for its predecessor."""
 
     @property
     def followed(self) -> Followed:
         return Followed(self.leader_epoch, self.position, dict(self.open), self.begins, self.last_epoch)
 
 
-class _NotTold(Exception):
-    """The broker does not tell where a partition is to be followed from."""
+class _StartUnknown(Exception):
+    """The broker does not return the offset from which to follow a partition."""
 
 
 class Sink(Protocol):
-    """Who takes what is followed."""
+    """Receiver of followed batches."""
 
     @property
     def known(self) -> Mapping[Partition, Followed]:
-        """Where the following stood before this process."""
+        """Follow state from before this process."""
 
     def took(self, led: Led, found: Sequence[tuple[Batch, memoryview, int]]) -> None:
-        """Batches behind the position, which is behind them now, each with the number of offsets before it that
-        have no record; or none, where only the log's bounds moved.
+        """Receive batches, each with the number of offsets before it without records.
+
+        The position is already after them. Without batches, only the bounds of the log have changed.
         """
 
     def leads(self, led: Led) -> None:
-        """It is followed from now on; again, perhaps, in another epoch."""
+        """Following starts, or restarts in another epoch."""
 
     def left(self, partition: Partition) -> None:
-        """It is not led by this broker any more, or the broker is away."""
+        """The broker no longer leads the partition, or is unreachable."""
 
     def gone(self, partition: Partition) -> None:
-        """Its topic was deleted, or its log was cut: nothing that was followed of it is of use."""
+        """The topic was deleted or the log truncated: nothing that was followed is valid."""
 
     async def room(self) -> None:
-        """Until more can be taken."""
+        """Wait until more can be received."""
 
 
 class Follower:
-    """Runs until it is cancelled."""
+    """Follower of one broker."""
 
     def __init__(self, main: Main, broker: Callable[[], Address | None], sink: Sink, *, all_history: bool) -> None:
         self._main, self._broker, self._sink, self._all_history = main, broker, sink, all_history
         self._led: dict[Partition, Led] = {}
         self._elsewhere: set[Partition] = set()
-        """Partitions that another broker led when this was looked at last."""
+        """Partitions led by other brokers at the last poll."""
         self._cut: set[Partition] = set()
-        """Partitions whose log does not have the offset any more at which the following stood."""
+        """Partitions whose log no longer has the offset at which following stood."""
         self._missed: dict[Partition, float] = {}
-        """Partitions that were followed and of which the broker does not tell, and since when."""
-        self._strange: set[Partition] = set()
-        """Partitions whose batches nobody knows here."""
-        self._has_looked = False
-        self._look_now = asyncio.Event()
-        self._unsaid: set[Partition] = set()
-        """Those of which the session does not know, or not where they are."""
+        """Followed partitions that are missing from metadata, and since when."""
+        self._unreadable: set[Partition] = set()
+        """Partitions with batches in an unknown format."""
+        self._has_polled = False
+        self._poll_now = asyncio.Event()
+        self._changed: set[Partition] = set()
+        """Partitions whose position the fetch session does not know yet."""
         self._forgotten: list[Partition] = []
         self._session = (0, 0)
 
-    def look(self) -> None:
-        """There may be a partition that is not known."""
-        self._look_now.set()
+    def poll(self) -> None:
+        """Poll metadata now, as there may be an unknown partition."""
+        self._poll_now.set()
 
     async def run(self) -> None:
-        """Follow; a broker that is away is tried again and again."""
+        """Follow until cancelled; reconnect whenever the broker is lost."""
         said = ""
         while True:
             try:
@@ -133,50 +135,50 @@ class Follower:
                 said = str(error)
             for partition in list(self._led):
                 self._leave(partition)
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def _follow(self) -> None:
         asked = await connected(self._broker())
-        fetching = looking = None
-        self._missed = {}  # nobody has looked meanwhile
+        fetching = polling = None
+        self._missed = {}  # metadata was not polled meanwhile
         try:
             fetching = await connected(self._broker())
-            await self._look(asked)
-            looking = asyncio.create_task(self._look_on(asked))
+            await self._poll(asked)
+            polling = asyncio.create_task(self._poll_on(asked))
             self._session = (0, 0)
-            self._unsaid = set(self._led)
-            while not looking.done():
+            self._changed = set(self._led)
+            while not polling.done():
                 await self._sink.room()
                 await self._fetch(fetching)
-            looking.result()
+            polling.result()
         finally:
-            if looking:
-                looking.cancel()
-                await asyncio.gather(looking, return_exceptions=True)
+            if polling:
+                polling.cancel()
+                await asyncio.gather(polling, return_exceptions=True)
             asked.close()
             if fetching:
                 fetching.close()
 
-    async def _look_on(self, leader: Leader) -> None:
+    async def _poll_on(self, leader: Leader) -> None:
         while True:
             try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await self._look_now.wait()
+                async with asyncio.timeout(_POLL_SECONDS):
+                    await self._poll_now.wait()
             except TimeoutError:
                 pass
-            self._look_now.clear()
-            await self._look(leader)
+            self._poll_now.clear()
+            await self._poll(leader)
 
-    async def _look(self, leader: Leader) -> None:
-        """Which partitions the broker leads."""
+    async def _poll(self, leader: Leader) -> None:
+        """Poll metadata for the partitions that the broker leads."""
         request = metadata.metadata_request(0, CLIENT_ID, None)
-        told = metadata.read_metadata(await leader.ask(request))
+        answer = metadata.read_metadata(await leader.ask(request))
         found: dict[Partition, tuple[str, int]] = {}
         elsewhere: set[Partition] = set()
-        for topic in told.topics:
+        for topic in answer.topics:
             for each in topic.partitions:
                 partition = Partition(topic.topic_id, each.partition)
-                if each.leader_id == self._main[1] and partition not in self._strange:
+                if each.leader_id == self._main[1] and partition not in self._unreadable:
                     found[partition] = (topic.name, each.leader_epoch)
                 else:
                     elsewhere.add(partition)
@@ -187,19 +189,19 @@ class Follower:
             if led is None or led.leader_epoch < epoch:
                 try:
                     await self._lead(leader, partition, name, epoch)
-                except _NotTold as error:  # it has just gone, or come; the next look tells
+                except _StartUnknown as error:  # it was just deleted or created; the next poll decides
                     _LOG.info("zone_router.not_yet_followed", why=str(error))
         self._miss(self._sink.known.keys() - found.keys() - elsewhere)
-        self._elsewhere, self._has_looked = elsewhere, True
+        self._elsewhere, self._has_polled = elsewhere, True
 
     def _miss(self, partitions: Set[Partition]) -> None:
-        """What is missed for long is gone."""
+        """Treat partitions that are missing for long as deleted."""
         now = asyncio.get_running_loop().time()
         self._missed = {each: self._missed.get(each, now) for each in partitions}
         for partition, since in self._missed.items():
             if now - since >= _GONE_SECONDS:
                 self._cut.discard(partition)
-                self._strange.discard(partition)
+                self._unreadable.discard(partition)
                 self._sink.gone(partition)
 
     async def _lead(self, leader: Leader, partition: Partition, name: str, epoch: int) -> None:
@@ -210,20 +212,20 @@ class Follower:
         else:
             led = await self._on_from(leader, partition, name, epoch, known)
         if before:
-            self._forgotten.append(partition)  # or the broker tells nothing of what has not moved since
+            self._forgotten.append(partition)  # or the broker omits it until it changes
         self._led[partition] = led
-        self._unsaid.add(partition)
+        self._changed.add(partition)
         self._sink.leads(led)
 
     async def _on_from(self, leader: Leader, partition: Partition, name: str, epoch: int, known: Followed) -> Led:
-        """One that was followed before: where it stood, if the log is that one still (KIP-101, KIP-279)."""
+        """Resume at the stored position, if the log still continues from there (KIP-101, KIP-279)."""
         if known.leader_epoch != epoch:
-            if known.last_epoch < 0:  # of nothing
+            if known.last_epoch < 0:  # no batch was followed
                 return await self._led_anew(leader, partition, name, epoch)
-            told = await self._epoch_end(leader, partition, name, epoch, known.last_epoch)
-            if told.epoch != known.last_epoch or told.end_offset < known.position:
-                # An unclean election cut it. What was before is of no use either: which of its transactions have
-                # ended, nobody knows any more.
+            answer = await self._epoch_end(leader, partition, name, epoch, known.last_epoch)
+            if answer.epoch != known.last_epoch or answer.end_offset < known.position:
+                # An unclean election truncated the log. Records before the cut are useless too: the outcome of
+                # their transactions is unknown.
                 led = await self._led_anew(leader, partition, name, epoch)
                 self._sink.gone(partition)
                 return led
@@ -238,84 +240,88 @@ class Follower:
         )
 
     async def _led_anew(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
-        """One that another broker has led before, from where its leader's epoch began."""
-        told = await self._epoch_end(leader, partition, name, epoch, epoch - 1)
-        start = max(told.end_offset, 0)
-        return Led(partition, name, epoch, start, begins=Begins(told.epoch, start))
+        """Follow from the start of the leader's epoch, as another broker led the partition before."""
+        answer = await self._epoch_end(leader, partition, name, epoch, epoch - 1)
+        start = max(answer.end_offset, 0)
+        return Led(partition, name, epoch, start, begins=Begins(answer.epoch, start))
 
     async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
-        """One that was not followed before, or not there."""
-        is_led_anew = partition in self._elsewhere or (not self._has_looked and bool(self._sink.known))
+        """Follow a partition for the first time."""
+        is_led_anew = partition in self._elsewhere or (not self._has_polled and bool(self._sink.known))
         if is_led_anew and partition not in self._cut:
             return await self._led_anew(leader, partition, name, epoch)
-        is_whole = self._has_looked or self._all_history or partition in self._cut
+        is_whole = self._has_polled or self._all_history or partition in self._cut
         self._cut.discard(partition)
         at = offsets.EARLIEST if is_whole else offsets.LATEST
-        asked = offsets.TimeAsked(name, partition.number, epoch, at)
+        asked = offsets.OffsetQuery(name, partition.number, epoch, at)
         request = offsets.list_offsets_request(0, CLIENT_ID, 0, [asked])
-        (told,) = offsets.read_list_offsets(await leader.ask(request))
-        if told.error:
-            raise _NotTold(f"where {name}-{partition.number} begins is not told: error {told.error}")
-        return Led(partition, name, epoch, told.offset)
+        (answer,) = offsets.read_list_offsets(await leader.ask(request))
+        if answer.error:
+            raise _StartUnknown(
+                f"the broker did not return an offset of {name}-{partition.number}: error {answer.error}"
+            )
+        return Led(partition, name, epoch, answer.offset)
 
     async def _epoch_end(
         self, leader: Leader, partition: Partition, name: str, current: int, epoch: int
     ) -> offsets.EpochEnd:
-        """Of the last epoch up to this one that the leader's log has."""
-        asked = offsets.EpochAsked(name, partition.number, current, epoch)
+        """Return the end of the last epoch up to this one in the leader's log."""
+        asked = offsets.EpochEndQuery(name, partition.number, current, epoch)
         request = offsets.epoch_ends_request(0, CLIENT_ID, [asked])
-        (told,) = offsets.read_epoch_ends(await leader.ask(request))
-        if told.error:
-            raise _NotTold(f"where epoch {epoch} of {name}-{partition.number} ended is not told: {told.error}")
-        return told
+        (answer,) = offsets.read_epoch_ends(await leader.ask(request))
+        if answer.error:
+            raise _StartUnknown(
+                f"the broker did not return the end of epoch {epoch} of {name}-{partition.number}: {answer.error}"
+            )
+        return answer
 
     def _leave(self, partition: Partition) -> None:
         if self._led.pop(partition, None):
-            self._unsaid.discard(partition)
+            self._changed.discard(partition)
             self._forgotten.append(partition)
             self._sink.left(partition)
 
-    async def _fetch(self, asking: Leader) -> None:
-        """One turn of the session: what has moved is said anew, and what the broker has is taken."""
+    async def _fetch(self, leader: Leader) -> None:
+        """Fetch once: update the session with changed partitions, and receive what the broker has."""
         if any(each in self._led for each in self._forgotten):
-            # Left, and led again since: brokers leave out what is both said and forgotten.
+            # Lost and regained since: brokers omit partitions that are both in the request and forgotten.
             self._session = (self._session[0], 0)
         session, epoch = self._session
-        said = list(self._led) if epoch == 0 else [each for each in self._unsaid if each in self._led]
-        self._unsaid.clear()
-        for partition in said:
-            self._led[partition].is_asked = True
+        changed = list(self._led) if epoch == 0 else [each for each in self._changed if each in self._led]
+        self._changed.clear()
+        for partition in changed:
+            self._led[partition].is_requested = True
         forgotten, self._forgotten = self._forgotten, []
-        asked = fetches.FetchAsked(
+        fetch = fetch_requests.FetchRequest(
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_MOST_BYTES,
             isolation=0,
             session_id=session,
             session_epoch=epoch,
-            partitions=[self._asked(self._led[each]) for each in said],
+            partitions=[self._partition_request(self._led[each]) for each in changed],
             forgotten=[]
             if epoch == 0
-            else [fetches.TopicForgotten(topic, [number]) for topic, number in forgotten],
+            else [fetch_requests.ForgottenTopic(topic, [number]) for topic, number in forgotten],
         )
-        answer = await asking.ask(fetches.fetch_request(_FETCH_VERSION, 0, CLIENT_ID, asked))
-        told = fetched.read_fetch_answer(_FETCH_VERSION, answer)
-        if told.error in _FINAL_ERRORS_OF_SESSIONS:
+        message = await leader.ask(fetch_requests.fetch_request(_FETCH_VERSION, 0, CLIENT_ID, fetch))
+        answer = fetch_responses.read_fetch_response(_FETCH_VERSION, message)
+        if answer.error in _SESSION_ERRORS:
             self._session = (0, 0)
             return
-        if told.error:
-            raise LeaderLost(f"the broker does not let it follow: error {told.error}")
-        self._session = (told.session_id, epoch + 1 if told.session_id else 0)
-        for each in told.partitions:
+        if answer.error:
+            raise LeaderLost(f"the broker refuses the fetch: error {answer.error}")
+        self._session = (answer.session_id, epoch + 1 if answer.session_id else 0)
+        for each in answer.partitions:
             led = self._led.get(Partition(_topic_id(each.topic), each.partition))
-            if led and led.is_asked:
+            if led and led.is_requested:
                 self._took(led, each)
         if not self._led:
-            await asyncio.sleep(_AGAIN_SECONDS)  # brokers answer at once where nothing is asked for
+            await asyncio.sleep(_RETRY_SECONDS)  # brokers respond at once to an empty request
 
     @staticmethod
-    def _asked(led: Led) -> fetches.PartitionAsked:
-        return fetches.PartitionAsked(
+    def _partition_request(led: Led) -> fetch_requests.FetchPartition:
+        return fetch_requests.FetchPartition(
             topic=led.partition.topic_id,
             partition=led.partition.number,
             leader_epoch=led.leader_epoch,
@@ -325,19 +331,19 @@ class Follower:
             max_bytes=_MOST_PARTITION_BYTES,
         )
 
-    def _took(self, led: Led, told: fetched.PartitionFetched) -> None:
-        if told.error:
-            if told.error == _OUT_OF_RANGE:
+    def _took(self, led: Led, answer: fetch_responses.FetchedPartition) -> None:
+        if answer.error:
+            if answer.error == _OUT_OF_RANGE:
                 self._cut.add(led.partition)
-            # Led by another one, deleted, cut: what it is now is looked at, and begun anew.
+            # Led by another broker, deleted or truncated: poll metadata, and start again.
             self._leave(led.partition)
-            self.look()
+            self.poll()
             return
-        led.high_watermark, led.log_start = told.high_watermark, told.log_start_offset
-        led.last_stable = told.last_stable_offset
+        led.high_watermark, led.log_start = answer.high_watermark, answer.log_start_offset
+        led.last_stable = answer.last_stable_offset
         found = []
         try:
-            for records in told.records:
+            for records in answer.records:
                 view = memoryview(records)
                 for batch in batches(view):
                     if batch.next_offset > led.position:
@@ -345,19 +351,19 @@ class Follower:
                         found.append((batch, view[batch.at : batch.at + batch.size], gap))
                         led.position, led.last_epoch = batch.next_offset, batch.leader_epoch
         except MessageMalformed as error:
-            # Batches of a form that Kafka has not written for years; the leader gives them to whoever reads.
+            # Batches in a format that Kafka has not written for years; readers get them from the leader.
             _LOG.warning(
                 "zone_router.not_followed", topic=led.topic, partition=led.partition.number, why=str(error)
             )
-            self._strange.add(led.partition)
+            self._unreadable.add(led.partition)
             self._leave(led.partition)
             return
         if found:
-            self._unsaid.add(led.partition)
+            self._changed.add(led.partition)
         self._sink.took(led, found)
         has_ended = any(batch.is_control for batch, _, _ in found)
         if has_ended and not led.open and led.last_stable < led.position:
-            # Brokers raise what is committed first, and what is stable alone they tell only those who ask anew.
+            # Brokers raise the high watermark first; a higher last stable offset alone goes only to a new session.
             self._session = (0, 0)
 
 

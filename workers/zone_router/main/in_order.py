@@ -1,4 +1,4 @@
-"""What may come to be done in any order, done in the order in which it was begun."""
+"""Run steps in the order of registration, although they become ready in any order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class _Step:
 
 
 class InOrder:
-    """Steps that wait for those before them."""
+    """Queue of steps that wait for earlier ones."""
 
     def __init__(self) -> None:
         self._steps: deque[_Step] = deque()
 
     def next(self, do: Callable[[], None]) -> Callable[[], None]:
-        """One more step; what is given back says that it may be done, now or later."""
+        """Register a step; call the returned function when it may run."""
         step = _Step(do)
         self._steps.append(step)
 

@@ -1,7 +1,7 @@
-"""`zr-main`: a broker's own node. Proxies tell it where requests stand; it reads them from object storage, gives
-them to its broker as they are, each stream in its order, and sends the broker's answers back.
+"""`zr-main`: the node beside a broker; it forwards stored requests to the broker and returns the responses.
 
-Source: the zone router's document, "Write": node N1.
+Proxies announce the positions of requests. The main reads them from object storage and gives them to its broker
+unchanged, each stream in its order. Source: the zone router's document, "Write": node N1.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.bulk import ChannelOffset, Main
-from workers.zone_router.main.appended import Handed
+from workers.zone_router.main.appended import ForwardedRequest
 from workers.zone_router.main.carrying import Proxy
 from workers.zone_router.main.confirming import Confirming
 from workers.zone_router.object_storage import ObjectStorage
 
 
 class MainNode:
-    """Listens for proxies."""
+    """Server for proxies."""
 
     def __init__(
         self,
@@ -30,20 +30,23 @@ class MainNode:
         *,
         waits_for_wal: bool = False,
     ) -> None:
-        """`broker`: where it is now, if that is known. With `waits_for_wal`, what is appended is acknowledged when
-        the confirm WAL has it.
+        """Set up the server.
+
+        `broker` returns the broker's current address, if known. With `waits_for_wal`, produced data is
+        acknowledged only when the confirm WAL has it.
         """
         self.main, self.broker, self.storage = main, broker, storage
         self.confirming, self._waits_for_wal = confirming, waits_for_wal
         self.epochs: Counter[int] = Counter()
-        """Of Routes that were told and are not done."""
+        """Number of unfinished Routes by epoch."""
         self.fenced, self.knows_fence = 0, True
-        """Epochs up to this one are refused; while it is not known, all: what they tell of may be gone."""
+        """Epoch up to which Routes are refused. While the fence is unknown, all are refused, as their data may be
+        deleted."""
         self._proxies: set[Proxy] = set()
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> None:
-        """Raises OSError if another program has the port."""
+        """Start to listen. Raises OSError if the port is in use."""
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Proxy(self, self._proxies), host, port
         )
@@ -55,23 +58,23 @@ class MainNode:
             proxy.close()
 
     def oldest_epoch(self) -> int | None:
-        """Of Routes that are not done."""
+        """Return the epoch of the oldest unfinished Route."""
         return min((epoch for epoch, count in self.epochs.items() if count > 0), default=None)
 
     def open_streams(self) -> int:
         return sum(len(each.streams) for each in self._proxies)
 
-    def handed(self, at: ChannelOffset, message: memoryview) -> Handed | None:
-        """A request is on its way to the broker."""
+    def forwarded(self, at: ChannelOffset, message: memoryview) -> ForwardedRequest | None:
+        """Register a request that is about to be forwarded to the broker."""
         if self.confirming is None:
             return None
         handed = self.confirming.appended.give(at, message, asyncio.get_running_loop().time())
         if not all(self.confirming.knows(each.name) for each in handed.given):
-            self.confirming.look()
+            self.confirming.poll()
         return handed
 
-    def answered(self, handed: Handed | None, answer: memoryview, then: Callable[[], None]) -> None:
-        """The broker has answered it; `then` is called when the client may be."""
+    def answered(self, handed: ForwardedRequest | None, answer: memoryview, then: Callable[[], None]) -> None:
+        """Apply the broker's response; call `then` when the client may get it."""
         if self.confirming is None or handed is None:
             then()
             return

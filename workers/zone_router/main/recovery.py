@@ -1,8 +1,8 @@
-"""Where a main stood, read from its own objects: it keeps nothing else.
+"""Recover a main's state from its own objects; it keeps no other state.
 
-What its WAL has and its blocks have not is gathered again for the next block, batches of links from the router
-channel; so a main that comes back needs nothing of the broker that it had before, also of partitions that another
-broker leads by now.
+Records that are in the WAL but not in blocks are collected again for the next block, with the batches of links
+read from the router channel. So a restarted main needs nothing from the broker about the past, even for partitions
+that another broker leads by now.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from backend.kafka.wire.batches import Batch, batches, placed
+from backend.kafka.wire.batches import Batch, batches, with_offset
 from backend.kafka.wire.encoding import MessageMalformed
 from workers.zone_router.block_index import read_block_index
 from workers.zone_router.formats import wal
@@ -34,32 +34,32 @@ from workers.zone_router.formats.wal import (
 from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction, open_before
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 
-_SIDE_BY_SIDE = 32
+_CONCURRENT_READS = 32
 
 _LOG = structlog.get_logger(__name__)
 
 
 @dataclass
-class Stood:
-    """What storage tells of a main."""
+class StoredState:
+    """State of a main as found in storage."""
 
     blocks: list[int]
-    """Sequences, in order."""
+    """Sequences of blocks, in order."""
     wal: list[int]
     known: dict[Partition, Followed]
-    """Of each partition: up to where blocks have it."""
+    """Follow state of each partition, as of the last block."""
     wal_first: int
-    """The first object of the WAL that is not in blocks."""
+    """First object of the WAL that is not in blocks."""
     tail: list[FollowedBatch] = field(default_factory=list)
-    """What is in the WAL from there on."""
+    """Batches of the WAL from there on."""
 
     @property
     def wal_end(self) -> int:
         return max(self.wal[-1] + 1 if self.wal else 0, self.wal_first)
 
 
-async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
-    """Without what its WAL has beyond blocks. Raises StorageFailed."""
+async def read_stored_state(storage: ObjectStorage, main: Main) -> StoredState:
+    """Read the state without the batches that are only in the WAL. Raises StorageFailed."""
     blocks = await _sequences(storage, block_prefix(main))
     known: dict[Partition, Followed] = {}
     wal_first = 0
@@ -72,11 +72,11 @@ async def where_it_stood(storage: ObjectStorage, main: Main) -> Stood:
             continue
         known, wal_first = dict(index.followed), index.wal_end
         break
-    return Stood(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
+    return StoredState(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
 
 
-async def with_tail(storage: ObjectStorage, main: Main, stood: Stood) -> Stood:
-    """With it. Raises StorageFailed."""
+async def with_tail(storage: ObjectStorage, main: Main, stood: StoredState) -> StoredState:
+    """Add the batches that are only in the WAL. Raises StorageFailed."""
     tail = _Tail(stood.known)
     for sequence in stood.wal:
         if sequence < stood.wal_first:
@@ -85,44 +85,44 @@ async def with_tail(storage: ObjectStorage, main: Main, stood: Stood) -> Stood:
         try:
             await _replay(storage, name, tail)
         except (WalMalformed, ObjectMissing) as error:
-            # What came after it is followed again: nobody knows of which partitions there is something in it.
+            # Everything after it is followed again, as the partitions in the lost object are unknown.
             _LOG.error("zone_router.wal_not_read", name=name, why=str(error))
             break
     return replace(stood, tail=tail.found)
 
 
 async def _replay(storage: ObjectStorage, name: str, tail: _Tail) -> None:
-    """Raises WalMalformed, ObjectMissing, StorageFailed."""
+    """Collect the records of one WAL object. Raises WalMalformed, ObjectMissing, StorageFailed."""
     records = [record for record, _ in wal.read(await storage.whole(name))]
-    for start in range(0, len(records), _SIDE_BY_SIDE):
-        those = records[start : start + _SIDE_BY_SIDE]
+    for start in range(0, len(records), _CONCURRENT_READS):
+        those = records[start : start + _CONCURRENT_READS]
         read = await asyncio.gather(*(_bytes_of(storage, each) for each in those))
         for record, data in zip(those, read, strict=True):
             tail.take(record, data)
 
 
 async def _bytes_of(storage: ObjectStorage, record: WalRecord) -> memoryview | None:
-    """The batch of a record as it is in the log; None if it cannot be read any more."""
+    """Return a record's batch as in the log; None if it cannot be read any more."""
     if isinstance(record, Direct):
         return memoryview(record.batch)
     if not isinstance(record, Link):
         return memoryview(b"")
     try:
         sent = await storage.get(record.at.name, record.at.start, record.at.length)
-        return memoryview(b"".join(placed(sent, record.base_offset, record.leader_epoch)))
+        return memoryview(b"".join(with_offset(sent, record.base_offset, record.leader_epoch)))
     except (StorageFailed, MessageMalformed) as error:
         _LOG.warning("zone_router.link_not_read", why=str(error))
         return None
 
 
 class _Tail:
-    """What is gathered of the WAL's end."""
+    """Batches collected from the end of the WAL."""
 
     def __init__(self, known: dict[Partition, Followed]) -> None:
         self.found: list[FollowedBatch] = []
         self._open = {partition: dict(each.open) for partition, each in known.items()}
         self._lost: set[Partition] = set()
-        """Partitions of which a batch could not be read: they are followed again from there on."""
+        """Partitions with an unreadable batch, which are followed again from there on."""
 
     def take(self, record: WalRecord, data: memoryview | None) -> None:
         partition = record.partition
@@ -138,7 +138,7 @@ class _Tail:
             return
         batch = None if data is None else _header(data)
         if batch is None or data is None or partition not in self._open:
-            # In the last case a block is missing that told from where on it is followed.
+            # In the last case, the block with the start of following is missing.
             self._lost.add(partition)
             return
         still_open = self._open[partition]

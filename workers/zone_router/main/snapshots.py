@@ -1,7 +1,7 @@
-"""How far a main is, told to the proxies that ask: whole at first, then what has changed.
+"""Report a main's progress to proxies: everything at first, then changes.
 
-Source: the zone router's document, "Read": GetPartitionSnapshot. Asked in long poll: a poll is answered when there
-is something to tell, and after some seconds if there is nothing, so that who asks knows that the main is there.
+Source: the zone router's document, "Read": GetPartitionSnapshot. Proxies use long polling: a poll is answered when
+something has changed, or after some seconds as a sign of life.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Partition
 
 _QUIET_SECONDS = 5.0
-"""After so long there is an answer although there is nothing to tell."""
+"""Seconds after which a poll is answered although nothing has changed."""
 
 
 class Snapshots:
-    """Of one main."""
+    """Progress of one main."""
 
     def __init__(self) -> None:
         self._states: dict[Partition, State] = {}
         self._sessions: set[Session] = set()
         self._reached = (0, 0, 0, 0)
         self.is_known = False
-        """Whether the main knows where it stands; nothing is told before."""
+        """True once the main has recovered its state; polls are not answered before."""
 
     def reached(self, wal_first: int, wal_end: int, first_block: int, end_block: int) -> None:
-        """The objects that there are; those of the WAL before `wal_first` are in blocks."""
+        """Set the range of existing objects; those of the WAL before `wal_first` are in blocks."""
         moved = (wal_first, first_block, end_block) != (self._reached[0], *self._reached[2:])
         self._reached = (wal_first, wal_end, first_block, end_block)
         moved |= not self.is_known
@@ -48,7 +48,7 @@ class Snapshots:
                 session.touched(partition)
 
     def session(self, say: Callable[[Snapshot], None]) -> Session:
-        """Of one proxy's connection."""
+        """Open the session of one proxy's connection."""
         found = Session(self, say, list(self._states))
         self._sessions.add(found)
         return found
@@ -57,7 +57,7 @@ class Snapshots:
         self._sessions.discard(session)
 
     def since(self, touched: set[Partition], named: set[Partition]) -> Snapshot:
-        """What there is to tell of these; names of topics only where they were not told before."""
+        """Return the state of these partitions, with topic names only where they were not sent before."""
         states = [self._states[each] for each in touched if each in self._states]
         return Snapshot(
             *self._reached,
@@ -67,7 +67,7 @@ class Snapshots:
 
 
 class Session:
-    """What one proxy was told."""
+    """Progress that one proxy has received."""
 
     def __init__(self, snapshots: Snapshots, say: Callable[[Snapshot], None], touched: list[Partition]) -> None:
         self._snapshots, self._say = snapshots, say
@@ -79,7 +79,7 @@ class Session:
         self._late: asyncio.Handle | None = None
 
     def poll(self) -> None:
-        """Answer, as soon as there is something to tell, or has not been for long; the first at once."""
+        """Answer once something has changed, or after some seconds; answer the first poll at once."""
         self._is_asked = True
         if self._touched or self._is_moved or self._is_first:
             self._soon()
@@ -96,7 +96,7 @@ class Session:
 
     def _soon(self) -> None:
         if self._saying is None:
-            # With all that happens in this turn of the loop.
+            # Deferred, to include all changes of this iteration of the loop.
             self._saying = asyncio.get_running_loop().call_soon(self._answer)
 
     def _answer(self) -> None:
@@ -106,12 +106,12 @@ class Session:
             self._late = None
         if not self._is_asked or not self._snapshots.is_known:
             return
-        told = self._snapshots.since(self._touched, self._named)
-        self._named |= {each.partition for each in told.states}
-        self._named -= set(told.left)
+        snapshot = self._snapshots.since(self._touched, self._named)
+        self._named |= {each.partition for each in snapshot.states}
+        self._named -= set(snapshot.left)
         self._touched.clear()
         self._is_asked = self._is_moved = self._is_first = False
-        self._say(told)
+        self._say(snapshot)
 
     def close(self) -> None:
         self._snapshots.ended(self)

@@ -1,7 +1,7 @@
-"""What one client asks one main: its connection to the broker, and what waits there.
+"""A client's stream at a main: its connection to the broker, and its outstanding requests.
 
-Each stream has a connection of its own, as its client would have: brokers take one request of a connection after
-another.
+Each stream has its own connection, as its client would have: brokers process one request of a connection at a
+time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workers.zone_router.connections import Connection
 from workers.zone_router.formats.bulk import Place
 from workers.zone_router.formats.route_messages import Route
 from workers.zone_router.frames import FrameRefused, Frames
-from workers.zone_router.main.appended import Handed
+from workers.zone_router.main.appended import ForwardedRequest
 from workers.zone_router.main.in_order import InOrder
 
 _MOST_ANSWER_BYTES = 2**31 - 1
@@ -27,25 +27,25 @@ _SIZE = struct.Struct(">i")
 
 @dataclass
 class Carried:
-    """A Route whose part is being read, or whose entries are with the broker."""
+    """A Route whose part is being read, or whose entries were forwarded to the broker."""
 
     route: Route
     part: asyncio.Task[memoryview | str]
-    """Or why it cannot be read."""
+    """The part, or the reason why it cannot be read."""
     unanswered: int = 0
     is_handed_over: bool = False
 
 
 @dataclass
 class Stream:
-    """Of one client, by one proxy."""
+    """Stream of one client through one proxy."""
 
     turn: int = 0
     next: int = 0
     broker: StreamBroker | None = None
     is_broken: bool = False
-    waiting: deque[tuple[Place, Carried, Handed | None]] = field(default_factory=deque)
-    """With the broker, in order."""
+    waiting: deque[tuple[Place, Carried, ForwardedRequest | None]] = field(default_factory=deque)
+    """Entries that the broker has not answered, in order."""
     answers: InOrder = field(default_factory=InOrder)
 
 
@@ -56,7 +56,7 @@ class _Proxy(Protocol):
 
 
 class StreamBroker(Connection):
-    """A stream's connection to the broker, made when it is first needed."""
+    """A stream's connection to the broker, opened when first needed."""
 
     def __init__(self, proxy: _Proxy, number: int, stream: Stream, address: Address | None) -> None:
         super().__init__()
@@ -74,20 +74,22 @@ class StreamBroker(Connection):
     async def _connect(self) -> None:
         try:
             if self._address is None:
-                raise OSError("the cluster has not told of it")
+                raise OSError("the broker is not in the cluster's metadata")
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._address)
-        except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
-            self._proxy.broker_lost(self._number, self._stream, f"the broker is away: {error or 'no answer'}")
+        except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
+            self._proxy.broker_lost(
+                self._number, self._stream, f"the broker is unreachable: {error or 'no response'}"
+            )
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._frames.feed(data):
                 if not self._stream.waiting:
-                    raise FrameRefused("an answer that nobody asked for")
+                    raise FrameRefused("a response without a request")
                 self._proxy.answered(self._stream, frame.message())
         except FrameRefused as error:
-            self._proxy.broker_lost(self._number, self._stream, f"the broker says what is no answer: {error}")
+            self._proxy.broker_lost(self._number, self._stream, f"the broker sent an invalid response: {error}")
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What is done with brokers' answers before a client gets them: whose addresses and versions it is told."""
+"""Rewrite brokers' responses for clients: addresses and supported versions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.traffic import Traffic
 
 Rewrite = Callable[[memoryview], Sequence[Buffer]]
-"""A message without its size -> as the client gets it, in pieces. Raises MessageMalformed."""
+"""Function from a message without its size to the pieces for the client. Raises MessageMalformed."""
 
-_OF_ALL_BROKERS = (Api.METADATA, Api.DESCRIBE_CLUSTER)
+_WITH_ALL_BROKERS = (Api.METADATA, Api.DESCRIBE_CLUSTER)
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a listener is for; broker None to begin with."""
+class ListenerPlace:
+    """Purpose of a listener: a broker, or bootstrap (broker None)."""
 
     cluster: str
     broker: int | None
@@ -34,58 +34,58 @@ class Place:
     zones: Zones
     traffic: Traffic
     routes: Routes | None = None
-    """By which what is produced goes to this broker's main, if it does."""
+    """Routes to mains, if produced data goes through the channel."""
     readings: Readings | None = None
-    """By which what is fetched from this broker is read in the zone, if it is."""
+    """Zone-local readers, if fetches are answered in the zone."""
 
     @property
     def main(self) -> Main | None:
-        """Of a listener for a broker: that broker, if what is produced goes to it by its main."""
+        """Return the listener's broker if produced data reaches it through its main, else None."""
         if self.broker is None or self.routes is None or not self.routes.knows((self.cluster, self.broker)):
             return None
         is_home = self.broker_zone == self.traffic.zone
-        return None if is_home and self.routes.spares_home else (self.cluster, self.broker)
+        return None if is_home and self.routes.bypasses_home_zone else (self.cluster, self.broker)
 
     @property
     def broker_zone(self) -> str | None:
-        """Of a listener for a broker: that broker's zone, if it is known."""
+        """Return the zone of the listener's broker, if known."""
         known = self.directory.brokers.get(self.broker) if self.broker is not None else None
         return known.zone if known else None
 
     def reading(self) -> Reading | None:
-        """Of a listener for a broker of another zone: what answers Fetches instead of it."""
+        """Return the reader that answers Fetches in place of a broker of another zone, else None."""
         if self.broker is None or self.readings is None or self.broker_zone in (None, self.traffic.zone):
             return None
         return self.readings.of((self.cluster, self.broker))
 
     def rewrite(self, request: Request, zone: str | None) -> Rewrite | None:
-        """What is to be done with the answer for a client of this zone; None if it goes on as it is."""
+        """Return the rewrite of the response for a client of this zone; None if the response passes unchanged."""
         api_key, version = request.api_key, request.version
         if api_key == Api.API_VERSIONS:
-            return lambda answer: api_versions.capped(version, answer)
+            return lambda answer: api_versions.limited(version, answer)
         if not endpoints.has_endpoints(api_key, version):
             return None
         if zone is None:
             self.traffic.zoneless()
             return None
-        at_home = zone
-        return lambda answer: self._moved(api_key, version, answer, at_home)
+        client_zone = zone
+        return lambda answer: self._rewritten(api_key, version, answer, client_zone)
 
-    def _moved(self, api_key: int, version: int, answer: memoryview, zone: str) -> Sequence[Buffer]:
-        if api_key in _OF_ALL_BROKERS:
-            # All first: which node stands for which broker is worked out from those that are known.
+    def _rewritten(self, api_key: int, version: int, answer: memoryview, zone: str) -> Sequence[Buffer]:
+        if api_key in _WITH_ALL_BROKERS:
+            # All brokers first, as the assignment of brokers to nodes depends on the known ones.
             seen: dict[int, Address] = {}
-            endpoints.moved(api_key, version, answer, lambda broker, address: seen.update({broker: address}))
+            endpoints.rewritten(api_key, version, answer, lambda broker, address: seen.update({broker: address}))
             self.directory.learn(seen)
 
         def move(broker: int, address: Address) -> Address | None:
-            if broker < 0 or not address.host:  # there is none, as where a coordinator is not known
+            if broker < 0 or not address.host:  # no broker, for example an unknown coordinator
                 return None
-            told = self.directory.told(zone, broker)
-            if told is None:
+            advertised = self.directory.advertised(zone, broker)
+            if advertised is None:
                 self.traffic.unmapped(self.cluster)
             else:
-                self.traffic.told(api_key)
-            return told
+                self.traffic.rewritten(api_key)
+            return advertised
 
-        return endpoints.moved(api_key, version, answer, move)
+        return endpoints.rewritten(api_key, version, answer, move)

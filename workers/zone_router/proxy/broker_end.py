@@ -1,4 +1,4 @@
-"""The connection to a broker that a client's is carried on."""
+"""Connection to a broker on behalf of one client."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from workers.zone_router.traffic import UNKNOWN
 
 _MOST_ANSWER_BYTES = 2**31 - 1
 BROKER_FULL = "broker full"
-"""A reason against reading from the client."""
+"""Reason to pause reading from the client."""
 
 
 class _Client(Protocol):
     def answered(self, frame: Frame) -> None: ...
     def broker_gone(self) -> None: ...
     def end(self, why: str, detail: str) -> None: ...
-    def stop(self, why: str) -> None: ...
-    def go(self, why: str) -> None: ...
+    def pause(self, why: str) -> None: ...
+    def resume(self, why: str) -> None: ...
 
 
 class Broker(Connection):
-    """The broker's end."""
+    """The broker's side."""
 
     def __init__(self, client: _Client) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Broker(Connection):
         self._client.broker_gone()
 
     def pause_writing(self) -> None:
-        self._client.stop(BROKER_FULL)
+        self._client.pause(BROKER_FULL)
 
     def resume_writing(self) -> None:
-        self._client.go(BROKER_FULL)
+        self._client.resume(BROKER_FULL)

@@ -1,9 +1,9 @@
-"""The router channel of one node: what clients produce, written to object storage in bulks.
+"""Router channel of one node: write produced data to object storage in bulks.
 
-A bulk is closed when it has a window's age or a bulk's bytes; while nothing is being written, at once: who is
-alone does not wait. Bulks are written side by side, and told in their order, so that what one client sent first is
-first everywhere. An object's name is the next of a sequence and is written only if it is not there: a node that
-was replaced, and goes on, finds its names taken and stops (`succession`). Source: the zone router's document,
+A bulk is closed when it reaches the age of a window or the size of a bulk; while no bulk is being written, at
+once, so that a single client does not wait. Bulks are written concurrently and announced in order, so that each
+client's order is kept. Object names are a sequence, and an object is created only if its name is free: a node that
+was replaced but still runs finds its names taken and stops (`succession`). Source: the zone router's document,
 "Write".
 """
 
@@ -25,46 +25,46 @@ from workers.zone_router.traffic import ChannelTraffic
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 1.0
 _STORAGE_SECONDS = 10.0
-"""For what is not a client's: a storage that hangs is asked again."""
+"""Timeout in seconds for requests to storage that serve no client."""
 _TRIM_SECONDS = 0.25
-"""Objects that are due are deleted together: before each deletion storage is asked whether this node goes on."""
+"""Seconds between deletions; before each, storage is asked whether this process still is the node."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class Part(NamedTuple):
-    """What a bulk has for one main, and where it is written."""
+    """A bulk's part for one main, and its position."""
 
     main: Main
     at: ChannelOffset
     places: Sequence[Place]
-    """Of its entries, in order. The entries themselves are kept by their streams, until they are answered."""
+    """Places of the entries, in order. Streams keep the entries themselves until they are answered."""
 
 
-Told = Callable[[Sequence[Part]], None]
-"""A bulk is written: its parts."""
+Written = Callable[[Sequence[Part]], None]
+"""Callback for the parts of a written bulk."""
 Failed = Callable[[Sequence[Place], str], None]
-"""These entries could not be written, and why."""
+"""Callback for entries that could not be written, with the reason."""
 Wanted = Callable[[Place], bool]
-"""Whether anybody still waits for the entry to be written."""
+"""Function that returns whether an entry is still to be written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Of a node's bulks."""
+    """Limits of a node's bulks."""
 
     window_seconds: float = 0.25
     bulk_bytes: int = 8 * 1024 * 1024
-    side_by_side: int = 4
-    """Bulks that are written at the same time."""
+    concurrent_writes: int = 4
+    """Most bulks written concurrently."""
     held_bytes: int = 256 * 1024 * 1024
-    """Of requests that are not answered, beyond which clients are not read from."""
+    """Bytes of unanswered requests above which clients are paused."""
     patience_seconds: float = 10.0
-    """How long a bulk is tried again; then its clients are let down, and try by themselves."""
+    """Seconds for which a bulk is retried; then its clients are disconnected and retry themselves."""
 
 
 class RouterChannel:
-    """Takes entries and writes them; used by one event loop."""
+    """Writer of entries; used by one event loop."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class RouterChannel:
         node: int,
         epoch: Callable[[], int],
         limits: Limits,
-        told: Told,
+        announce: Written,
         failed: Failed,
         wanted: Wanted,
         traffic: ChannelTraffic,
@@ -80,50 +80,52 @@ class RouterChannel:
         left: Callable[[Sequence[str]], None] | None = None,
         kept: Callable[[str, bytes], None] | None = None,
     ) -> None:
-        """`left` is told of bulks of processes that were this node before, which are deleted without it; `kept` is
-        given each object that is written.
+        """Set up the writer.
+
+        `left` receives the bulks of earlier processes of this node, which are deleted if it is not given; `kept`
+        receives each written object.
         """
         self._storage, self._node, self._epoch, self._limits = storage, node, epoch, limits
-        self._told, self._failed, self._wanted = told, failed, wanted
+        self._announce, self._failed, self._wanted = announce, failed, wanted
         self._traffic, self._left, self._kept = traffic, left or self.trim, kept
         self._waiting: list[Entry] = []
         self._waiting_bytes = 0
         self._waiting_since = 0.0
         self._writing: deque[asyncio.Task[None]] = deque()
         self._filling = 0
-        """Names that a failed bulk has left, and that are not taken yet."""
+        """Names of failed bulks that are still to be filled."""
         self._sequence = 0
         self._changed = asyncio.Event()
         self._before: asyncio.Task[None] | None = None
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._untrimmed: list[str] = []
         self._newest = ""
-        """Of the objects that were written."""
+        """Name of the newest written object."""
         self._trimming: asyncio.Task[None] | None = None
-        self._succession = Succession(storage, node, limits.side_by_side)
+        self._succession = Succession(storage, node, limits.concurrent_writes)
         self._over: Exception | None = None
         self.held_bytes = 0
-        """Taken and not told or failed yet."""
+        """Bytes that were taken and are neither announced nor failed."""
 
     async def run(self) -> None:
-        """Write what comes until it is cancelled. Raises ChannelFenced, and what nobody has thought of."""
+        """Write entries until cancelled. Raises ChannelFenced, and unexpected errors."""
         while not await self._has_begun():
-            self._leave_out()
+            self._drop_unwanted()
             await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
         try:
             while True:
                 await self._due()
                 self._start()
         except ChannelFenced:
-            if self._writing:  # their clients are told
+            if self._writing:  # to notify their clients
                 await asyncio.wait(self._writing, timeout=_LONGEST_PAUSE_SECONDS)
             raise
         finally:
-            for task in (*self._writing, *self._beside):
+            for task in (*self._writing, *self._background):
                 task.cancel()
 
     def take(self, entry: Entry) -> None:
-        """Write it with the next bulk."""
+        """Add an entry to the next bulk."""
         if not self._waiting:
             self._waiting_since = asyncio.get_running_loop().time()
         self._waiting.append(entry)
@@ -133,19 +135,19 @@ class RouterChannel:
             self._changed.set()
 
     def trim(self, names: Sequence[str]) -> None:
-        """Delete objects that nobody reads any more.
+        """Delete objects that are no longer read.
 
-        A little later, with others. The newest stays, or who takes this node's place would not see where its names
-        go on. What cannot be deleted then is with the next.
+        Deletions are batched. The newest object stays, as a successor continues after it. Failed deletions are
+        retried with the next batch.
         """
         self._untrimmed += names
         if self._trimming is None or self._trimming.done():
-            self._trimming = self._do_beside(self._trim())
+            self._trimming = self._start_task(self._trim())
 
-    def _do_beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task
 
     async def _trim(self) -> None:
@@ -154,7 +156,7 @@ class RouterChannel:
             self._untrimmed = [name for name in self._untrimmed if name >= self._newest]
             try:
                 async with asyncio.timeout(_STORAGE_SECONDS):
-                    # Who comes as this node goes on behind what it finds: it has to find what is newest now.
+                    # A successor continues after the newest object that it finds, so that must not be deleted.
                     if await self._succession.is_over():
                         self._end(self._succession.fenced())
                         return
@@ -180,13 +182,13 @@ class RouterChannel:
         return True
 
     async def _due(self) -> None:
-        """Until a bulk is to be closed."""
+        """Wait until a bulk is to be closed."""
         while True:
             if self._over:
                 raise self._over
             self._changed.clear()
             timeout = None
-            if self._waiting and not self._filling and len(self._writing) < self._limits.side_by_side:
+            if self._waiting and not self._filling and len(self._writing) < self._limits.concurrent_writes:
                 age = asyncio.get_running_loop().time() - self._waiting_since
                 is_full = self._waiting_bytes >= self._limits.bulk_bytes
                 if not self._writing or is_full or age >= self._limits.window_seconds:
@@ -198,8 +200,8 @@ class RouterChannel:
             except TimeoutError:
                 continue
 
-    def _leave_out(self) -> None:
-        """What nobody waits for any more."""
+    def _drop_unwanted(self) -> None:
+        """Drop entries that are no longer wanted."""
         gone = [entry for entry in self._waiting if not self._wanted(entry.place)]
         if gone:
             self._waiting = [entry for entry in self._waiting if self._wanted(entry.place)]
@@ -208,8 +210,8 @@ class RouterChannel:
             self.held_bytes -= size
 
     def _start(self) -> None:
-        """Close the bulk that waits, and begin to write it. What is beyond its bytes is of the next one."""
-        self._leave_out()
+        """Close the collected bulk and start to write it; entries beyond its size limit are left for the next."""
+        self._drop_unwanted()
         taken, size = 0, 0
         while taken < len(self._waiting) and (not taken or size < self._limits.bulk_bytes):
             size += self._waiting[taken].stored_bytes
@@ -227,7 +229,7 @@ class RouterChannel:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._writing.remove(task)
         if not task.cancelled() and (error := task.exception()):
-            self._end(ChannelFenced(f"a bulk could not be told of: {error!r}"))
+            self._end(ChannelFenced(f"a bulk could not be announced: {error!r}"))
         self._changed.set()
 
     async def _write(
@@ -247,7 +249,7 @@ class RouterChannel:
         if why is not None or self._over:
             self._failed([entry.place for entry in entries], why or str(self._over))
             return
-        self._newest = whole.name  # they come here in their order
+        self._newest = whole.name  # bulks arrive here in order
         if self._kept:
             self._kept(whole.name, bulk.data)
         parts = [
@@ -258,10 +260,10 @@ class RouterChannel:
             )
             for main, (start, length) in bulk.parts.items()
         ]
-        self._told(parts)
+        self._announce(parts)
 
     async def _put(self, name: str, data: bytes) -> str | None:
-        """Write it, in several attempts; why it could not be."""
+        """Write an object with retries; return the reason if that fails."""
         loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE_SECONDS
         deadline = loop.time() + self._limits.patience_seconds
         while True:
@@ -269,28 +271,31 @@ class RouterChannel:
                 async with asyncio.timeout_at(deadline):
                     return await self._taken_by_another(name, data)
             except (StorageFailed, TimeoutError) as error:
-                why = str(error) or f"no answer within {self._limits.patience_seconds:g} s"
+                why = str(error) or f"no response within {self._limits.patience_seconds:g} s"
                 _LOG.warning("zone_router.bulk_not_written", why=why)
             if self._over:
                 return why
             if loop.time() + pause >= deadline:
                 self._filling += 1
-                self._do_beside(self._fill(name))
+                self._start_task(self._fill(name))
                 return why
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _taken_by_another(self, name: str, data: bytes) -> str | None:
-        """Write it; None if it is ours, now or by an attempt before. Raises StorageFailed."""
+        """Write an object; return None if it is ours, by this or an earlier attempt, else the reason.
+
+        Raises StorageFailed.
+        """
         holder = await self._succession.put(name, data)
         if holder is Holder.LATER:
             self._end(self._succession.fenced())
-        return None if holder is Holder.OURS else f"{name} is taken by another process that came as this node"
+        return None if holder is Holder.OURS else f"{name} was taken by another process of this node"
 
     async def _fill(self, name: str) -> None:
-        """Take the name of a bulk that could not be written: a gap would hide who takes this node's place.
+        """Fill the name of a failed bulk, as a gap would hide a successor.
 
-        If it was written and nobody heard of it, nobody needs it: its clients were let down.
+        If the bulk was written after all, it is not needed: its clients were disconnected.
         """
         while True:
             try:
@@ -300,7 +305,7 @@ class RouterChannel:
                         self.trim([name])
                     break
             except (StorageFailed, TimeoutError):
-                self._leave_out()
+                self._drop_unwanted()
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
         self._filling -= 1
         self._changed.set()

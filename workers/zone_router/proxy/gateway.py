@@ -1,4 +1,4 @@
-"""A node's listeners: for every cluster one to begin with, and one for each broker."""
+"""Listeners of a node: for every cluster a bootstrap port, and a port for each broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 from backend.domain.zones.zone_map import Zones
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Node
-from workers.zone_router.proxy.answers import Place
+from workers.zone_router.proxy.answers import ListenerPlace
 from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.relay import Client
 from workers.zone_router.proxy.routes import Routes
@@ -19,9 +19,9 @@ from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0
 _LEAST_BYTES_PER_SECOND = 100_000
-"""A request has a minute, and a second more for each 100 kB: who is slower is gone, or is no client of Kafka."""
+"""Slowest accepted rate: a request may take a minute, and a second more for each 100 kB."""
 _IDLE_SECONDS = 600.0
-"""Who connects and asks nothing; Kafka's connections.max.idle.ms."""
+"""Seconds after which a connection without any request is closed, as with Kafka's connections.max.idle.ms."""
 _SWEEP_SECONDS = 5.0
 _DRAIN_SECONDS = 3.0
 
@@ -29,7 +29,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class Gateway:
-    """Accepts clients until it is closed."""
+    """Server for clients."""
 
     def __init__(
         self,
@@ -41,9 +41,11 @@ class Gateway:
         readings: Mapping[str, Readings],
         most_unended_bytes: int = MOST_UNENDED_BYTES,
     ) -> None:
-        """`directories`: of all clusters that it listens for; `routes`: of those that are produced to by mains;
-        `readings`: of those that are read in the zone; `most_unended_bytes`: of all clients' requests that have
-        begun and not ended.
+        """Set up the server.
+
+        `directories` has all clusters with listeners; `routes` those whose produced data goes through mains;
+        `readings` those that are read in the zone. `most_unended_bytes` bounds the incomplete requests of all
+        clients.
         """
         self._node, self._traffic, self._zones = node, traffic, zones
         self._directories, self._routes, self._readings = directories, routes, readings
@@ -53,7 +55,7 @@ class Gateway:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to listen. Raises OSError if another program has a port."""
+        """Start to listen. Raises OSError if a port is in use."""
         self._sweeping = asyncio.create_task(self._sweep())
         for cluster, listeners in self._node.listeners.items():
             await self._listen(cluster, None, listeners.bootstrap)
@@ -62,7 +64,7 @@ class Gateway:
         _LOG.info("zone_router.listens", zone=self._node.zone, listeners=len(self._servers))
 
     async def close(self) -> None:
-        """Take no more clients, let those that wait have their answers, for some seconds, and end them."""
+        """Stop accepting clients, wait some seconds for outstanding responses, and close all connections."""
         for server in self._servers:
             server.close()
         for client in self._clients:
@@ -76,7 +78,7 @@ class Gateway:
             self._sweeping.cancel()
 
     async def _listen(self, cluster: str, broker: int | None, port: int) -> None:
-        place = Place(
+        place = ListenerPlace(
             cluster,
             broker,
             self._directories[cluster],
@@ -96,6 +98,6 @@ class Gateway:
                 held, begun_at = client.frames.held_bytes, client.frames.begun_at
                 if begun_at is not None and client.is_read_from:
                     if now - begun_at > _STUCK_SECONDS + held / _LEAST_BYTES_PER_SECOND:
-                        client.end("stuck", "a request began, and its rest does not come")
-                elif not client.has_asked and now - client.connected_at > _IDLE_SECONDS:
-                    client.end("idle", f"nothing was asked within {_IDLE_SECONDS:.0f} s")
+                        client.end("stuck", "the rest of a request did not arrive in time")
+                elif not client.has_sent_request and now - client.connected_at > _IDLE_SECONDS:
+                    client.end("idle", f"no request within {_IDLE_SECONDS:.0f} s")

@@ -1,4 +1,4 @@
-"""Where the batches of a partition are, as a proxy knows it from a main's WAL and blocks."""
+"""Index of the storage locations of a partition's batches, built from a main's WAL and blocks."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.wal import UNKNOWN_BEGINNING, Aborted, Begins, Begun
 
 _MOST_PLACES = 50_000
-"""Of one partition; the oldest are forgotten, and read from the leader."""
+"""Most locations per partition; the oldest are dropped and then read from the leader."""
 
 
 class Stretch(NamedTuple):
-    """Batches that stand together in an object: one as its producer sent it, or some as they are in the log."""
+    """Adjacent batches in an object: one as its producer sent it, or several as in the log."""
 
     base_offset: int
-    """From here on it is all that the log has, up to `next_offset`."""
+    """First offset; up to `next_offset` the log has nothing else."""
     next_offset: int
     name: str
     start: int
     size: int
     leader_epoch: int
-    """To be put into a batch that is as its producer sent it; -1 for those that are as in the log."""
+    """Leader epoch to set in a batch as sent by its producer; -1 for batches as in the log."""
     placed_at: int
-    """The offset that such a batch has."""
+    """Base offset to set in such a batch."""
     is_of_block: bool
 
 
 class _Cut(NamedTuple):
-    """Where following began anew, and the object of the WAL that tells of it."""
+    """Offset at which following restarted, and the WAL object that says so."""
 
     sequence: int
     offset: int
@@ -39,42 +39,43 @@ class _Cut(NamedTuple):
 
 @dataclass
 class Index:
-    """Of one partition, by one main: a piece of what its broker's log had when it was the leader last."""
+    """Index of one partition by one main: the part of the log that its broker had when it last led."""
 
     stretches: list[Stretch] = field(default_factory=list)
-    """In the order of offsets, without overlaps; there may be gaps."""
+    """Stretches in order of offsets, without overlaps; there may be gaps."""
     _nexts: list[int] = field(default_factory=list)
     _aborted: dict[tuple[int, int], Aborted] = field(default_factory=dict)
-    """By producer and first offset; in the order in which they ended."""
+    """Aborted transactions by producer and first offset, in the order in which they ended."""
     _cuts: list[_Cut] = field(default_factory=list)
-    """Those that blocks do not tell of yet; farther in the WAL is farther in the log."""
+    """Cuts that blocks do not reflect yet; a later one in the WAL has a higher offset."""
     last_epoch: int = -1
-    """Of the last batch that is known; -1 if that is not."""
+    """Epoch of the last known batch; -1 if unknown."""
     begins: Begins = UNKNOWN_BEGINNING
     decided: int = 0
-    """Before this offset it is known of all transactions how they ended."""
+    """Offset before which the outcome of all transactions is known."""
     wanted_at: float = float("-inf")
-    """When a client asked for it last."""
+    """Time of a client's last request."""
 
     @classmethod
     def anew(cls, sequence: int) -> Index:
-        """Of a partition of which nothing that was known before is of use, as this object of the WAL has told; nor
-        what blocks have of it that were written before.
+        """Return an empty index for a partition whose earlier records were invalidated by this WAL object.
+
+        Older blocks are invalid for it, too.
         """
         return cls(_cuts=[_Cut(sequence, 0)])
 
     @property
     def end(self) -> int:
-        """Of what is known."""
+        """Return the offset after the last known batch."""
         return self.stretches[-1].next_offset if self.stretches else 0
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything that is known."""
+        """Return whether anything is known."""
         return bool(self.stretches or self._cuts)
 
     def append(self, stretch: Stretch, epoch: int) -> None:
-        """What comes behind all that is known; if something was known there, that is not in the log any more."""
+        """Append batches; earlier known batches from their offset on are no longer in the log."""
         self.cut(stretch.base_offset)
         self.stretches.append(stretch)
         self._nexts.append(stretch.next_offset)
@@ -85,8 +86,9 @@ class Index:
     def committed(
         self, stretches: Sequence[Stretch], aborted: Sequence[Aborted], followed: Followed | None, wal_end: int
     ) -> None:
-        """A block has these batches, which the WAL had before `wal_end`; some of them may have been cut off since,
-        as those objects of the WAL tell that were read already.
+        """Replace batches of the WAL before `wal_end` by their locations in a block.
+
+        Parts that were truncated since, according to WAL objects already read, are ignored.
         """
         self.passed(wal_end)
         end = min((each.offset for each in self._cuts), default=None)
@@ -102,11 +104,11 @@ class Index:
                 self.last_epoch = followed.last_epoch
 
     def passed(self, wal_end: int) -> None:
-        """Blocks have all of the WAL before `wal_end`."""
+        """Forget cuts of WAL objects before `wal_end`, which blocks now reflect."""
         self._cuts = [each for each in self._cuts if each.sequence >= wal_end]
 
     def replace(self, those: Sequence[Stretch]) -> None:
-        """The same batches stand somewhere else now: in a block."""
+        """Replace locations by those in a block."""
         first, end = those[0].base_offset, those[-1].next_offset
         behind = [each for each in self.stretches if each.next_offset > end]
         self.cut(first)
@@ -117,15 +119,16 @@ class Index:
             self._nexts.append(each.next_offset)
 
     def forget(self, name: str) -> None:
-        """An object that is there no more, with all that is older."""
+        """Forget a deleted object and everything older."""
         last = max((at for at, each in enumerate(self.stretches) if each.name == name), default=-1)
         del self.stretches[: last + 1], self._nexts[: last + 1]
         first = self.stretches[0].base_offset if self.stretches else float("inf")
         self._aborted = {key: each for key, each in self._aborted.items() if each.last_offset >= first}
 
     def begin(self, begun: Begun, sequence: int) -> None:
-        """What was known from here on is not in the log any more, nor how transactions have ended there.
-        `sequence`: of the WAL's object that tells of it.
+        """Truncate at a Begun record; `sequence` is the WAL object that has it.
+
+        Batches from its offset on, and outcomes of transactions there, are no longer in the log.
         """
         offset = begun.offset
         self.was_cut(offset)
@@ -133,7 +136,7 @@ class Index:
         self.begins = begun.begins
 
     def was_cut(self, offset: int) -> None:
-        """As `begin`, where nobody tells more."""
+        """Truncate at an offset, where nothing else is known."""
         if self.stretches and self.stretches[-1].next_offset > offset:
             self.decided = 0  # transactions whose markers are gone may have begun anywhere
             self.last_epoch = -1
@@ -142,20 +145,20 @@ class Index:
         self.decided = min(self.decided, offset)
 
     def note(self, aborted: Aborted) -> None:
-        """Told twice, perhaps: by the WAL, and by a block."""
+        """Add an aborted transaction; WAL and block may both report it."""
         self._aborted.setdefault((aborted.producer_id, aborted.first_offset), aborted)
 
     def at(self, offset: int) -> int:
-        """Which of the stretches has an offset, or is the first behind it; their number if there is none."""
+        """Return the index of the stretch with an offset, or of the next one; their number if there is none."""
         return bisect_right(self._nexts, offset)
 
     def has(self, offset: int) -> bool:
-        """Whether what stands at an offset, or that nothing does, is known."""
+        """Return whether the content at an offset is known, even if it is empty."""
         at = self.at(offset)
         return at < len(self.stretches) and self.stretches[at].base_offset <= offset
 
     def ended(self, offset: int, upper: int) -> list[tuple[int, int]]:
-        """Aborted transactions with records from `offset` to before `upper`: producers and first offsets."""
+        """Return aborted transactions with records from `offset` to before `upper`: producer and first offset."""
         return [
             (each.producer_id, each.first_offset)
             for each in self._aborted.values()
@@ -163,11 +166,11 @@ class Index:
         ]
 
     def cut(self, offset: int) -> None:
-        """Nothing from this offset on."""
+        """Truncate at an offset."""
         while self.stretches and self.stretches[-1].next_offset > offset:
             last = self.stretches.pop()
             self._nexts.pop()
-            # One batch alone begins behind it, or is cut off: what is before is a gap.
+            # A single batch across the offset is removed whole, which leaves a gap.
             if last.base_offset < offset and last.is_of_block:
                 self.stretches.append(last._replace(next_offset=offset))
                 self._nexts.append(offset)
@@ -175,7 +178,7 @@ class Index:
 
 
 def _before(stretches: Sequence[Stretch], end: int | None) -> Sequence[Stretch]:
-    """All of it, or what is before an offset."""
+    """Return the stretches before an offset, or all if None."""
     if end is None:
         return stretches
     return [each._replace(next_offset=min(each.next_offset, end)) for each in stretches if each.base_offset < end]

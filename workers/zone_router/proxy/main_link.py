@@ -1,4 +1,4 @@
-"""A proxy's connection to one main: where requests stand goes there, what the broker says of them comes back."""
+"""A proxy's connection to one main: announces requests and receives the broker's responses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class MainLink(Connection):
-    """Made by the first who needs it, and gone for good when it is lost."""
+    """Connection that the first stream to need it opens; never reused after it is lost."""
 
     def __init__(self, routes: Routes, main: Main, at: MainAt) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class MainLink(Connection):
         self.say(Hello(VERSION, routes.node, main[1], main[0]))
 
     def route(self, part: Part) -> None:
-        """Tell the main where it is."""
+        """Announce a part to the main."""
         request = next(self._numbers)
         self._requests[request] = part
         self.say(Route(request, part.at))
@@ -70,8 +70,8 @@ class MainLink(Connection):
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._at.address)
-        except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
-            self._lose(f"main {self._main} is away: {error or 'no answer'}")
+        except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
+            self._lose(f"main {self._main} is unreachable: {error or 'no response'}")
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -79,10 +79,10 @@ class MainLink(Connection):
                 self._count(frame.pieces, self._at.zone, self._routes.traffic.zone)
                 self._heard(read(frame.message()))
         except (FrameRefused, RouteMessageMalformed) as error:
-            self._lose(f"main {self._main} says what is no message: {error}")
+            self._lose(f"main {self._main} sent an invalid message: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lose(f"main {self._main} has gone{f': {exc}' if exc else ''}")
+        self._lose(f"main {self._main} closed the connection{f': {exc}' if exc else ''}")
 
     def _heard(self, message: Message) -> None:
         match message:
@@ -104,7 +104,7 @@ class MainLink(Connection):
                 if part := self._requests.pop(request, None):
                     self._routes.done(part)
             case _:
-                raise RouteMessageMalformed(f"{type(message).__name__} is for mains")
+                raise RouteMessageMalformed(f"{type(message).__name__} is a message for mains")
 
     def _lose(self, why: str) -> None:
         if self._is_lost:
@@ -118,4 +118,4 @@ class MainLink(Connection):
             self._routes.done(part)
 
     def _count(self, pieces: Sequence[Buffer], from_zone: str, to_zone: str) -> None:
-        self._routes.traffic.told_main(from_zone, to_zone, sum(map(len, pieces)))
+        self._routes.traffic.route_message(from_zone, to_zone, sum(map(len, pieces)))

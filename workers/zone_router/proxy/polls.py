@@ -1,4 +1,4 @@
-"""A proxy's connection to a main, on which it asks how far the main is."""
+"""A proxy's connection to a main for polling its progress."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from workers.zone_router.traffic import Traffic
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 15.0
-"""Mains answer after five at the latest."""
+"""Timeout of a poll in seconds; mains answer within five."""
 _MOST_MESSAGE_BYTES = 256 * 1024 * 1024
 
 
 class MainLost(Exception):
-    """The main is away, or says what it should not."""
+    """The main is unreachable or sent an invalid message."""
 
 
 class Polls(Connection):
-    """One poll after the other."""
+    """Connection for polls, one after the other."""
 
     def __init__(self, node: int, main: Main, at: MainAt, traffic: Traffic) -> None:
         super().__init__()
@@ -40,45 +40,45 @@ class Polls(Connection):
         self._asked: asyncio.Future[Snapshot] | None = None
 
     async def connect(self) -> None:
-        """Raises MainLost."""
+        """Connect. Raises MainLost."""
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._at.address)
-        except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
-            raise MainLost(f"main {self._main} is away: {error or 'no answer'}") from None
+        except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
+            raise MainLost(f"main {self._main} is unreachable: {error or 'no response'}") from None
         self._say(Hello(VERSION, self._node, self._main[1], self._main[0]))
 
     async def poll(self) -> Snapshot:
-        """What has moved since the last one; waits until something has. Raises MainLost."""
+        """Return the changes since the last poll; wait until there are any. Raises MainLost."""
         if not self.is_open:
-            raise MainLost(f"main {self._main} has ended the connection")
+            raise MainLost(f"main {self._main} closed the connection")
         self._asked = asyncio.get_running_loop().create_future()
         self._say(Poll())
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await self._asked
         except TimeoutError:
-            raise MainLost(f"main {self._main} has not answered within {_ANSWER_SECONDS:.0f} s") from None
+            raise MainLost(f"main {self._main} did not respond within {_ANSWER_SECONDS:.0f} s") from None
 
     def _say(self, message: Message) -> None:
         pieces = encoded(message)
-        self._traffic.told_main(self._traffic.zone, self._at.zone, sum(map(len, pieces)))
+        self._traffic.route_message(self._traffic.zone, self._at.zone, sum(map(len, pieces)))
         self.write(pieces)
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._frames.feed(data):
-                self._traffic.told_main(self._at.zone, self._traffic.zone, frame.size + 4)
-                told = read(frame.message())
-                if not isinstance(told, Snapshot) or self._asked is None or self._asked.done():
-                    raise RouteMessageMalformed(f"{type(told).__name__}, which was not asked for")
-                self._asked.set_result(told)
+                self._traffic.route_message(self._at.zone, self._traffic.zone, frame.size + 4)
+                message = read(frame.message())
+                if not isinstance(message, Snapshot) or self._asked is None or self._asked.done():
+                    raise RouteMessageMalformed(f"{type(message).__name__} without a poll")
+                self._asked.set_result(message)
         except (FrameRefused, RouteMessageMalformed) as error:
-            self._lose(f"main {self._main} says what is no snapshot: {error}")
+            self._lose(f"main {self._main} sent an invalid snapshot: {error}")
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lose(f"main {self._main} has ended the connection")
+        self._lose(f"main {self._main} closed the connection")
 
     def _lose(self, why: str) -> None:
         if self._asked and not self._asked.done():

@@ -1,6 +1,4 @@
-"""A node's replicas, one for each main whose broker's clients it answers, or whose broker has led before one of
-these; made when the first of them fetches, or wants what is so old.
-"""
+"""Replicas of mains in a node, created when a client first needs records of the main's broker."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from workers.zone_router.traffic import Traffic
 
 
 class Readings:
-    """Used by one event loop."""
+    """Readers and replicas by main; used by one event loop."""
 
     def __init__(
         self,
@@ -28,7 +26,7 @@ class Readings:
         traffic: Traffic,
         most_bytes: int,
     ) -> None:
-        """An answer has at most `most_bytes`, but for one batch that is larger."""
+        """Set up; a response has at most `most_bytes`, except for a single larger batch."""
         self._node, self._storage, self._stored = node, storage, stored
         self._mains, self._traffic, self._most_bytes = mains, traffic, most_bytes
         self._readings: dict[Main, Reading] = {}
@@ -36,7 +34,7 @@ class Readings:
         self._running: set[asyncio.Task[None]] = set()
 
     def of(self, main: Main) -> Reading | None:
-        """None if the file has no main for this broker."""
+        """Return the reader for a broker; None if the file has no main for it."""
         if main not in self._mains:
             return None
         if main not in self._readings:

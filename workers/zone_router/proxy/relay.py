@@ -1,8 +1,8 @@
-"""One client's connection and the connection to a broker that it is carried on.
+"""Relay between one client's connection and its connection to a broker.
 
-Requests go on as they came, in their order; what a broker answers comes back in the same order. Answers that tell
-addresses of brokers, or versions, are changed on their way; all others are opaque. What is produced may go by the
-router channel and the broker's main instead. One client's garbage ends that client's connection, and no other.
+Requests are forwarded unchanged and in order; the broker's responses return in the same order. Responses with
+broker addresses or versions are rewritten; all others are opaque. Produced data may go through the router channel
+and the broker's main instead. Malformed data ends only the connection that it came from.
 
     client --frames--> Client --pieces--> broker, or Stream
     client <--pieces-- Client <--frames-- broker, or Stream
@@ -19,14 +19,14 @@ from typing import Any
 import structlog
 
 from backend.kafka.wire import api_versions
-from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, Api, is_passed_on
+from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, Api, is_supported
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
-from backend.kafka.wire.produced import produce_has_failed
+from backend.kafka.wire.produce import produce_has_failed
 from backend.kafka.wire.requests import Request, with_all_acks, with_fetch_bounded
 from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
-from workers.zone_router.proxy.answers import Place, Rewrite
+from workers.zone_router.proxy.answers import ListenerPlace, Rewrite
 from workers.zone_router.proxy.awaited import HEADER_BYTES, Awaited, in_turn, read_frame, why_refused
 from workers.zone_router.proxy.broker_end import BROKER_FULL, Broker
 from workers.zone_router.proxy.reading import Reading
@@ -35,11 +35,11 @@ from workers.zone_router.proxy.unended import Unended
 from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024
-"""Kafka's own socket.request.max.bytes."""
+"""Largest request in bytes, as Kafka's socket.request.max.bytes."""
 FETCH_BYTES = 8 * 1024 * 1024
-"""Of an answer to Fetch, but for one batch that is larger: answers are held whole on their way."""
+"""Most bytes of a Fetch response, except for a single larger batch, as responses are buffered whole."""
 _MOST_AWAITED = 1_000
-"""Answers that one client is owed; it is not read from while it is owed more."""
+"""Outstanding responses above which a client is paused."""
 _LONGEST_NAME_KEPT = 256
 _CONNECT_SECONDS = 5.0
 _SIZE = struct.Struct(">i")
@@ -48,24 +48,24 @@ _CORRELATION = struct.Struct(">i")
 _CONNECTING, _CLIENT_FULL, _OWED_MUCH, _NO_ROOM, _ANSWERS_KEPT, _ENDING = (
     "connecting", "client full", "owed much", "no room", "answers kept", "ending",
 )  # fmt: skip
-"""Reasons against reading from an end."""
+"""Reasons to pause reading from a connection."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class Client(Connection):
-    """The client's end."""
+    """The client's side."""
 
-    def __init__(self, place: Place, clients: set[Client], unended: Unended) -> None:
+    def __init__(self, place: ListenerPlace, clients: set[Client], unended: Unended) -> None:
         super().__init__()
         self._place, self._clients, self._unended = place, clients, unended
         self.frames = Frames(MOST_REQUEST_BYTES)
         self._awaited: deque[Awaited] = deque()
-        """In the order in which the client is answered."""
+        """Outstanding responses, in the order in which the client gets them."""
         self._broker_owes: deque[Awaited] = deque()
-        """Those of them that were sent to the broker, and are not answered by it."""
+        """Outstanding responses that the broker owes."""
         self._kept_bytes = 0
-        """Of answers that wait for those before them."""
+        """Bytes of responses that wait for earlier ones."""
         self._is_full = False
         self._broker: Broker | None = None
         self._stream: Stream | None = None
@@ -73,16 +73,16 @@ class Client(Connection):
         self._by: Main | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._is_refused = False
-        """Whether a request came that ends the connection once those before it are answered."""
+        """True once a request arrived that closes the connection after the responses before it."""
         self._is_unacknowledged = False
-        """Whether the broker was sent a request with acks=0: it ends the connection where it refuses that."""
+        """True once a request with acks=0 was sent, where a broker closes the connection on an error."""
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
         self._is_reading_decided = False
         self._reading: Reading | None = None
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._reads_one = asyncio.Lock()
-        """One who asks for more before it has its answer is answered one after the other, as by a broker."""
+        """Lock for Fetches: pipelined ones are answered one after the other, as by a broker."""
         self.connected_at = 0.0
 
     def made(self) -> None:
@@ -93,7 +93,7 @@ class Client(Connection):
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self.frames.feed(data, asyncio.get_running_loop().time()):
-                self._asked(frame)
+                self._forward(frame)
             self._unended.holds(self, self.frames.held_bytes)
         except (FrameRefused, MessageMalformed) as error:
             self.end("garbage", str(error))
@@ -102,10 +102,10 @@ class Client(Connection):
         self._clients.discard(self)
         self._hold_nothing()
         self._place.traffic.connections.labels(self._place.cluster).dec()
-        for task in self._beside:
+        for task in self._background:
             task.cancel()
-        # One that is still being connected to is given what was received, and closed by _connect.
-        broker, self._broker = self._broker, None  # two that know each other would wait to be found in a cycle
+        # A broker connection in progress still gets the received requests, and is then closed by _connect.
+        broker, self._broker = self._broker, None  # breaks the reference cycle
         if broker:
             broker.close()
         self._awaited.clear()
@@ -113,30 +113,30 @@ class Client(Connection):
             self._stream.close()
 
     def pause_writing(self) -> None:
-        """It takes no answers: the broker gives no more of them, and the client asks for no more."""
+        """Pause both directions, as the client does not read its responses."""
         self._is_full = True
-        self.stop(_CLIENT_FULL)
+        self.pause(_CLIENT_FULL)
         if self._broker:
-            self._broker.stop(_CLIENT_FULL)
+            self._broker.pause(_CLIENT_FULL)
 
     def resume_writing(self) -> None:
         self._is_full = False
-        self.go(_CLIENT_FULL)
+        self.resume(_CLIENT_FULL)
         if self._broker:
-            self._broker.go(_CLIENT_FULL)
+            self._broker.resume(_CLIENT_FULL)
 
-    def go(self, why: str) -> None:
-        super().go(why)
+    def resume(self, why: str) -> None:
+        super().resume(why)
         if self.is_read_from:
-            self.frames.goes_on(asyncio.get_running_loop().time())
+            self.frames.resumed(asyncio.get_running_loop().time())
 
     @property
     def is_read_from(self) -> bool:
-        return self._end is not None and not self._end.is_stopped
+        return self._end is not None and not self._end.is_paused
 
     @property
-    def has_asked(self) -> bool:
-        """Ever."""
+    def has_sent_request(self) -> bool:
+        """Return whether the client has ever sent a request."""
         return self._connecting is not None or self._stream is not None
 
     @property
@@ -144,7 +144,7 @@ class Client(Connection):
         return bool(self._awaited)
 
     def end(self, why: str, detail: str) -> None:
-        """End the connection, since no more can be made of it; counted."""
+        """Close the connection for an error, and count it."""
         if self._end is None or not self._end.is_open:
             return
         place = self._place
@@ -158,32 +158,34 @@ class Client(Connection):
         super().close()
 
     def _hold_nothing(self) -> None:
-        """Of a request that will never end."""
+        """Release the buffers of an incomplete request."""
         self.frames.drop()
         self._unended.holds(self, 0)
 
     def broker_gone(self) -> None:
-        """Brokers end connections that are idle, as this one is while all that the client asks goes by a main, or
-        is answered in the zone.
+        """Handle a closed broker connection.
+
+        Brokers close idle connections, as this one is while all requests go through a main or are answered in the
+        zone.
         """
         if self._broker_owes or self._is_unacknowledged or (self._stream is None and self._reading is None):
             self.close()
         else:
             self._broker = self._connecting = None
-            self.go(BROKER_FULL)
+            self.resume(BROKER_FULL)
 
     def drain(self) -> None:
-        """Take no more; what is asked is still answered."""
-        self.stop(_ENDING)
+        """Stop reading requests; outstanding ones are still answered."""
+        self.pause(_ENDING)
 
-    def _asked(self, frame: Frame) -> None:
-        """Pass one request on, or answer it. Raises MessageMalformed."""
+    def _forward(self, frame: Frame) -> None:
+        """Forward a request, or answer it. Raises MessageMalformed."""
         if not self.is_open or self._is_refused:
             return
         request, is_owed = read_frame(frame)
         zone = self._zone(request.client_id)
         said = zone or UNKNOWN
-        if not is_passed_on(request.api_key, request.version):
+        if not is_supported(request.api_key, request.version):
             self._refuse(request, said)
             return
         self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
@@ -195,7 +197,7 @@ class Client(Connection):
             self._produce(main, request, frame, awaited)
             return
         if awaited and request.api_key == Api.FETCH and (reading := self._reads()):
-            self._do_beside(self._read(reading, request, frame.message(), awaited))
+            self._start_task(self._read(reading, request, frame.message(), awaited))
             return
         if awaited:
             self._broker_owes.append(awaited)
@@ -207,13 +209,15 @@ class Client(Connection):
         self._send(request.api_key, pieces, frame.size + _SIZE.size)
 
     def _refuse(self, request: Request, zone: str) -> None:
-        """Answer that the version is not supported. Where no answer can be made, take no more requests and end
-        the connection when those before it are answered, as brokers do.
+        """Respond that the version is not supported.
+
+        If no response is possible, stop reading and close the connection after the outstanding responses, as
+        brokers do.
         """
-        refusal = api_versions.refused(request)
+        refusal = api_versions.unsupported_version(request)
         if refusal is None:
             self._is_refused = True
-            self.stop(_ENDING)
+            self.pause(_ENDING)
             self._owe(Awaited(request, zone, answer=[], is_refused=True))
         else:
             self._owe(Awaited(request, zone, answer=[_SIZE.pack(len(refusal)), refusal]))
@@ -222,14 +226,14 @@ class Client(Connection):
     def _owe(self, awaited: Awaited) -> None:
         self._awaited.append(awaited)
         if len(self._awaited) > _MOST_AWAITED:
-            self.stop(_OWED_MUCH)
+            self.pause(_OWED_MUCH)
 
     def _zone(self, client_id: bytes | None) -> str | None:
         if client_id in self._zones:
             return self._zones[client_id]
         assert self._end is not None
         zone = self._place.zones.of_client(client_id, self._end.host)
-        # A client that invents names is not to fill the memory.
+        # Bounded, so that a client with ever new names does not exhaust memory.
         if len(self._zones) < 100 and len(client_id or b"") <= _LONGEST_NAME_KEPT:
             self._zones[client_id] = zone
         return zone
@@ -241,40 +245,40 @@ class Client(Connection):
             return
         self._before_connected.append((api_key, pieces, size))
         if self._connecting is None:
-            # Not before a request is there: who only knocks does not trouble the broker.
-            self.stop(_CONNECTING)
+            # Connect only for a request, so that port scans do not reach the broker.
+            self.pause(_CONNECTING)
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     async def _connect(self) -> None:
         place, loop, failures = self._place, asyncio.get_running_loop(), []
-        for address in place.directory.ways(place.broker, place.traffic.zone):
+        for address in place.directory.addresses(place.broker, place.traffic.zone):
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):
                     _, broker = await loop.create_connection(lambda: Broker(self), *address)
-            except Exception as error:  # noqa: BLE001 - a name may be one that no resolver likes
-                failures.append(f"{address.host}:{address.port}: {error or 'no answer'}")
+            except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
+                failures.append(f"{address.host}:{address.port}: {error or 'no response'}")
                 continue
             broker.zone = place.directory.zone_at(address) or UNKNOWN
             self._broker = broker
             if self._is_full:
-                broker.stop(_CLIENT_FULL)
+                broker.pause(_CLIENT_FULL)
             waiting, self._before_connected = self._before_connected, []
             for request in waiting:
                 self._send(*request)
-            self.go(_CONNECTING)
+            self.resume(_CONNECTING)
             if self._end and not self._end.is_open:
                 broker.close()
             return
-        self.end("broker-away", "; ".join(failures) or "the cluster has not told of this broker")
+        self.end("broker-away", "; ".join(failures) or "the broker is not in the cluster's metadata")
 
     def _main(self) -> Main | None:
-        """By whom what it produces goes, if by anybody: decided once, or a request could overtake another."""
+        """Return the main for produced data, if any; decided once, so that no request overtakes another."""
         if not self._is_decided:
             self._is_decided, self._by = True, self._place.main
         return self._by
 
     def _produce(self, main: Main, request: Request, frame: Frame, awaited: Awaited | None) -> None:
-        """Through the router channel, acknowledged by all replicas whatever was asked for."""
+        """Send a Produce request through the router channel, with acks=-1."""
         routes = self._place.routes
         assert routes is not None
         if self._stream is None:
@@ -286,27 +290,27 @@ class Client(Connection):
                 if awaited is not None:
                     self._answer(awaited, answer, [_SIZE.pack(len(answer)), answer])
                 elif produce_has_failed(request.version, answer):
-                    self.close()  # as brokers do, so that a client that waits for no answer looks for the leader
+                    self.close()  # as brokers do, so that a client with acks=0 refreshes its metadata
             except MessageMalformed as error:
                 self.end("broker-garbage", str(error))
 
         self._stream.send(with_all_acks(request, message), len(message), answered)
-        if routes.when_there_is_room(main, lambda: self.go(_NO_ROOM)):
-            self.stop(_NO_ROOM)
+        if routes.when_there_is_room(main, lambda: self.resume(_NO_ROOM)):
+            self.pause(_NO_ROOM)
 
     def _reads(self) -> Reading | None:
-        """By what Fetches are answered in the zone, if they are; decided when the broker's zone is known."""
+        """Return the reader that answers Fetches in the zone, if any; decided once the broker's zone is known."""
         if not self._is_reading_decided and self._place.broker_zone:
             self._is_reading_decided, self._reading = True, self._place.reading()
         return self._reading
 
-    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: Awaited) -> None:
-        """Answer a Fetch by what is in the zone, and by the leader where that isn't enough."""
+        """Answer a Fetch from the zone, and from the leader where that is not enough."""
         try:
             async with self._reads_one:
                 found = await reading.answer(request, message)
@@ -319,21 +323,21 @@ class Client(Connection):
             self._send(request.api_key, [_SIZE.pack(size), *found.cold], size + _SIZE.size)
         except MessageMalformed as error:
             self.end("garbage", str(error))
-        except Exception as error:  # noqa: BLE001 - its client would wait for ever
+        except Exception as error:  # noqa: BLE001 - otherwise the client would wait for ever
             _LOG.error("zone_router.reading_failed", why=repr(error))
             self.end("reading-failed", repr(error))
 
     def _merged(self, merge: Rewrite, partitions: int) -> Rewrite:
-        def merged(told: memoryview) -> Sequence[Buffer]:
-            self._place.traffic.cold(self._place.cluster, partitions, len(told))
-            return merge(told)
+        def merged(answer: memoryview) -> Sequence[Buffer]:
+            self._place.traffic.cold(self._place.cluster, partitions, len(answer))
+            return merge(answer)
 
         return merged
 
     def answered(self, frame: Frame) -> None:
-        """A broker's answer. Raises MessageMalformed if it is none to what was asked."""
+        """Handle a broker's response. Raises MessageMalformed if it matches no request."""
         if not self._broker_owes:
-            raise MessageMalformed("an answer that nobody asked for")
+            raise MessageMalformed("a response without a request")
         traffic, awaited = self._place.traffic, self._broker_owes.popleft()
         zone = self._broker.zone if self._broker else UNKNOWN
         traffic.went(awaited.request.api_key, zone, traffic.zone, frame.size + _SIZE.size)
@@ -341,16 +345,21 @@ class Client(Connection):
         self._answer(awaited, message, frame.pieces)
 
     def _answer(self, awaited: Awaited, message: memoryview, pieces: Sequence[Buffer]) -> None:
-        """`message` without its size, or its beginning if it is not changed; `pieces` as it would go on."""
+        """Answer a request with a broker's response.
+
+        `message` has no size, and may be only the beginning if it is not rewritten; `pieces` is the whole frame.
+        """
         if len(message) < _CORRELATION.size or _CORRELATION.unpack_from(message)[0] != awaited.request.correlation:
-            raise MessageMalformed(f"an answer that is none to request {awaited.request.api_key}")
+            raise MessageMalformed(
+                f"a response with the wrong correlation id for api key {awaited.request.api_key}"
+            )
         if awaited.rewrite:
             self._answered_by(awaited, awaited.rewrite(message))
         else:
             self._put(awaited, pieces)
 
     def _answered_by(self, awaited: Awaited, message: Sequence[Buffer]) -> None:
-        """Without its size."""
+        """Answer with a message without its size."""
         self._put(awaited, [_SIZE.pack(sum(map(len, message))), *message])
 
     def _put(self, awaited: Awaited, pieces: Sequence[Buffer]) -> None:
@@ -358,10 +367,10 @@ class Client(Connection):
         self._kept_bytes += sum(map(len, pieces))
         self._send_answers()
         if self._kept_bytes > BUFFERED_BYTES and self._broker:
-            self._broker.stop(_ANSWERS_KEPT)
+            self._broker.pause(_ANSWERS_KEPT)
 
     def _send_answers(self) -> None:
-        """As far as they are there; a later one waits for those before it."""
+        """Send responses in order, as far as they are available."""
         traffic = self._place.traffic
         while self._awaited and (pieces := self._awaited[0].answer) is not None:
             awaited = self._awaited.popleft()
@@ -373,6 +382,6 @@ class Client(Connection):
             self._kept_bytes = max(0, self._kept_bytes - size)
             self.write(pieces)
         if self._broker and self._kept_bytes <= BUFFERED_BYTES:
-            self._broker.go(_ANSWERS_KEPT)
+            self._broker.resume(_ANSWERS_KEPT)
         if len(self._awaited) <= _MOST_AWAITED // 2:
-            self.go(_OWED_MUCH)
+            self.resume(_OWED_MUCH)

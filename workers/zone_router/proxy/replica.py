@@ -1,8 +1,7 @@
-"""What a proxy knows of a main's log: asked for again and again, and replayed from the main's own objects.
+"""A proxy's replica of a main's index: progress by polls, locations from the main's objects.
 
-A poll is answered by how far the main is; what is between is read from its WAL, and where batches are when they
-have been committed, from its blocks. No byte of a batch comes from the main itself. Source: the zone router's
-document, "Read".
+A poll returns the main's progress; the batches since then are read from its WAL, and locations of committed
+batches from its blocks. No record data comes from the main itself. Source: the zone router's document, "Read".
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from workers.zone_router.proxy.polls import Polls
 from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
-_AGAIN_SECONDS = 0.3
-_SIDE_BY_SIDE = 16
+_RETRY_SECONDS = 0.3
+_CONCURRENT_READS = 16
 _WANTED_SECONDS = 60.0
-"""Batches of a partition are read ahead so long after somebody has asked for it."""
+"""Seconds after a client's last request for which a partition's batches are read ahead."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class View(NamedTuple):
-    """A partition that the main's broker leads."""
+    """A readable part of a partition that the main's broker leads."""
 
     state: State
     where: Index
     until: int
-    """Before this offset all of it may be read; of transactions that are not decided, by who wants these, too."""
+    """Offset before which all may be read; by read_committed, too, if its transactions are decided."""
     is_earlier: bool = False
-    """Whether it is what a leader before has left."""
+    """True for records of an earlier leader."""
 
 
 class Replica:
-    """Of one main; used by one event loop."""
+    """Replica of one main; used by one event loop."""
 
     def __init__(
         self, node: int, main: Main, at: MainAt, storage: ObjectStorage, stored: Stored, traffic: Traffic
@@ -57,30 +56,30 @@ class Replica:
         self._states: dict[Partition, State] = {}
         self._names: dict[tuple[str, int], Partition] = {}
         self._wal = self._first_block = self._block = 0
-        """The sequences of the WAL and of blocks that are read next, and the first block that is known."""
+        """Next sequences to read of the WAL and of blocks, and the first known block."""
         self._moved: asyncio.Future[None] | None = None
         self.away_since: float | None = asyncio.get_running_loop().time()
-        """Since when it is not known how far the main is, by the loop's clock; None while it is known."""
+        """Loop time since which the main's progress is unknown; None while it is known."""
 
     def view(self, topic: str | bytes, number: int) -> View | None:
-        """Of a partition that the main's broker leads, by the topic's name or id."""
+        """Return the view of a partition that the main's broker leads, by the topic's name or id."""
         partition = Partition(topic, number) if isinstance(topic, bytes) else self._names.get((topic, number))
         if partition is None or (state := self._states.get(partition)) is None:
             return None
         return View(state, self._index(partition), state.end)
 
     def held(self, partition: Partition) -> Index | None:
-        """What is known of a partition, also of one that the main's broker does not lead any more."""
+        """Return the index of a partition, even if the main's broker no longer leads it."""
         return self._indexes.get(partition)
 
     def moves(self) -> asyncio.Future[None]:
-        """Done when something has moved, or may have."""
+        """Return a future that is done when something may have changed."""
         if self._moved is None:
             self._moved = asyncio.get_running_loop().create_future()
         return self._moved
 
     async def run(self) -> None:
-        """Until it is cancelled; a main that is away is tried again and again."""
+        """Follow the main until cancelled; reconnect whenever it is lost."""
         said = ""
         while True:
             polls = Polls(self._node, self._main, self._at, self._traffic)
@@ -88,7 +87,7 @@ class Replica:
                 await polls.connect()
                 while True:
                     await self._follow_on(polls, await polls.poll())
-            except Exception as error:  # noqa: BLE001 - readers would wait for ever; the leader has what they want
+            except Exception as error:  # noqa: BLE001 - otherwise readers would wait for ever; the leader serves them meanwhile
                 if repr(error) != said:
                     _LOG.warning("zone_router.main_not_followed", main=self._main, why=str(error) or repr(error))
                 said = repr(error)
@@ -98,43 +97,43 @@ class Replica:
                 if self.away_since is None:
                     self.away_since = asyncio.get_running_loop().time()
                 self._wake()
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     def _wake(self) -> None:
         moved, self._moved = self._moved, None
         if moved and not moved.done():
             moved.set_result(None)
 
-    async def _follow_on(self, polls: Polls, told: Snapshot) -> None:
-        """Storage that fails is asked again: readers wait meanwhile, rather than go to another zone."""
+    async def _follow_on(self, polls: Polls, snapshot: Snapshot) -> None:
+        """Apply a snapshot; retry while storage fails, as readers rather wait than fetch from another zone."""
         while True:
             try:
-                await self._follow(told)
+                await self._follow(snapshot)
                 return
             except StorageFailed as error:
-                # What is gone does not come back: it is in a block of which the main tells who asks anew.
+                # A deleted object does not come back: its data is in a block, which a new poll announces.
                 if not polls.is_open or isinstance(error, ObjectMissing):
                     raise
                 _LOG.warning("zone_router.storage_away", why=str(error))
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _follow(self, told: Snapshot) -> None:
-        """What is told comes after what it tells of: a reader never sees an end before which nothing is known."""
-        if told.wal_end < self._wal or told.end_block < self._block:  # the storage is another one
+    async def _follow(self, snapshot: Snapshot) -> None:
+        """Apply a snapshot: read the new objects, then publish the new bounds, so that readers see no gap."""
+        if snapshot.wal_end < self._wal or snapshot.end_block < self._block:  # storage was replaced
             self._indexes, self._wal, self._block = {}, 0, 0
             for prefix in (wal_prefix(self._main), block_prefix(self._main)):
                 self._stored.forget(prefix)
-        if self._wal < told.wal_first:
-            await self._read_blocks(told)
-            self._wal = told.wal_first
-        await self._read_wal(told.wal_end)
-        if not await self._read_blocks(told):
-            self._wal = told.wal_first
-            await self._read_wal(told.wal_end)
-        for partition in told.left:
+        if self._wal < snapshot.wal_first:
+            await self._read_blocks(snapshot)
+            self._wal = snapshot.wal_first
+        await self._read_wal(snapshot.wal_end)
+        if not await self._read_blocks(snapshot):
+            self._wal = snapshot.wal_first
+            await self._read_wal(snapshot.wal_end)
+        for partition in snapshot.left:
             if before := self._states.pop(partition, None):
                 self._names.pop((before.topic, partition.number), None)
-        for state in told.states:
+        for state in snapshot.states:
             self._set(state)
         self.away_since = None
         self._wake()
@@ -156,7 +155,7 @@ class Replica:
 
     async def _read_wal(self, end: int) -> None:
         while self._wal < end:
-            sequences = range(self._wal, min(end, self._wal + _SIDE_BY_SIDE))
+            sequences = range(self._wal, min(end, self._wal + _CONCURRENT_READS))
             names = [wal_name(self._main, each) for each in sequences]
             found = await asyncio.gather(*map(self._stored.whole, names), return_exceptions=True)
             for name, data in zip(names, found, strict=True):
@@ -186,30 +185,29 @@ class Replica:
             if index.wanted_at > late and not isinstance(record, Direct):
                 first, last = ahead.get(stretch.name, (stretch.start, 0))
                 ahead[stretch.name] = (min(first, stretch.start), max(last, stretch.start + stretch.size))
-        # Who waits for them finds them in memory; what cannot be read now is asked for again by whoever needs it.
+        # Read ahead into memory; failed reads are retried by the readers that need them.
         await asyncio.gather(
             *(self._stored.get(each, first, last - first) for each, (first, last) in ahead.items()),
             return_exceptions=True,
         )
 
-    async def _read_blocks(self, told: Snapshot) -> bool:
-        """False if one is gone, and nothing is known any more but what is behind it in blocks."""
-        is_whole = self._block >= told.first_block
+    async def _read_blocks(self, snapshot: Snapshot) -> bool:
+        """Read the indexes of new blocks; return False if one was missing and only later blocks are known."""
+        is_whole = self._block >= snapshot.first_block
         if not is_whole:
-            self._indexes = {}  # what was told in blocks that went before they were read
-        for sequence in range(self._first_block, min(told.first_block, self._block)):
+            self._indexes = {}  # some blocks were deleted before they were read
+        for sequence in range(self._first_block, min(snapshot.first_block, self._block)):
             for index in self._indexes.values():
                 index.forget(block_name(self._main, sequence))
-        self._first_block, self._block = told.first_block, max(self._block, told.first_block)
-        while self._block < told.end_block:
-            sequences = range(self._block, min(told.end_block, self._block + _SIDE_BY_SIDE))
+        self._first_block, self._block = snapshot.first_block, max(self._block, snapshot.first_block)
+        while self._block < snapshot.end_block:
+            sequences = range(self._block, min(snapshot.end_block, self._block + _CONCURRENT_READS))
             names = [block_name(self._main, each) for each in sequences]
             reading = (read_block_index(self._storage, name) for name in names)
             found = await asyncio.gather(*reading, return_exceptions=True)
             for name, block in zip(names, found, strict=True):
                 if isinstance(block, BlockMalformed | ObjectMissing):
-                    # Lost; what was in it, and before it, is the leader's to give: it would have told which
-                    # transactions were aborted.
+                    # Lost. The leader serves its records and all before, as aborted transactions are unknown.
                     _LOG.error("zone_router.block_not_read", name=name, why=str(block))
                     self._indexes, is_whole = {}, False
                 elif isinstance(block, BaseException):
@@ -220,7 +218,7 @@ class Replica:
         return is_whole
 
     def _move(self, name: str, block: BlockIndex) -> None:
-        if self._wal < block.wal_end:  # else the WAL has told
+        if self._wal < block.wal_end:  # else the WAL has the cuts
             for partition, offset in block.cuts.items():
                 self._index(partition).was_cut(offset)
         aborted: dict[Partition, list[Aborted]] = {}

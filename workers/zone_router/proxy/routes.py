@@ -1,11 +1,11 @@
-"""A proxy's way to the mains: what a client produces is written to the router channel, and its main told where.
+"""A proxy's routes to the mains: write produced data to the channel, and announce it to the main.
 
     Client -> Stream.send -> RouterChannel -> (written) -> Route -> main -> Answer -> Stream -> Client
 
-A stream keeps what it sent until it is answered. If a Route is refused, since its epoch is over, its entries are
-written again under the epoch of now; they are never told of again as they are, since their bulk may be trimmed.
-If the main, or the storage, does not go on, the stream is broken, and its client is let down: it comes back, as it
-does when a broker dies, and sends again what was not answered.
+A stream keeps requests until they are answered. If a Route is refused because its epoch is fenced, its entries are
+rewritten under the current epoch; the old bulk is never announced again, as it may be deleted. If the main or
+storage fails, the stream breaks and its client is disconnected; it reconnects and resends unanswered requests, as
+after a broker failure.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from workers.zone_router.proxy.channel import Limits, Part, RouterChannel
 from workers.zone_router.proxy.main_link import MainLink
 from workers.zone_router.traffic import Traffic
 
-_LOOK_SECONDS = 5.0
+_CHECK_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
-"""Twice as long as clients wait for an answer by themselves."""
+"""Seconds after which an unanswered stream is broken; twice the default timeout of clients."""
 _MOST_REFUSALS = 5
-"""Of a stream, one after the other; more, and what it sends cannot be brought to its main."""
+"""Most consecutive refusals of a stream; then it is broken, as its data does not reach the main."""
 
 _LOG = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class _Pending(NamedTuple):
 
 
 class Stream:
-    """What one client asks one main, in its order."""
+    """Requests of one client to one main, in order."""
 
     def __init__(self, routes: Routes, main: Main, on_broken: OnBroken) -> None:
         self._routes, self.main, self._on_broken = routes, main, on_broken
@@ -57,14 +57,14 @@ class Stream:
         self._is_leaving = self._is_ended = False
 
     def send(self, pieces: Sequence[Buffer], size: int, on_answer: OnAnswer) -> None:
-        """A request without its size in front, whose broker will answer."""
+        """Send a request without its size, which the broker will answer."""
         now = asyncio.get_running_loop().time()
         self._take(_Pending(Entry(self.main, self._place(), pieces, size), on_answer, now))
 
     def answered(self, answer: Answer) -> None:
-        """By the broker, to the oldest that is not answered."""
+        """Handle the broker's response to the oldest unanswered request."""
         if not self._pending or self._pending[0].entry.place != answer.place:
-            self.broken(f"the main answers {answer.place}, which is not what is next")
+            self.broken(f"the main answered {answer.place} out of order")
             return
         self._refusals = 0
         pending = self._pending.popleft()
@@ -74,12 +74,12 @@ class Stream:
             self._end()
 
     def refused(self, place: Place) -> None:
-        """Write it, and all that was sent after it, again; nothing of it was done."""
+        """Rewrite a refused entry and all later ones; none of them was processed."""
         if self._is_ended or place.turn != self._turn:
-            return  # with those before it, already
+            return  # already rewritten with an earlier entry
         self._refusals += 1
         if self._refusals > _MOST_REFUSALS:
-            self.broken(f"main {self.main} has refused it {_MOST_REFUSALS} times")
+            self.broken(f"main {self.main} refused the requests {_MOST_REFUSALS} times")
             return
         again = [each for each in self._pending if each.entry.place >= place]
         for _ in again:
@@ -90,23 +90,23 @@ class Stream:
             self._take(each._replace(entry=replace(each.entry, place=self._place())))
 
     def waits_for(self, place: Place) -> bool:
-        """Whether an entry is still to be written and told of as it is."""
+        """Return whether an entry is still to be written in its current form."""
         return not self._is_ended and place.turn == self._turn
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest was taken that is not answered."""
+        """Return when the oldest unanswered request arrived."""
         return self._pending[0].taken_at if self._pending else None
 
     def broken(self, why: str) -> None:
-        """It does not go on."""
+        """Break the stream and disconnect its client."""
         if not self._is_ended:
             self._end()
             if not self._is_leaving:
                 self._on_broken(why)
 
     def close(self) -> None:
-        """The client is gone. What it had sent is still written, as a broker takes what it has received."""
+        """Close the stream of a disconnected client. Received requests are still written, as a broker would do."""
         self._is_leaving = True
         if not self._pending and not self._is_ended:
             self._end()
@@ -129,7 +129,7 @@ class Stream:
 
 
 class Routes:
-    """All streams of a node, its channel, and its connections to mains."""
+    """Streams of a node, its channel, and its connections to mains."""
 
     def __init__(
         self,
@@ -139,20 +139,22 @@ class Routes:
         limits: Limits,
         traffic: Traffic,
         *,
-        spares_home: bool = False,
+        bypasses_home_zone: bool = False,
         kept: Callable[[str, bytes], None] | None = None,
     ) -> None:
-        """With `spares_home`, what is for a broker of the node's own zone goes to it as it is. `kept` is given the
-        objects that were written; they are deleted only when their epoch was committed, then.
+        """Set up.
+
+        With `bypasses_home_zone`, data for a broker of the node's own zone goes to it directly. `kept` receives
+        the written objects, which are then deleted only when their epoch is committed.
         """
-        self.node, self.traffic, self.spares_home = node, traffic, spares_home
+        self.node, self.traffic, self.bypasses_home_zone = node, traffic, bypasses_home_zone
         self.epoch = 1
         self.stream_ids = itertools.count(1)
         self._mains = mains
         self._streams: dict[int, Stream] = {}
         self._links: dict[Main, MainLink] = {}
         self._parts_left: dict[str, int] = {}
-        """Of each object: for how many mains it is still to be read, or to be answered."""
+        """Number of mains that have yet to process each object."""
         self._channel = RouterChannel(
             storage,
             node,
@@ -167,42 +169,42 @@ class Routes:
         )
         self._is_kept = kept is not None
         self._uncommitted: list[tuple[int, str]] = []
-        """Objects that mains have done with, and the epoch of each."""
+        """Processed objects, with their epochs."""
         self._left: list[str] = []
-        """Objects of a process before this one, whose epochs nobody knows."""
+        """Objects of an earlier process, whose epochs are unknown."""
         self._held: Counter[Main] = Counter()
-        """Bytes of requests that were taken and not answered."""
+        """Bytes of unanswered requests, by main."""
         self._on_room: list[tuple[Main, Callable[[], None]]] = []
         self._most_held = limits.held_bytes
         traffic.channel.watch(lambda: self.held_bytes, lambda: len(self._streams))
 
     async def run(self) -> None:
-        """Write what comes until it is cancelled. Raises ChannelFenced."""
-        watching = asyncio.create_task(self._let_down())
+        """Write produced data until cancelled. Raises ChannelFenced."""
+        watching = asyncio.create_task(self._break_late_streams())
         try:
             await self._channel.run()
         finally:
             watching.cancel()
 
-    async def _let_down(self) -> None:
-        """Streams whose main does not answer: their clients have given up, or will; nothing of them is held on."""
+    async def _break_late_streams(self) -> None:
+        """Break streams whose main does not respond, to release memory; their clients have timed out or will."""
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
             late = asyncio.get_running_loop().time() - _ANSWER_SECONDS
             for stream in list(self._streams.values()):
                 if (since := stream.waits_since) is not None and since < late:
-                    stream.broken(f"main {stream.main} has not answered within {_ANSWER_SECONDS:.0f} s")
+                    stream.broken(f"main {stream.main} did not respond within {_ANSWER_SECONDS:.0f} s")
 
     @property
     def held_bytes(self) -> int:
-        """Of requests that were taken and not answered, and of those that are still to be left out."""
+        """Return the bytes of unanswered requests, and of entries that are yet to be dropped."""
         return max(self._held.total(), self._channel.held_bytes)
 
     def knows(self, main: Main) -> bool:
         return main in self._mains
 
     def stream(self, main: Main, on_broken: OnBroken) -> Stream:
-        """For one client."""
+        """Open a stream for one client."""
         found = Stream(self, main, on_broken)
         self._streams[found.id] = found
         return found
@@ -212,7 +214,7 @@ class Routes:
         self._channel.take(entry)
 
     def released(self, main: Main, size: int) -> None:
-        """So many bytes are held no more."""
+        """Release bytes of a main's requests."""
         self._held[main] -= size
         if self._on_room:
             waiting, self._on_room = self._on_room, []
@@ -223,14 +225,17 @@ class Routes:
                     self._on_room.append(each)
 
     def when_there_is_room(self, main: Main, resume: Callable[[], None]) -> bool:
-        """Whether too much is held for another request to this main; if so, `resume` is called when it is not."""
+        """Return whether memory for requests to this main is exhausted; if so, call `resume` once it is not."""
         if self._has_room(main):
             return False
         self._on_room.append((main, resume))
         return True
 
     def _has_room(self, main: Main) -> bool:
-        """One main that stands still has half of it all, so that the others go on."""
+        """Return whether there is room for requests to this main.
+
+        A single main may hold half of the memory, so that a stalled main does not stop others.
+        """
         return self.held_bytes <= self._most_held and self._held[main] <= self._most_held // 2
 
     def ended(self, stream: Stream) -> None:
@@ -242,13 +247,13 @@ class Routes:
         return self._streams.get(number)
 
     def lost(self, main: Main, why: str) -> None:
-        """The connection to a main: what it has not answered may be done or not, as when a broker dies."""
+        """Break the streams of a lost main; unanswered requests may or may not have been appended."""
         self._links.pop(main, None)
         for stream in [each for each in self._streams.values() if each.main == main]:
             stream.broken(why)
 
     async def close(self, seconds: float) -> None:
-        """Let what was taken be answered, for some seconds, and end."""
+        """Wait some seconds for outstanding responses, then close."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self._held.total() and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.02)
@@ -256,7 +261,7 @@ class Routes:
             link.close()
 
     def done(self, part: Part) -> None:
-        """A main has done with it, or never will."""
+        """Note that a main has processed a part or never will."""
         name = part.at.name
         self._parts_left[name] -= 1
         if self._parts_left[name] == 0:
@@ -267,11 +272,12 @@ class Routes:
                 self._channel.trim([name])
 
     def now(self, epoch: int, committed: int) -> None:
-        """What is written from now on is of this epoch; what was written in epochs up to `committed` is in blocks,
-        or was never appended.
+        """Set the current epoch; delete objects of committed epochs.
+
+        Their data is in blocks or was never appended.
         """
         self.epoch = max(self.epoch, epoch)
-        # What a process before this one has left is of some epoch up to this one.
+        # Objects of an earlier process belong to this epoch or an older one.
         self._uncommitted += [(self.epoch, name) for name in self._left]
         self._left = []
         due = [name for of_epoch, name in self._uncommitted if of_epoch <= committed]
@@ -292,13 +298,13 @@ class Routes:
         self._parts_left[parts[0].at.name] = len(parts)
         for part in parts:
             if not any(map(self._is_wanted, part.places)):
-                self.done(part)  # all their clients are gone
+                self.done(part)  # all their clients have disconnected
                 continue
             link = self._links.get(part.main)
             if link is None:
                 link = self._links[part.main] = MainLink(self, part.main, self._mains[part.main])
             link.route(part)
-            # Said before it as well, perhaps: the main begins a stream with the first that it reads of it.
+            # Possibly repeated: the main opens a stream with the first entry that it reads of it.
             for gone in {place.stream for place in part.places} - self._streams.keys():
                 link.say(Close(gone))
 

@@ -1,7 +1,7 @@
-"""Bytes of objects as readers get them: from memory, if they were written or read a moment ago; or from storage.
+"""Read objects through two caches in memory.
 
-Two caches, each with a bound: what is at the end of logs (the document's snapshot-read cache), and blocks (its
-block cache), so that one who reads old records does not push out what all others are about to read.
+Log tails (the document's snapshot-read cache) and blocks (its block cache) have separate limits, so that a reader
+of old records does not evict what all others are about to read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workers.zone_router.object_storage import ObjectStorage
 
 
 class Cache:
-    """Pieces of objects, those that were not wanted for the longest go first."""
+    """LRU cache of pieces of objects."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -23,7 +23,7 @@ class Cache:
         self.bytes = 0
 
     def put(self, name: str, start: int, data: memoryview) -> None:
-        """One that is larger than the whole cache is not kept."""
+        """Add a piece; one larger than the cache is ignored."""
         key = (name, start)
         if len(data) > self._most:
             return
@@ -57,7 +57,7 @@ class Cache:
 
 
 class Stored:
-    """Of one node; used by one event loop."""
+    """Cached object reads of one node; used by one event loop."""
 
     def __init__(self, storage: ObjectStorage, tail_bytes: int, block_bytes: int) -> None:
         self._storage = storage
@@ -65,20 +65,20 @@ class Stored:
         self._coming: dict[tuple[str, int, int], asyncio.Task[memoryview]] = {}
 
     def cached(self) -> dict[str, int]:
-        """Bytes, by cache."""
+        """Return the bytes in each cache."""
         return {"ends of logs": self.tail.bytes, "blocks": self.blocks.bytes}
 
     def keep(self, name: str, data: bytes) -> None:
-        """An object that this node has written."""
+        """Cache an object that this node has written."""
         self.tail.put(name, 0, memoryview(data))
 
     def forget(self, prefix: str) -> None:
-        """Objects whose names begin so are other ones now."""
+        """Drop objects with this prefix, whose content has changed."""
         self.tail.forget(prefix)
         self.blocks.forget(prefix)
 
     async def get(self, name: str, start: int, size: int, *, of_block: bool = False) -> memoryview:
-        """Raises ObjectMissing, StorageFailed."""
+        """Return a range of an object. Raises ObjectMissing, StorageFailed."""
         cache = self.blocks if of_block else self.tail
         found = cache.get(name, start, size)
         if found is None:
@@ -88,13 +88,13 @@ class Stored:
         return found
 
     async def whole(self, name: str) -> memoryview:
-        """An object at the end of a log. Raises ObjectMissing, StorageFailed."""
+        """Return a whole object at the end of a log. Raises ObjectMissing, StorageFailed."""
         return await self._once((name, 0, -1), lambda: self._storage.whole(name), self.tail, 0)
 
     async def _once(
         self, key: tuple[str, int, int], read: Callable[[], object], cache: Cache, start: int
     ) -> memoryview:
-        """Two who want the same wait for one reading of it."""
+        """Share one read between concurrent callers."""
         task = self._coming.get(key)
         if task is None:
 

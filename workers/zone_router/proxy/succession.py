@@ -1,11 +1,10 @@
-"""Which of the processes that call themselves the same node may write to its channel: the one that came last.
+"""Ensure that only the newest process of a node writes to its channel.
 
-Every process draws a number, the next of the node's; nobody deletes the objects that say which were drawn. Then it
-lists the node's bulks and takes names behind the newest with empty objects, until as many in a row are its own as
-bulks are written side by side. Names are written once, and nobody deletes an empty object: the process that was
-there before finds one of them taken, and ends. So that it cannot have been past those names, and have deleted what
-it wrote there, every process looks whether a later number was drawn before it deletes anything. Why this is enough
-is in decision 45.
+Every process draws the node's next number; the objects that register numbers are never deleted. Then it lists the
+node's bulks and claims the names after the newest with empty objects, until it owns as many in a row as bulks are
+written concurrently. Names are written once, and empty objects are never deleted, so the previous process finds
+one of them taken and stops. To ensure that it cannot have passed those names and deleted its objects there, every
+process checks for a later number before it deletes anything. Decision 45 has the proof.
 """
 
 from __future__ import annotations
@@ -31,47 +30,47 @@ from workers.zone_router.formats.bulk import (
 from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
 
 _CHANCE_BITS = 32
-"""Of a process's number in a bulk's head, behind the number itself."""
+"""Random bits after the process's number in a bulk's head."""
 
 
 class ChannelFenced(Exception):
-    """Another process writes under this node's name."""
+    """Another process writes as this node."""
 
 
 class Holder(enum.Enum):
-    """Whose object has a name."""
+    """Owner of an object's name."""
 
     OURS = enum.auto()
     EARLIER = enum.auto()
-    """Of a process that came before this one. It did not get so far as to write, or is about to end."""
+    """An earlier process, which never wrote or is about to stop."""
     LATER = enum.auto()
 
 
 class Beginning(NamedTuple):
-    """Where a process goes on."""
+    """Starting point of a process."""
 
     sequence: int
-    """Of its first bulk."""
+    """Sequence of its first bulk."""
     left: list[str]
-    """Bulks of processes before it. Whoever was told of these asked another process, and is gone with it."""
+    """Bulks of earlier processes. Clients that were promised them have lost their connections."""
 
 
 class Succession:
-    """One process's part in it. All methods raise StorageFailed."""
+    """Succession protocol for one process. All methods raise StorageFailed."""
 
-    def __init__(self, storage: ObjectStorage, node: int, side_by_side: int) -> None:
-        self._storage, self._node, self._side_by_side = storage, node, side_by_side
+    def __init__(self, storage: ObjectStorage, node: int, concurrent_writes: int) -> None:
+        self._storage, self._node, self._concurrent_writes = storage, node, concurrent_writes
         self._drawn = secrets.randbits(_CHANCE_BITS)
         self.number = 0
-        """Of this process, among all that were this node; 0 before it has come."""
+        """Number of this process among all of the node; 0 before it was drawn."""
 
     async def come(self) -> Beginning:
-        """Take the node's place. Raises ChannelFenced if another process has come meanwhile."""
+        """Take over as the node. Raises ChannelFenced if a later process has started."""
         if not self.number:
             self.number = await self._draw()
         sizes = await self._storage.sizes(node_prefix(self._node))
         there = {name: size for name, size in sizes.items() if is_object_name(name)}
-        first, width = max(map(sequence_of, there), default=-1) + 1, self._side_by_side + 1
+        first, width = max(map(sequence_of, there), default=-1) + 1, self._concurrent_writes + 1
         while True:
             names = [object_name(self._node, sequence) for sequence in range(first, first + width)]
             holders = await asyncio.gather(*map(self._take, names))
@@ -80,20 +79,23 @@ class Succession:
             if await self.is_over():
                 raise self.fenced()
             first += width
-            if set(holders[-self._side_by_side :]) == {Holder.OURS}:
+            if set(holders[-self._concurrent_writes :]) == {Holder.OURS}:
                 return Beginning(first, [name for name, size in there.items() if size > HEAD_BYTES])
-            # The other one was quicker: farther ahead of it.
+            # The other process was faster: claim names further ahead.
             width *= 2
 
     async def _take(self, name: str) -> Holder | None:
-        """None if nobody knows: to begin anew for one of many would let the other one get away again and again."""
+        """Claim a name; return its holder, None if unknown.
+
+        Starting over for one of many failures would let the other process escape again and again.
+        """
         try:
             return await self.put(name, self.empty(name))
         except StorageFailed:
             return None
 
     async def is_over(self) -> bool:
-        """Whether another process has come since. To be asked before anything is deleted."""
+        """Return whether a later process has started; call it before any deletion."""
         try:
             await self._storage.get(process_name(self._node, self.number + 1), 0, HEAD_BYTES)
         except ObjectMissing:
@@ -101,23 +103,23 @@ class Succession:
         return True
 
     def fenced(self) -> ChannelFenced:
-        return ChannelFenced(f"another process writes as node {self._node}, and came later")
+        return ChannelFenced(f"a later process runs as node {self._node}")
 
     def empty(self, name: str) -> bytes:
-        """An object that has nothing and stays for ever."""
+        """Return an empty object, which stays for ever."""
         return written(self.head(sequence_of(name)), []).data
 
     async def is_empty(self, name: str) -> bool:
-        """Of an object that is there."""
+        """Return whether an existing object is empty."""
         return len(await self._storage.end_of(name, HEAD_BYTES + 1)) <= HEAD_BYTES
 
     def head(self, sequence: int) -> Head:
         return Head(self._node, sequence, self.number << _CHANCE_BITS | self._drawn)
 
     async def put(self, name: str, data: bytes) -> Holder:
-        """Write an object that is not there yet; whose it is that is there now.
+        """Write a new object; return the holder of its name.
 
-        One that was there may be our own: storage tries again by itself, and tells of its second attempt.
+        An existing object may be our own, as the storage client retries by itself.
         """
         try:
             await self._storage.put_new(name, data)
@@ -125,16 +127,19 @@ class Succession:
             try:
                 head = read_head(await self._storage.get(name, 0, HEAD_BYTES))
             except BulkMalformed:
-                return Holder.LATER  # who writes such a thing is none of us
+                return Holder.LATER  # not an object of this program
             if head.process != self.head(head.sequence).process:
-                # With our own number, where somebody has deleted the objects that say which were drawn: nobody can
-                # tell who came later. So both end, and draw new ones.
-                number = head.process >> _CHANCE_BITS or head.process  # of a program before this one
+                # Equal numbers, if someone deleted the objects that register them: the order is unknown. So both
+                # stop and draw new numbers.
+                number = head.process >> _CHANCE_BITS or head.process  # of an earlier version of this program
                 return Holder.EARLIER if number < self.number else Holder.LATER
         return Holder.OURS
 
     async def _draw(self) -> int:
-        """The next number. Those before it are all drawn: so who has one need only look at the one behind it."""
+        """Draw the next number.
+
+        All lower numbers are drawn, so a process only needs to check the number after its own.
+        """
         there = await self._storage.sizes(process_prefix(self._node))
         number = max(map(sequence_of, filter(is_object_name, there)), default=0) + 1
         while True:

@@ -1,4 +1,4 @@
-"""What requests that have begun and not ended hold in memory, of all clients of a node together."""
+"""Memory budget for incomplete requests of all clients of a node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class _Sender(Protocol):
 
 
 class Unended:
-    """Counts it, and ends the client that holds most when it is too much.
+    """Tracks incomplete requests, and disconnects the client that holds most when the budget is exceeded.
 
-    To read from nobody until there is room would be no way out: none of what is there would ever end.
+    Pausing all clients instead would not help: no request could ever complete.
     """
 
     def __init__(self, most_bytes: int = MOST_UNENDED_BYTES) -> None:
@@ -23,12 +23,14 @@ class Unended:
         self.total_bytes = 0
 
     def holds(self, client: _Sender, size: int) -> None:
-        """So many bytes of a client's are held from here on; 0 if all of its requests have ended, or it has."""
+        """Set the bytes held for a client; 0 if it has no incomplete request or has disconnected."""
         self.total_bytes += size - self._held.pop(client, 0)
         if size:
             self._held[client] = size
         while self.total_bytes > self._most:
             largest = max(self._held, key=self._held.__getitem__)
-            detail = f"{self.total_bytes} bytes of requests have begun and not ended, and its own are most of all"
+            detail = (
+                f"{self.total_bytes} bytes of incomplete requests exceed the limit, and this client holds most"
+            )
             self.holds(largest, 0)
             largest.end("no-room", detail)

@@ -1,8 +1,8 @@
-"""Requests to Fetch, versions 4 to 18, read and written; `fetched` has the answers.
+"""Read and write Fetch requests, versions 4 to 18; `fetch_responses` has the responses.
 
-What a version does not have is read as Kafka's default, and not written. Tagged fields that are not named here are
-skipped. Source: FetchRequest of Kafka 4.1; KIP-227 (sessions), KIP-392 (racks), KIP-516 (topic ids), KIP-595
-(diverging epochs), KIP-903 (replica state).
+Fields that a version lacks are read as Kafka's defaults and not written. Other tagged fields are skipped. Source:
+FetchRequest of Kafka 4.1; KIP-227 (sessions), KIP-392 (racks), KIP-516 (topic ids), KIP-595 (diverging epochs),
+KIP-903 (replica state).
 """
 
 from __future__ import annotations
@@ -45,64 +45,65 @@ _SESSION = struct.Struct(">ii")
 _REPLICA_STATE = struct.Struct(">iq")
 _REPLICA_STATE_TAG = 1
 _LEAST_TOPIC = 3
-"""Bytes of a topic without a name or partitions, with compact types."""
+"""Least bytes of a topic without a name or partitions, with compact types."""
 
 
-class PartitionAsked(NamedTuple):
-    """What is asked of one partition; -1 is unknown."""
+class FetchPartition(NamedTuple):
+    """Partition of a Fetch request; -1 means unknown."""
 
     topic: Topic
     partition: int
     leader_epoch: int
-    """The current one, as far as who asks knows."""
+    """Current leader epoch as known to the client."""
     fetch_offset: int
     last_fetched_epoch: int
-    """Of the record before that offset: if the leader has another one there, it tells where logs diverge."""
+    """Epoch of the record before fetch_offset. If the leader has another epoch there, it returns where the logs
+    diverge."""
     log_start_offset: int
     max_bytes: int
 
 
-class TopicForgotten(NamedTuple):
-    """Partitions that leave a session."""
+class ForgottenTopic(NamedTuple):
+    """Partitions to remove from a fetch session."""
 
     topic: Topic
     partitions: Sequence[int]
 
 
-class FetchAsked(NamedTuple):
-    """A request."""
+class FetchRequest(NamedTuple):
+    """A Fetch request."""
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation: int
-    """0 reads what is not committed, 1 does not."""
+    """Isolation level: 0 for read_uncommitted, 1 for read_committed."""
     session_id: int
     session_epoch: int
-    """-1 without a session; 0 asks for one."""
-    partitions: Sequence[PartitionAsked]
-    forgotten: Sequence[TopicForgotten] = ()
+    """Session epoch; -1 without a session, 0 to open one."""
+    partitions: Sequence[FetchPartition]
+    forgotten: Sequence[ForgottenTopic] = ()
     rack_id: str = ""
     replica_id: int = -1
-    """Of a follower; -1 of a consumer."""
+    """Id of a follower; -1 for a consumer."""
 
 
 _NUMBERS = (("i", 4), ("i", 9), ("q", 4), ("i", 12), ("q", 5), ("i", 4))
-"""Of PartitionAsked, behind its topic: (format, first version)."""
+"""Fields of FetchPartition after its topic: (format, first version)."""
 
 
 @cache
 def _form(version: int) -> tuple[struct.Struct, tuple[int, ...]]:
-    """Of the numbers that a version has of a partition; and which they are."""
+    """Return the format of a partition's numbers in a version, and their indexes in `_NUMBERS`."""
     kept = tuple(at for at, (_, since) in enumerate(_NUMBERS) if version >= since)
     return struct.Struct(">" + "".join(_NUMBERS[at][0] for at in kept)), kept
 
 
-def read_fetch(request: Request, message: Buffer) -> FetchAsked:
-    """A request, without its size in front. Raises MessageMalformed."""
+def read_fetch(request: Request, message: Buffer) -> FetchRequest:
+    """Read a Fetch request without its size prefix. Raises MessageMalformed."""
     version, at = request.version, request.body
     flexible = version >= _FLEXIBLE
-    replica, session, forgotten, rack = -1, (0, -1), list[TopicForgotten](), ""
+    replica, session, forgotten, rack = -1, (0, -1), list[ForgottenTopic](), ""
     with reading():
         if version < _WITH_REPLICA_STATE:
             replica, at = int32(message, at), at + INT32.size
@@ -110,17 +111,17 @@ def read_fetch(request: Request, message: Buffer) -> FetchAsked:
         at += _LIMITS.size
         if version >= _WITH_SESSIONS:
             session, at = _SESSION.unpack_from(message, at), at + _SESSION.size
-        partitions, at = _partitions_asked(version, message, at)
+        partitions, at = _partitions(version, message, at)
         if version >= _WITH_SESSIONS:
             forgotten, at = _forgotten(version, message, at)
         if version >= _WITH_RACKS:
-            told, at = text(message, at, flexible)
-            rack = told or ""
+            sent, at = text(message, at, flexible)
+            rack = sent or ""
         if flexible:
             tags, at = tagged_fields(message, at, frozenset({_REPLICA_STATE_TAG}))
             if version >= _WITH_REPLICA_STATE and _REPLICA_STATE_TAG in tags:
                 replica, _ = numbers_within(_REPLICA_STATE, message, tags[_REPLICA_STATE_TAG])
-    return FetchAsked(
+    return FetchRequest(
         max_wait,
         min_bytes,
         max_bytes,
@@ -134,10 +135,10 @@ def read_fetch(request: Request, message: Buffer) -> FetchAsked:
     )
 
 
-def _partitions_asked(version: int, data: Buffer, at: int) -> tuple[list[PartitionAsked], int]:
+def _partitions(version: int, data: Buffer, at: int) -> tuple[list[FetchPartition], int]:
     flexible, by_id = version >= _FLEXIBLE, version >= _BY_TOPIC_ID
     form, kept = _form(version)
-    found: list[PartitionAsked] = []
+    found: list[FetchPartition] = []
     topics, at = count_of_array(data, at, flexible, _LEAST_TOPIC)
     for _ in range(topics):
         topic, at = topic_at(data, at, flexible, by_id)
@@ -146,7 +147,7 @@ def _partitions_asked(version: int, data: Buffer, at: int) -> tuple[list[Partiti
             numbers = [-1] * len(_NUMBERS)
             for place, number in zip(kept, form.unpack_from(data, at), strict=True):
                 numbers[place] = number
-            found.append(PartitionAsked(topic, *numbers))
+            found.append(FetchPartition(topic, *numbers))
             at += form.size
             if flexible:
                 at = past_tagged_fields(data, at)
@@ -155,32 +156,37 @@ def _partitions_asked(version: int, data: Buffer, at: int) -> tuple[list[Partiti
     return found, at
 
 
-def _forgotten(version: int, data: Buffer, at: int) -> tuple[list[TopicForgotten], int]:
+def _forgotten(version: int, data: Buffer, at: int) -> tuple[list[ForgottenTopic], int]:
     flexible, by_id = version >= _FLEXIBLE, version >= _BY_TOPIC_ID
-    found: list[TopicForgotten] = []
+    found: list[ForgottenTopic] = []
     topics, at = count_of_array(data, at, flexible, _LEAST_TOPIC)
     for _ in range(topics):
         topic, at = topic_at(data, at, flexible, by_id)
         count, at = count_of_array(data, at, flexible, INT32.size)
-        found.append(TopicForgotten(topic, struct.unpack_from(f">{count}i", data, at)))
+        found.append(ForgottenTopic(topic, struct.unpack_from(f">{count}i", data, at)))
         at += count * INT32.size
         if flexible:
             at = past_tagged_fields(data, at)
     return found, at
 
 
-def fetch_request(version: int, correlation: int, client_id: bytes | None, asked: FetchAsked) -> Sequence[Buffer]:
-    """A request, without its size in front. Raises ValueError if topics have names where ids are needed."""
+def fetch_request(
+    version: int, correlation: int, client_id: bytes | None, request: FetchRequest
+) -> Sequence[Buffer]:
+    """Encode a Fetch request without its size prefix.
+
+    Raises ValueError if topics have names where ids are needed.
+    """
     flexible, by_id = version >= _FLEXIBLE, version >= _BY_TOPIC_ID
     form, kept = _form(version)
     written = bytearray(request_header(Api.FETCH, version, correlation, client_id, flexible))
     if version < _WITH_REPLICA_STATE:
-        written += INT32.pack(asked.replica_id)
-    written += _LIMITS.pack(asked.max_wait_ms, asked.min_bytes, asked.max_bytes, asked.isolation)
+        written += INT32.pack(request.replica_id)
+    written += _LIMITS.pack(request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation)
     if version >= _WITH_SESSIONS:
-        written += _SESSION.pack(asked.session_id, asked.session_epoch)
+        written += _SESSION.pack(request.session_id, request.session_epoch)
     tags = NO_TAGS if flexible else b""
-    topics = by_topic(asked.partitions)
+    topics = by_topic(request.partitions)
     written += as_length(len(topics), flexible)
     for topic, partitions in topics.items():
         written += as_topic(topic, flexible, by_id) + as_length(len(partitions), flexible)
@@ -189,16 +195,16 @@ def fetch_request(version: int, correlation: int, client_id: bytes | None, asked
             written += form.pack(*[numbers[at] for at in kept]) + tags
         written += tags
     if version >= _WITH_SESSIONS:
-        written += as_length(len(asked.forgotten), flexible)
-        for forgotten in asked.forgotten:
+        written += as_length(len(request.forgotten), flexible)
+        for forgotten in request.forgotten:
             indexes = forgotten.partitions
             written += as_topic(forgotten.topic, flexible, by_id) + as_length(len(indexes), flexible)
             written += struct.pack(f">{len(indexes)}i", *indexes) + tags
     if version >= _WITH_RACKS:
-        written += as_string(asked.rack_id.encode(), flexible)
-    if version >= _WITH_REPLICA_STATE and asked.replica_id != -1:
-        # Its epoch is unknown; the structure in the tag has tagged fields of its own.
-        state = _REPLICA_STATE.pack(asked.replica_id, -1) + NO_TAGS
+        written += as_string(request.rack_id.encode(), flexible)
+    if version >= _WITH_REPLICA_STATE and request.replica_id != -1:
+        # The replica's epoch is unknown; the structure in the tag ends in tagged fields of its own.
+        state = _REPLICA_STATE.pack(request.replica_id, -1) + NO_TAGS
         tags = as_tagged_fields({_REPLICA_STATE_TAG: state})
     return [written + tags]
 
@@ -212,7 +218,7 @@ _Partition = TypeVar("_Partition", bound=_OfTopic)
 
 
 def by_topic(partitions: Iterable[_Partition]) -> Mapping[Topic, Sequence[_Partition]]:
-    """Partitions of each topic, in their order; topics in that of their first ones."""
+    """Group partitions by topic; topics in the order of their first partitions."""
     found: dict[Topic, list[_Partition]] = {}
     for each in partitions:
         found.setdefault(each.topic, []).append(each)

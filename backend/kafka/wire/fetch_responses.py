@@ -1,8 +1,8 @@
-"""Answers to Fetch, versions 4 to 18, read and written; records are views, never copied.
+"""Read and write Fetch responses, versions 4 to 18; records are views, never copied.
 
-What a version does not have is read as Kafka's default, and not written. Tagged fields that are not named here are
-skipped. Source: FetchResponse of Kafka 4.1; KIP-392 (preferred replicas), KIP-516 (topic ids), KIP-595 (diverging
-epochs), KIP-951 (leaders' addresses).
+Fields that a version lacks are read as Kafka's defaults and not written. Other tagged fields are skipped. Source:
+FetchResponse of Kafka 4.1; KIP-392 (preferred replicas), KIP-516 (topic ids), KIP-595 (diverging epochs), KIP-951
+(leaders' addresses).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from backend.kafka.wire.encoding import (
     text,
     topic_at,
 )
-from backend.kafka.wire.fetches import by_topic
+from backend.kafka.wire.fetch_requests import by_topic
 
 _FLEXIBLE = FLEXIBLE_SINCE[Api.FETCH]
 _WITH_LOG_START = 5
@@ -46,18 +46,18 @@ _WITH_ENDPOINTS = 16
 
 _SESSION = struct.Struct(">hi")
 _NUMBERS, _NUMBERS_BEFORE = struct.Struct(">ihqqq"), struct.Struct(">ihqq")
-"""At the head of a partition; the log's start is the last."""
+"""Fields at the head of a partition; the log start offset is the last."""
 _ABORTED = struct.Struct(">qq")
 _DIVERGING_TAG, _DIVERGING = 0, struct.Struct(">iq")
 _LEADER_TAG, _LEADER = 1, struct.Struct(">ii")
 _ENDPOINTS_TAG = 0
 _OF_PARTITION, _OF_ANSWER = frozenset({_DIVERGING_TAG, _LEADER_TAG}), frozenset({_ENDPOINTS_TAG})
 _LEAST_TOPIC, _LEAST_ENDPOINT = 3, 11
-"""Bytes of one without names or partitions, with compact types."""
+"""Least bytes of one without names or partitions, with compact types."""
 
 
-class PartitionFetched(NamedTuple):
-    """What is answered of one partition."""
+class FetchedPartition(NamedTuple):
+    """Response for one partition."""
 
     topic: Topic
     partition: int
@@ -66,18 +66,18 @@ class PartitionFetched(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: Sequence[tuple[int, int]] | None
-    """(producer id, first offset) of transactions; None where what is not committed was asked for."""
+    """Aborted transactions as (producer id, first offset); None for read_uncommitted."""
     preferred_replica: int
     records: Sequence[Buffer]
-    """Pieces that follow each other; none both for no records and for null, which clients take for the same."""
+    """Consecutive pieces of the records; empty both for no records and for null, which clients treat alike."""
     diverging_epoch: tuple[int, int] | None = None
-    """(epoch, its end offset)"""
+    """Diverging epoch as (epoch, its end offset)."""
     current_leader: tuple[int, int] | None = None
-    """(node id, epoch)"""
+    """Current leader as (node id, epoch)."""
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a new leader is reached."""
+    """Address of a new leader."""
 
     node: int
     host: str
@@ -85,18 +85,18 @@ class NodeEndpoint(NamedTuple):
     rack: str | None
 
 
-class FetchAnswer(NamedTuple):
-    """An answer."""
+class FetchResponse(NamedTuple):
+    """A Fetch response."""
 
     throttle_ms: int
     error: int
     session_id: int
-    partitions: Sequence[PartitionFetched]
+    partitions: Sequence[FetchedPartition]
     endpoints: Sequence[NodeEndpoint] = ()
 
 
 class _Form(NamedTuple):
-    """What a version has."""
+    """Format of a version."""
 
     flexible: bool
     by_id: bool
@@ -114,12 +114,12 @@ def _form(version: int) -> _Form:
     )
 
 
-def read_fetch_answer(version: int, message: Buffer) -> FetchAnswer:
-    """An answer, without its size in front. Raises MessageMalformed."""
+def read_fetch_response(version: int, message: Buffer) -> FetchResponse:
+    """Read a Fetch response without its size prefix. Raises MessageMalformed."""
     form, data = _form(version), memoryview(message)
     error, session = 0, 0
     endpoints: list[NodeEndpoint] = []
-    partitions: list[PartitionFetched] = []
+    partitions: list[FetchedPartition] = []
     with reading():
         at = INT32.size
         if form.flexible:
@@ -141,10 +141,10 @@ def read_fetch_answer(version: int, message: Buffer) -> FetchAnswer:
             if version >= _WITH_ENDPOINTS and _ENDPOINTS_TAG in tags:
                 start, end = tags[_ENDPOINTS_TAG]
                 endpoints = _endpoints(data[start:end])
-    return FetchAnswer(throttle_ms, error, session, partitions, endpoints)
+    return FetchResponse(throttle_ms, error, session, partitions, endpoints)
 
 
-def _partition(form: _Form, topic: Topic, data: memoryview, at: int) -> tuple[PartitionFetched, int]:
+def _partition(form: _Form, topic: Topic, data: memoryview, at: int) -> tuple[FetchedPartition, int]:
     index, error, high_watermark, stable, *log_start = form.numbers.unpack_from(data, at)
     at += form.numbers.size
     aborted, at = _aborted(data, at, form.flexible)
@@ -161,7 +161,7 @@ def _partition(form: _Form, topic: Topic, data: memoryview, at: int) -> tuple[Pa
         if tags:
             diverging = _pair(_DIVERGING, data, tags.get(_DIVERGING_TAG))
             leader = _pair(_LEADER, data, tags.get(_LEADER_TAG))
-    fetched = PartitionFetched(
+    fetched = FetchedPartition(
         topic,
         index,
         error,
@@ -214,10 +214,10 @@ def _endpoints(data: memoryview) -> list[NodeEndpoint]:
     return found
 
 
-def fetch_answer(version: int, correlation: int, answer: FetchAnswer) -> Sequence[Buffer]:
-    """An answer, without its size in front, in pieces, of which those of records are the ones given.
+def fetch_response(version: int, correlation: int, answer: FetchResponse) -> Sequence[Buffer]:
+    """Encode a Fetch response without its size prefix, in pieces; those with records are the ones given.
 
-    Partitions of a topic come together. Raises ValueError if topics have names where ids are needed.
+    Partitions of a topic are grouped. Raises ValueError if topics have names where ids are needed.
     """
     form = _form(version)
     tags = NO_TAGS if form.flexible else b""
@@ -242,7 +242,7 @@ def fetch_answer(version: int, correlation: int, answer: FetchAnswer) -> Sequenc
     return [*pieces, written + tags]
 
 
-def _before_records(form: _Form, each: PartitionFetched) -> bytes:
+def _before_records(form: _Form, each: FetchedPartition) -> bytes:
     numbers: list[int] = [*each[1:6]]
     written = form.numbers.pack(*numbers if form.numbers is _NUMBERS else numbers[:-1])
     tags = NO_TAGS if form.flexible else b""
@@ -256,8 +256,8 @@ def _before_records(form: _Form, each: PartitionFetched) -> bytes:
     return written + as_length(sum(map(len, each.records)), form.flexible)
 
 
-def _tags(each: PartitionFetched) -> dict[int, bytes]:
-    """Structures within tags have tagged fields of their own."""
+def _tags(each: FetchedPartition) -> dict[int, bytes]:
+    """Return the tagged fields of a partition; structures within them end in tagged fields of their own."""
     tags = {}
     if each.diverging_epoch is not None:
         tags[_DIVERGING_TAG] = _DIVERGING.pack(*each.diverging_epoch) + NO_TAGS

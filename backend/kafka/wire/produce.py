@@ -1,6 +1,6 @@
-"""Produce, versions 3 to 13: where records stand in a request, and which offsets they were given.
+"""Locate the records in Produce requests, and read the offsets in responses; versions 3 to 13.
 
-Source: ProduceRequest and ProduceResponse of Kafka 4.1; KIP-516 (topic ids), KIP-467 (records that were refused).
+Source: ProduceRequest and ProduceResponse of Kafka 4.1; KIP-516 (topic ids), KIP-467 (record errors).
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ _WITH_RECORD_ERRORS = 8
 _BY_TOPIC_ID = 13
 
 _NUMBERS, _NUMBERS_BEFORE = struct.Struct(">ihqqq"), struct.Struct(">ihqq")
-"""At the head of a partition; the log's start is the last."""
+"""Fields at the head of a partition; the log start offset is the last."""
 _LEAST_TOPIC, _LEAST_RECORDS, _LEAST_RECORD_ERROR = 3, 6, 6
-"""Bytes of a topic, of a partition with records, and of a record's error, if all within them is empty."""
+"""Least bytes of a topic, of a partition with records, and of a record's error, if all within them is empty."""
 
 
 class ProducedRecords(NamedTuple):
-    """Where the records of one partition stand in a request."""
+    """Position of one partition's records in a request."""
 
     topic: Topic
     partition: int
     start: int
-    """Their first byte in the message."""
+    """Position of the first byte in the message."""
     length: int
-    """In bytes; 0 for null too, which brokers refuse."""
+    """Length in bytes; 0 for null too, which brokers refuse."""
 
 
-class PartitionProduced(NamedTuple):
-    """What became of the records of one partition."""
+class ProduceResult(NamedTuple):
+    """Response to the records of one partition."""
 
     topic: Topic
     partition: int
     error: int
     base_offset: int
     log_append_time: int
-    """-1 where records keep the time of their producer."""
+    """Log append time in milliseconds; -1 where records keep the producer's timestamps."""
     log_start_offset: int
-    """-1 before version 5."""
+    """Log start offset; -1 before version 5."""
 
 
 def produced_batches(request: Request, message: Buffer) -> list[ProducedRecords]:
-    """Of a Produce request, without its size in front. Raises MessageMalformed."""
+    """Locate the records in a Produce request without its size prefix. Raises MessageMalformed."""
     flexible, by_id = request.version >= _FLEXIBLE, request.version >= _BY_TOPIC_ID
     found: list[ProducedRecords] = []
     with reading():
         _, at = string(message, request.body, flexible)  # the transactional id
-        at += INT16.size + INT32.size  # acks, the time that it may take
+        at += INT16.size + INT32.size  # acks, timeout
         topics, at = count_of_array(message, at, flexible, _LEAST_TOPIC)
         for _ in range(topics):
             topic, at = topic_at(message, at, flexible, by_id)
@@ -88,11 +88,11 @@ def produced_batches(request: Request, message: Buffer) -> list[ProducedRecords]
     return found
 
 
-def produced_offsets(version: int, answer: Buffer) -> list[PartitionProduced]:
-    """Of an answer, without its size in front. Raises MessageMalformed."""
+def produced_offsets(version: int, answer: Buffer) -> list[ProduceResult]:
+    """Read the offsets in a Produce response without its size prefix. Raises MessageMalformed."""
     flexible, by_id = version >= _FLEXIBLE, version >= _BY_TOPIC_ID
     numbers = _NUMBERS if version >= _WITH_LOG_START else _NUMBERS_BEFORE
-    found: list[PartitionProduced] = []
+    found: list[ProduceResult] = []
     with reading():
         at = INT32.size
         if flexible:
@@ -104,7 +104,7 @@ def produced_offsets(version: int, answer: Buffer) -> list[PartitionProduced]:
             for _ in range(count):
                 partition, error, base_offset, append_time, *log_start = numbers.unpack_from(answer, at)
                 start_offset = log_start[0] if log_start else -1
-                found.append(PartitionProduced(topic, partition, error, base_offset, append_time, start_offset))
+                found.append(ProduceResult(topic, partition, error, base_offset, append_time, start_offset))
                 at += numbers.size
                 if version >= _WITH_RECORD_ERRORS:
                     at = _past_record_errors(answer, at, flexible)
@@ -112,14 +112,14 @@ def produced_offsets(version: int, answer: Buffer) -> list[PartitionProduced]:
                     at = past_tagged_fields(answer, at)
             if flexible:
                 at = past_tagged_fields(answer, at)
-        int32(answer, at)  # how long the client was held back
+        int32(answer, at)  # throttle time
         if flexible:
             tagged_fields(answer, at + INT32.size, frozenset())
     return found
 
 
 def _past_record_errors(answer: Buffer, at: int, flexible: bool) -> int:
-    """Past the records that were refused, and the words for it."""
+    """Return the position after the errors of records and the error message."""
     count, at = count_of_array(answer, at, flexible, _LEAST_RECORD_ERROR)
     for _ in range(count):
         _, at = string(answer, at + INT32.size, flexible)
@@ -129,5 +129,5 @@ def _past_record_errors(answer: Buffer, at: int, flexible: bool) -> int:
 
 
 def produce_has_failed(version: int, answer: Buffer) -> bool:
-    """Whether a partition was refused; of an answer without its size in front. Raises MessageMalformed."""
+    """Return whether a Produce response, without its size prefix, has an error. Raises MessageMalformed."""
     return any(each.error for each in produced_offsets(version, answer))
