@@ -28,7 +28,7 @@ from workers.zone_router.formats.wal import (
 )
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch
-from workers.zone_router.proxy.stored import Cache, Stored
+from workers.zone_router.proxy.object_cache import Cache, ObjectCache
 
 PARTITIONS = [Partition(bytes([topic]) * 16, number) for topic in range(2) for number in range(3)]
 OFFSETS = st.integers(0, 2**62)
@@ -179,7 +179,7 @@ def test_two_who_want_the_same_read_it_once(tmp_path: Path):
     async def test() -> None:
         storage = Counting(f"file://{tmp_path}")
         await storage.put_new("a", b"0123456789")
-        stored = Stored(storage, 100, 100)
+        stored = ObjectCache(storage, 100, 100)
         found = await asyncio.gather(*(stored.get("a", 2, 3) for _ in range(10)))
         assert {bytes(each) for each in found} == {b"234"} and storage.count == 1
         await stored.get("a", 3, 2)

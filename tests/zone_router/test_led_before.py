@@ -23,9 +23,9 @@ from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
-from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.proxy.zone_reader import ZoneReader
 from workers.zone_router.traffic import Traffic
 
 VERSION = 16
@@ -37,7 +37,7 @@ class Mains:
 
     def __init__(self, folder: Path) -> None:
         self.storage = ObjectStorage(f"file://{folder}")
-        self._stored = Stored(self.storage, 1_000_000, 1_000_000)
+        self._stored = ObjectCache(self.storage, 1_000_000, 1_000_000)
         self._traffic = Traffic("a", "az2", CollectorRegistry())
         self._ends: dict[Main, int] = {}
         self.replicas: dict[Main, Replica] = {}
@@ -79,7 +79,7 @@ class Mains:
         """From this leader; None if it is asked itself."""
         leader = self.replica(broker)
         others = [each for each in self.replicas.values() if each is not leader]
-        reading = Reading(leader, lambda: others, self._stored, 1_000_000)
+        reading = ZoneReader(leader, lambda: others, self._stored, 1_000_000)
         asked = FetchPartition(PARTITION.topic_id, 0, -1, offset, -1, -1, 1_000_000)
         fetch = FetchRequest(0, 1, 1_000_000, isolation, 0, -1, [asked], [])
         message = memoryview(b"".join(fetch_request(VERSION, 7, b"c", fetch)))

@@ -20,15 +20,15 @@ from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage
 from workers.zone_router.proxy.index import Index
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
-from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
 
 def replica_of(storage: ObjectStorage) -> Replica:
     traffic = Traffic("a", "az2", CollectorRegistry())
     at = MainAt(Address("127.0.0.1", 1), "az1")
-    return Replica(1, MAIN, at, storage, Stored(storage, 1_000_000, 1_000_000), traffic)
+    return Replica(1, MAIN, at, storage, ObjectCache(storage, 1_000_000, 1_000_000), traffic)
 
 
 def told(wal_first: int, wal_end: int, first_block: int, end_block: int, end: int) -> Snapshot:

@@ -11,15 +11,15 @@ from backend.kafka.wire.endpoints import Address
 from workers.zone_router.control import Control, Epochs
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Channel, MainSection, RouterFile
-from workers.zone_router.main.confirming import Confirming, ConfirmLimits
+from workers.zone_router.main.confirmer import Confirmer, ConfirmLimits
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
 from workers.zone_router.proxy.gateway import Gateway
-from workers.zone_router.proxy.readings import Readings
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.relay import FETCH_BYTES
 from workers.zone_router.proxy.routes import Routes
-from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.proxy.zone_readers import ZoneReaders
 from workers.zone_router.traffic import NodeCollector, Traffic
 
 _DRAIN_SECONDS = 2.0
@@ -39,25 +39,25 @@ class RouterNode:
         clusters = {*self._described.listeners, *([main.cluster] if main else [])}
         self._directories = {cluster: Directory(file, cluster) for cluster in clusters}
         self._storage = ObjectStorage(file.channel.url, file.channel.options) if file.channel else None
-        self._stored = self._make_stored()
+        self._stored = self._make_object_cache()
         self._routes = self._make_routes(file.channel)
-        self._readings = self._make_readings()
-        self._confirming = self._make_confirming()
+        self._zone_readers = self._make_zone_readers()
+        self._confirmer = self._make_confirmer()
         self._gateway = Gateway(
             self._described,
             file.zone_rule(),
             self._directories,
             traffic,
             dict.fromkeys(self._open_clusters(), self._routes) if self._routes else {},
-            dict.fromkeys(self._open_clusters(), self._readings) if self._readings else {},
+            dict.fromkeys(self._open_clusters(), self._zone_readers) if self._zone_readers else {},
         )
         self._main = self._make_main()
         self._control = self._make_control()
-        confirming, stored = self._confirming, self._stored
+        confirmer, stored = self._confirmer, self._stored
         traffic.registry.register(
             NodeCollector(
-                lambda: confirming.batches() if confirming else {},
-                lambda: confirming.written() if confirming else {},
+                lambda: confirmer.batches() if confirmer else {},
+                lambda: confirmer.written() if confirmer else {},
                 lambda: stored.cached() if stored else {},
             )
         )
@@ -81,8 +81,8 @@ class RouterNode:
             if self._routes:
                 # Last: it fences an older process of this node, which a process without its ports must not do.
                 tasks.append(asyncio.create_task(self._routes.run()))
-            if self._confirming:
-                tasks.append(asyncio.create_task(self._confirming.run()))
+            if self._confirmer:
+                tasks.append(asyncio.create_task(self._confirmer.run()))
             ready.set()
             done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
             await self._close()
@@ -101,8 +101,8 @@ class RouterNode:
 
     async def _close(self) -> None:
         await self._gateway.close()
-        if self._readings:
-            await self._readings.close()
+        if self._zone_readers:
+            await self._zone_readers.close()
         if self._routes:
             await self._routes.close(_DRAIN_SECONDS)
         if self._main:
@@ -135,19 +135,21 @@ class RouterNode:
             kept=self._stored.keep if self._stored else None,
         )
 
-    def _make_stored(self) -> Stored | None:
+    def _make_object_cache(self) -> ObjectCache | None:
         reads = self._file.reads
         if reads is None or self._storage is None:
             return None
-        return Stored(self._storage, reads.cache_bytes, reads.block_cache_bytes)
+        return ObjectCache(self._storage, reads.cache_bytes, reads.block_cache_bytes)
 
-    def _make_readings(self) -> Readings | None:
+    def _make_zone_readers(self) -> ZoneReaders | None:
         described = self._described
         if self._stored is None or self._storage is None or described.id is None or not described.listeners:
             return None
-        return Readings(described.id, self._storage, self._stored, self._file.mains(), self._traffic, FETCH_BYTES)
+        return ZoneReaders(
+            described.id, self._storage, self._stored, self._file.mains(), self._traffic, FETCH_BYTES
+        )
 
-    def _make_confirming(self) -> Confirming | None:
+    def _make_confirmer(self) -> Confirmer | None:
         main, reads = self._described.main, self._file.reads
         if main is None or reads is None or self._storage is None:
             return None
@@ -158,7 +160,7 @@ class RouterNode:
             keep_seconds=reads.keep_minutes * 60,
             all_history=reads.history == "all",
         )
-        return Confirming(
+        return Confirmer(
             (main.cluster, main.broker), self._address_of(main), self._storage, limits, self._oldest_route_epoch
         )
 
@@ -183,7 +185,7 @@ class RouterNode:
             (main.cluster, main.broker),
             self._address_of(main),
             self._storage,
-            self._confirming,
+            self._confirmer,
             waits_for_wal=reads is not None and reads.acks == "confirmwal",
         )
 
@@ -223,8 +225,8 @@ class RouterNode:
 
     def _reported_epoch(self) -> int | None:
         """Return the epoch up to which this main no longer needs the channel; None if it cannot tell."""
-        if self._main is None or self._confirming:
-            return self._confirming.reported_epoch if self._confirming else None
+        if self._main is None or self._confirmer:
+            return self._confirmer.reported_epoch if self._confirmer else None
         # Without reads, answered data is not needed any more, so blocks are not required.
         oldest = self._main.oldest_epoch()
         return self._main.fenced if oldest is None else max(0, min(self._main.fenced, oldest - 1))
@@ -238,7 +240,7 @@ class RouterNode:
             self._routes.now(epochs.current, epochs.committed)
         if self._main:
             self._main.fenced, self._main.knows_fence = max(self._main.fenced, epochs.fenced), True
-        if self._confirming:
-            self._confirming.fence(epochs.fenced)
+        if self._confirmer:
+            self._confirmer.fence(epochs.fenced)
         for directory in self._directories.values():
             directory.exclude(epochs.dead - {self._name})

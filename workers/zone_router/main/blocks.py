@@ -82,8 +82,7 @@ class Blocks:
         self.followed[partition] = Followed(begun.leader_epoch, position, still_open, begun.begins, last_epoch)
 
     def _cut(self, partition: Partition, position: int) -> None:
-        """Discard collected batches from `position` on; note the cut, which invalidates older blocks from there.
-        """
+        """Discard collected batches from `position` on; note the cut, which invalidates older blocks."""
         self._cuts[partition] = min(self._cuts.get(partition, position), position)
         those = self._batches.pop(partition, [])
         while those and those[-1].next_offset > position:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.formats.bulk import ChannelOffset, Main
-from workers.zone_router.main.appended import ForwardedRequest
-from workers.zone_router.main.carrying import Proxy
-from workers.zone_router.main.confirming import Confirming
+from workers.zone_router.main.confirmer import Confirmer
+from workers.zone_router.main.forwarded_batches import ForwardedRequest
+from workers.zone_router.main.proxy_connection import ProxyConnection
 from workers.zone_router.object_storage import ObjectStorage
 
 
@@ -26,7 +26,7 @@ class MainNode:
         main: Main,
         broker: Callable[[], Address | None],
         storage: ObjectStorage,
-        confirming: Confirming | None = None,
+        confirmer: Confirmer | None = None,
         *,
         waits_for_wal: bool = False,
     ) -> None:
@@ -36,19 +36,19 @@ class MainNode:
         acknowledged only when the confirm WAL has it.
         """
         self.main, self.broker, self.storage = main, broker, storage
-        self.confirming, self._waits_for_wal = confirming, waits_for_wal
+        self.confirmer, self._waits_for_wal = confirmer, waits_for_wal
         self.epochs: Counter[int] = Counter()
         """Number of unfinished Routes by epoch."""
         self.fenced, self.knows_fence = 0, True
         """Epoch up to which Routes are refused. While the fence is unknown, all are refused, as their data may be
         deleted."""
-        self._proxies: set[Proxy] = set()
+        self._proxies: set[ProxyConnection] = set()
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> None:
         """Start to listen. Raises OSError if the port is in use."""
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Proxy(self, self._proxies), host, port
+            lambda: ProxyConnection(self, self._proxies), host, port
         )
 
     async def close(self) -> None:
@@ -66,20 +66,20 @@ class MainNode:
 
     def forwarded(self, at: ChannelOffset, message: memoryview) -> ForwardedRequest | None:
         """Register a request that is about to be forwarded to the broker."""
-        if self.confirming is None:
+        if self.confirmer is None:
             return None
-        handed = self.confirming.appended.give(at, message, asyncio.get_running_loop().time())
-        if not all(self.confirming.knows(each.name) for each in handed.given):
-            self.confirming.poll()
+        handed = self.confirmer.forwarded_batches.give(at, message, asyncio.get_running_loop().time())
+        if not all(self.confirmer.knows(each.name) for each in handed.given):
+            self.confirmer.poll()
         return handed
 
     def answered(self, handed: ForwardedRequest | None, answer: memoryview, then: Callable[[], None]) -> None:
         """Apply the broker's response; call `then` when the client may get it."""
-        if self.confirming is None or handed is None:
+        if self.confirmer is None or handed is None:
             then()
             return
-        self.confirming.answered(handed, answer)
+        self.confirmer.answered(handed, answer)
         if self._waits_for_wal:
-            self.confirming.when_all_are_stored(handed, then)
+            self.confirmer.when_all_are_stored(handed, then)
         else:
             then()

@@ -17,7 +17,7 @@ from workers.zone_router.connections import Connection
 from workers.zone_router.formats.bulk import Place
 from workers.zone_router.formats.route_messages import Route
 from workers.zone_router.frames import FrameRefused, Frames
-from workers.zone_router.main.appended import ForwardedRequest
+from workers.zone_router.main.forwarded_batches import ForwardedRequest
 from workers.zone_router.main.in_order import InOrder
 
 _MOST_ANSWER_BYTES = 2**31 - 1
@@ -26,14 +26,14 @@ _SIZE = struct.Struct(">i")
 
 
 @dataclass
-class Carried:
+class ActiveRoute:
     """A Route whose part is being read, or whose entries were forwarded to the broker."""
 
     route: Route
     part: asyncio.Task[memoryview | str]
     """The part, or the reason why it cannot be read."""
     unanswered: int = 0
-    is_handed_over: bool = False
+    is_forwarded: bool = False
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Stream:
     next: int = 0
     broker: StreamBroker | None = None
     is_broken: bool = False
-    waiting: deque[tuple[Place, Carried, ForwardedRequest | None]] = field(default_factory=deque)
+    waiting: deque[tuple[Place, ActiveRoute, ForwardedRequest | None]] = field(default_factory=deque)
     """Entries that the broker has not answered, in order."""
     answers: InOrder = field(default_factory=InOrder)
 

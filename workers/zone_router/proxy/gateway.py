@@ -10,11 +10,11 @@ import structlog
 from backend.domain.zones.zone_map import Zones
 from workers.zone_router.directory import Directory
 from workers.zone_router.document import Node
-from workers.zone_router.proxy.answers import ListenerPlace
-from workers.zone_router.proxy.readings import Readings
+from workers.zone_router.proxy.inflight_budget import MOST_INFLIGHT_BYTES, InflightBudget
+from workers.zone_router.proxy.listener_place import ListenerPlace
 from workers.zone_router.proxy.relay import Client
 from workers.zone_router.proxy.routes import Routes
-from workers.zone_router.proxy.unended import MOST_UNENDED_BYTES, Unended
+from workers.zone_router.proxy.zone_readers import ZoneReaders
 from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0
@@ -38,19 +38,19 @@ class Gateway:
         directories: Mapping[str, Directory],
         traffic: Traffic,
         routes: Mapping[str, Routes],
-        readings: Mapping[str, Readings],
-        most_unended_bytes: int = MOST_UNENDED_BYTES,
+        readings: Mapping[str, ZoneReaders],
+        most_inflight_bytes: int = MOST_INFLIGHT_BYTES,
     ) -> None:
         """Set up the server.
 
         `directories` has all clusters with listeners; `routes` those whose produced data goes through mains;
-        `readings` those that are read in the zone. `most_unended_bytes` bounds the incomplete requests of all
+        `readings` those that are read in the zone. `most_inflight_bytes` bounds the incomplete requests of all
         clients.
         """
         self._node, self._traffic, self._zones = node, traffic, zones
-        self._directories, self._routes, self._readings = directories, routes, readings
+        self._directories, self._routes, self._zone_readers = directories, routes, readings
         self._clients: set[Client] = set()
-        self._unended = Unended(most_unended_bytes)
+        self._inflight = InflightBudget(most_inflight_bytes)
         self._servers: list[asyncio.Server] = []
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -85,9 +85,9 @@ class Gateway:
             self._zones,
             self._traffic,
             self._routes.get(cluster),
-            self._readings.get(cluster),
+            self._zone_readers.get(cluster),
         )
-        made: Callable[[], Client] = lambda: Client(place, self._clients, self._unended)  # noqa: E731
+        made: Callable[[], Client] = lambda: Client(place, self._clients, self._inflight)  # noqa: E731
         self._servers.append(await asyncio.get_running_loop().create_server(made, self._node.bound_to, port))
 
     async def _sweep(self) -> None:

@@ -26,12 +26,18 @@ from backend.kafka.wire.requests import Request, with_all_acks, with_fetch_bound
 from workers.zone_router.connections import BUFFERED_BYTES, Connection
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.frames import Frame, FrameRefused, Frames
-from workers.zone_router.proxy.answers import ListenerPlace, Rewrite
-from workers.zone_router.proxy.awaited import HEADER_BYTES, Awaited, in_turn, read_frame, why_refused
-from workers.zone_router.proxy.broker_end import BROKER_FULL, Broker
-from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.broker_connection import BROKER_FULL, BrokerConnection
+from workers.zone_router.proxy.inflight_budget import InflightBudget
+from workers.zone_router.proxy.listener_place import ListenerPlace, Rewrite
+from workers.zone_router.proxy.pending_response import (
+    HEADER_BYTES,
+    PendingResponse,
+    chained,
+    read_frame,
+    refusal_reason,
+)
 from workers.zone_router.proxy.routes import Stream
-from workers.zone_router.proxy.unended import Unended
+from workers.zone_router.proxy.zone_reader import ZoneReader
 from workers.zone_router.traffic import UNKNOWN
 
 MOST_REQUEST_BYTES = 100 * 1024 * 1024
@@ -56,18 +62,18 @@ _LOG = structlog.get_logger(__name__)
 class Client(Connection):
     """The client's side."""
 
-    def __init__(self, place: ListenerPlace, clients: set[Client], unended: Unended) -> None:
+    def __init__(self, place: ListenerPlace, clients: set[Client], unended: InflightBudget) -> None:
         super().__init__()
-        self._place, self._clients, self._unended = place, clients, unended
+        self._place, self._clients, self._inflight = place, clients, unended
         self.frames = Frames(MOST_REQUEST_BYTES)
-        self._awaited: deque[Awaited] = deque()
+        self._awaited: deque[PendingResponse] = deque()
         """Outstanding responses, in the order in which the client gets them."""
-        self._broker_owes: deque[Awaited] = deque()
+        self._broker_owes: deque[PendingResponse] = deque()
         """Outstanding responses that the broker owes."""
         self._kept_bytes = 0
         """Bytes of responses that wait for earlier ones."""
         self._is_full = False
-        self._broker: Broker | None = None
+        self._broker: BrokerConnection | None = None
         self._stream: Stream | None = None
         self._is_decided = False
         self._by: Main | None = None
@@ -79,7 +85,7 @@ class Client(Connection):
         self._before_connected: list[tuple[int, Sequence[Buffer], int]] = []
         self._zones: dict[bytes | None, str | None] = {}
         self._is_reading_decided = False
-        self._reading: Reading | None = None
+        self._reading: ZoneReader | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._reads_one = asyncio.Lock()
         """Lock for Fetches: pipelined ones are answered one after the other, as by a broker."""
@@ -94,7 +100,7 @@ class Client(Connection):
         try:
             for frame in self.frames.feed(data, asyncio.get_running_loop().time()):
                 self._forward(frame)
-            self._unended.holds(self, self.frames.held_bytes)
+            self._inflight.holds(self, self.frames.held_bytes)
         except (FrameRefused, MessageMalformed) as error:
             self.end("garbage", str(error))
 
@@ -160,7 +166,7 @@ class Client(Connection):
     def _hold_nothing(self) -> None:
         """Release the buffers of an incomplete request."""
         self.frames.drop()
-        self._unended.holds(self, 0)
+        self._inflight.holds(self, 0)
 
     def broker_gone(self) -> None:
         """Handle a closed broker connection.
@@ -189,7 +195,7 @@ class Client(Connection):
             self._refuse(request, said)
             return
         self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
-        awaited = Awaited(request, said, self._place.rewrite(request, zone)) if is_owed else None
+        awaited = PendingResponse(request, said, self._place.rewrite(request, zone)) if is_owed else None
         if awaited:
             self._owe(awaited)
         is_produce = request.api_key == Api.PRODUCE
@@ -218,12 +224,12 @@ class Client(Connection):
         if refusal is None:
             self._is_refused = True
             self.pause(_ENDING)
-            self._owe(Awaited(request, zone, answer=[], is_refused=True))
+            self._owe(PendingResponse(request, zone, answer=[], is_refused=True))
         else:
-            self._owe(Awaited(request, zone, answer=[_SIZE.pack(len(refusal)), refusal]))
+            self._owe(PendingResponse(request, zone, answer=[_SIZE.pack(len(refusal)), refusal]))
         self._send_answers()
 
-    def _owe(self, awaited: Awaited) -> None:
+    def _owe(self, awaited: PendingResponse) -> None:
         self._awaited.append(awaited)
         if len(self._awaited) > _MOST_AWAITED:
             self.pause(_OWED_MUCH)
@@ -254,7 +260,7 @@ class Client(Connection):
         for address in place.directory.addresses(place.broker, place.traffic.zone):
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):
-                    _, broker = await loop.create_connection(lambda: Broker(self), *address)
+                    _, broker = await loop.create_connection(lambda: BrokerConnection(self), *address)
             except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
                 failures.append(f"{address.host}:{address.port}: {error or 'no response'}")
                 continue
@@ -277,7 +283,7 @@ class Client(Connection):
             self._is_decided, self._by = True, self._place.main
         return self._by
 
-    def _produce(self, main: Main, request: Request, frame: Frame, awaited: Awaited | None) -> None:
+    def _produce(self, main: Main, request: Request, frame: Frame, awaited: PendingResponse | None) -> None:
         """Send a Produce request through the router channel, with acks=-1."""
         routes = self._place.routes
         assert routes is not None
@@ -298,7 +304,7 @@ class Client(Connection):
         if routes.when_there_is_room(main, lambda: self.resume(_NO_ROOM)):
             self.pause(_NO_ROOM)
 
-    def _reads(self) -> Reading | None:
+    def _reads(self) -> ZoneReader | None:
         """Return the reader that answers Fetches in the zone, if any; decided once the broker's zone is known."""
         if not self._is_reading_decided and self._place.broker_zone:
             self._is_reading_decided, self._reading = True, self._place.reading()
@@ -309,7 +315,9 @@ class Client(Connection):
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _read(self, reading: Reading, request: Request, message: memoryview, awaited: Awaited) -> None:
+    async def _read(
+        self, reading: ZoneReader, request: Request, message: memoryview, awaited: PendingResponse
+    ) -> None:
         """Answer a Fetch from the zone, and from the leader where that is not enough."""
         try:
             async with self._reads_one:
@@ -317,7 +325,7 @@ class Client(Connection):
             if found.cold is None or found.merge is None:
                 self._answered_by(awaited, found.pieces)
                 return
-            awaited.rewrite = in_turn(awaited.rewrite, self._merged(found.merge, found.cold_partitions))
+            awaited.rewrite = chained(awaited.rewrite, self._merged(found.merge, found.cold_partitions))
             self._broker_owes.append(awaited)
             size = sum(map(len, found.cold))
             self._send(request.api_key, [_SIZE.pack(size), *found.cold], size + _SIZE.size)
@@ -344,7 +352,7 @@ class Client(Connection):
         message = frame.message() if awaited.rewrite else frame.message(HEADER_BYTES)
         self._answer(awaited, message, frame.pieces)
 
-    def _answer(self, awaited: Awaited, message: memoryview, pieces: Sequence[Buffer]) -> None:
+    def _answer(self, awaited: PendingResponse, message: memoryview, pieces: Sequence[Buffer]) -> None:
         """Answer a request with a broker's response.
 
         `message` has no size, and may be only the beginning if it is not rewritten; `pieces` is the whole frame.
@@ -358,11 +366,11 @@ class Client(Connection):
         else:
             self._put(awaited, pieces)
 
-    def _answered_by(self, awaited: Awaited, message: Sequence[Buffer]) -> None:
+    def _answered_by(self, awaited: PendingResponse, message: Sequence[Buffer]) -> None:
         """Answer with a message without its size."""
         self._put(awaited, [_SIZE.pack(sum(map(len, message))), *message])
 
-    def _put(self, awaited: Awaited, pieces: Sequence[Buffer]) -> None:
+    def _put(self, awaited: PendingResponse, pieces: Sequence[Buffer]) -> None:
         awaited.answer = pieces
         self._kept_bytes += sum(map(len, pieces))
         self._send_answers()
@@ -375,7 +383,7 @@ class Client(Connection):
         while self._awaited and (pieces := self._awaited[0].answer) is not None:
             awaited = self._awaited.popleft()
             if awaited.is_refused:
-                self.end("unsupported-version", why_refused(awaited.request))
+                self.end("unsupported-version", refusal_reason(awaited.request))
                 return
             size = sum(map(len, pieces))
             traffic.went(awaited.request.api_key, traffic.zone, awaited.zone, size)

@@ -21,8 +21,8 @@ from workers.zone_router.formats.route_messages import Snapshot, State
 from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Link, Partition, wal_name, wal_prefix
 from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, StorageFailed
 from workers.zone_router.proxy.index import Index, Stretch
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.polls import Polls
-from workers.zone_router.proxy.stored import Stored
 from workers.zone_router.traffic import Traffic
 
 _RETRY_SECONDS = 0.3
@@ -48,7 +48,7 @@ class Replica:
     """Replica of one main; used by one event loop."""
 
     def __init__(
-        self, node: int, main: Main, at: MainAt, storage: ObjectStorage, stored: Stored, traffic: Traffic
+        self, node: int, main: Main, at: MainAt, storage: ObjectStorage, stored: ObjectCache, traffic: Traffic
     ) -> None:
         self._node, self._main, self._at = node, main, at
         self._storage, self._stored, self._traffic = storage, stored, traffic

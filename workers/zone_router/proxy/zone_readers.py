@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.object_storage import ObjectStorage
-from workers.zone_router.proxy.reading import Reading
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
-from workers.zone_router.proxy.stored import Stored
+from workers.zone_router.proxy.zone_reader import ZoneReader
 from workers.zone_router.traffic import Traffic
 
 
-class Readings:
+class ZoneReaders:
     """Readers and replicas by main; used by one event loop."""
 
     def __init__(
         self,
         node: int,
         storage: ObjectStorage,
-        stored: Stored,
+        stored: ObjectCache,
         mains: Mapping[Main, MainAt],
         traffic: Traffic,
         most_bytes: int,
@@ -29,18 +29,20 @@ class Readings:
         """Set up; a response has at most `most_bytes`, except for a single larger batch."""
         self._node, self._storage, self._stored = node, storage, stored
         self._mains, self._traffic, self._most_bytes = mains, traffic, most_bytes
-        self._readings: dict[Main, Reading] = {}
+        self._zone_readers: dict[Main, ZoneReader] = {}
         self._replicas: dict[Main, Replica] = {}
         self._running: set[asyncio.Task[None]] = set()
 
-    def of(self, main: Main) -> Reading | None:
+    def of(self, main: Main) -> ZoneReader | None:
         """Return the reader for a broker; None if the file has no main for it."""
         if main not in self._mains:
             return None
-        if main not in self._readings:
+        if main not in self._zone_readers:
             replica = self._replica(main)
-            self._readings[main] = Reading(replica, lambda: self._others(main), self._stored, self._most_bytes)
-        return self._readings[main]
+            self._zone_readers[main] = ZoneReader(
+                replica, lambda: self._others(main), self._stored, self._most_bytes
+            )
+        return self._zone_readers[main]
 
     def _others(self, main: Main) -> list[Replica]:
         return [self._replica(each) for each in self._mains if each[0] == main[0] and each != main]

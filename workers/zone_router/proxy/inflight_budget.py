@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-MOST_UNENDED_BYTES = 512 * 1024 * 1024
+MOST_INFLIGHT_BYTES = 512 * 1024 * 1024
 
 
 class _Sender(Protocol):
     def end(self, why: str, detail: str) -> None: ...
 
 
-class Unended:
+class InflightBudget:
     """Tracks incomplete requests, and disconnects the client that holds most when the budget is exceeded.
 
     Pausing all clients instead would not help: no request could ever complete.
     """
 
-    def __init__(self, most_bytes: int = MOST_UNENDED_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_INFLIGHT_BYTES) -> None:
         self._most = most_bytes
         self._held: dict[_Sender, int] = {}
         self.total_bytes = 0

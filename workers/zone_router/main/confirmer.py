@@ -1,6 +1,6 @@
 """Follow a broker's log, write the location of every batch to the confirm WAL, and commit batches into blocks.
 
-    broker's log -> Follower -> Confirming -> ConfirmWal -> (stored) -> Blocks
+    broker's log -> Follower -> Confirmer -> ConfirmWal -> (stored) -> Blocks
                                                     \\-> Snapshots -> proxies
 
 So offsets are those of the log by construction, and a failure of a main leaves no gap: batches that are not found
@@ -22,11 +22,11 @@ from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import State
 from workers.zone_router.formats.wal import Begun, Direct, Gone, Link, Partition
-from workers.zone_router.main.appended import Appended, ForwardedRequest
 from workers.zone_router.main.blocks import Blocks
 from workers.zone_router.main.confirm_wal import ConfirmWal, WalFenced
 from workers.zone_router.main.followed_batch import FollowedBatch, ended_transaction
 from workers.zone_router.main.follower import Follower, Led
+from workers.zone_router.main.forwarded_batches import ForwardedBatches, ForwardedRequest
 from workers.zone_router.main.recovery import StoredState, read_stored_state, with_tail
 from workers.zone_router.main.snapshots import Snapshots
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
@@ -62,7 +62,7 @@ class _Over(NamedTuple):
     added: int
 
 
-class Confirming:
+class Confirmer:
     """Follow, confirm and commit for one main; used by one event loop."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Confirming:
     ) -> None:
         """Set up; `oldest_carried` returns the epoch of the oldest unfinished Route."""
         self._main, self._storage, self._limits = main, storage, limits
-        self.appended = Appended()
+        self.forwarded_batches = ForwardedBatches()
         self.snapshots = Snapshots()
         self._follower = Follower(main, broker, self, all_history=limits.all_history)
         self._wal = ConfirmWal(storage, main, limits.wal_window_seconds, self._stored)
@@ -105,10 +105,10 @@ class Confirming:
 
     def answered(self, handed: ForwardedRequest, answer: memoryview) -> None:
         """Apply the broker's response to a forwarded request."""
-        self.appended.answered(handed, answer)
+        self.forwarded_batches.answered(handed, answer)
         for one in handed.given:
             if (partition := self._partition(one.name)) and (led := self._led.get(partition)):
-                self.appended.passed(one.name, led.position)
+                self.forwarded_batches.passed(one.name, led.position)
 
     def when_all_are_stored(self, handed: ForwardedRequest, then: Callable[[], None]) -> None:
         """Call `then` once all appended batches of a request are in the WAL, except of partitions not led here."""
@@ -222,7 +222,7 @@ class Confirming:
             aborted = ended_transaction(led.open, led.partition, batch, data)
             self._wal.add(FollowedBatch.of(record, batch, data, led.leader_epoch, led.open, aborted))
         for name in names:
-            self.appended.passed(name, led.position)
+            self.forwarded_batches.passed(name, led.position)
         if not found:
             self._tell(led)
 
@@ -235,7 +235,7 @@ class Confirming:
         gap: int,
     ) -> Link | Direct:
         base, timestamp = batch.base_offset, batch.max_timestamp
-        if at := self.appended.find(names, data):
+        if at := self.forwarded_batches.find(names, data):
             self.links += 1
             return Link(partition, batch.leader_epoch, batch.last_offset_delta, at, base, timestamp, gap)
         self.directs += 1
@@ -297,7 +297,7 @@ class Confirming:
         last, over = loop.time(), _Over(0, 0)
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
-            self.appended.sweep(loop.time())
+            self.forwarded_batches.sweep(loop.time())
             if over.epoch < self._fenced and not self._is_under_way(self._fenced):
                 over = _Over(self._fenced, self._wal.added)
             is_over = self.reported_epoch < over.epoch and self._wal.done >= over.added
@@ -310,7 +310,7 @@ class Confirming:
 
     def _is_under_way(self, epoch: int) -> bool:
         """Return whether data of this or an older epoch may still reach the log or the WAL."""
-        oldest = [self._oldest_carried(), self.appended.oldest_epoch()]
+        oldest = [self._oldest_carried(), self.forwarded_batches.oldest_epoch()]
         return any(each is not None and each <= epoch for each in oldest)
 
     async def _commit(self) -> None:

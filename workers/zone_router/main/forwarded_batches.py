@@ -51,7 +51,7 @@ class ForwardedRequest(NamedTuple):
     given: list[ForwardedBatch]
 
 
-class Appended:
+class ForwardedBatches:
     """Index of forwarded batches by partition and fingerprint; used by one event loop."""
 
     def __init__(self) -> None:

@@ -9,14 +9,14 @@ from backend.kafka.wire.apis import SUPPORTED_VERSIONS, Api, is_supported
 from backend.kafka.wire.encoding import Buffer, MessageMalformed
 from backend.kafka.wire.requests import Request, is_answered, read_request
 from workers.zone_router.frames import Frame
-from workers.zone_router.proxy.answers import Rewrite
+from workers.zone_router.proxy.listener_place import Rewrite
 
 HEADER_BYTES = 512
 """Least bytes of a first piece from which a header is read; if they are too few, the whole request is used."""
 
 
 @dataclass(slots=True)
-class Awaited:
+class PendingResponse:
     """A response that a client waits for."""
 
     request: Request
@@ -47,14 +47,14 @@ def _read(message: memoryview) -> tuple[Request, bool]:
     return request, not is_known or is_answered(request, message)
 
 
-def in_turn(first: Rewrite | None, second: Rewrite) -> Rewrite:
+def chained(first: Rewrite | None, second: Rewrite) -> Rewrite:
     """Return a rewrite that applies `first`, if given, and then `second`."""
     if first is None:
         return second
     return lambda answer: second(memoryview(b"".join(first(answer))))
 
 
-def why_refused(request: Request) -> str:
+def refusal_reason(request: Request) -> str:
     """Return a sentence that explains why a request's version is refused."""
     known = SUPPORTED_VERSIONS.get(request.api_key)
     name = Api(request.api_key).name if request.api_key in set(Api) else f"api key {request.api_key}"

@@ -22,7 +22,7 @@ class _Client(Protocol):
     def resume(self, why: str) -> None: ...
 
 
-class Broker(Connection):
+class BrokerConnection(Connection):
     """The broker's side."""
 
     def __init__(self, client: _Client) -> None:

@@ -28,7 +28,7 @@ from workers.zone_router.formats.route_messages import (
 )
 from workers.zone_router.frames import FrameRefused, Frames
 from workers.zone_router.main.snapshots import Session
-from workers.zone_router.main.streams import Carried, Stream, StreamBroker
+from workers.zone_router.main.streams import ActiveRoute, Stream, StreamBroker
 from workers.zone_router.object_storage import StorageFailed
 
 if TYPE_CHECKING:
@@ -49,25 +49,25 @@ _PROXY_FULL, _HOLDS_MUCH = "proxy full", "holds much"
 _LOG = structlog.get_logger(__name__)
 
 
-class Proxy(Connection):
+class ProxyConnection(Connection):
     """Connection of one proxy."""
 
-    def __init__(self, node: MainNode, proxies: set[Proxy]) -> None:
+    def __init__(self, node: MainNode, proxies: set[ProxyConnection]) -> None:
         super().__init__()
         self._node, self._proxies = node, proxies
         self._frames = Frames(_MOST_MESSAGE_BYTES)
         self._is_known = False
         self.streams: dict[int, Stream] = {}
-        self._routes: asyncio.Queue[Carried | Close] = asyncio.Queue()
+        self._routes: asyncio.Queue[ActiveRoute | Close] = asyncio.Queue()
         """Pending Routes and Closes, in order of arrival."""
-        self._carrying: asyncio.Task[None] | None = None
+        self._forwarding: asyncio.Task[None] | None = None
         self._held, self._is_full = 0, False
         self._epochs: Counter[int] = Counter()
         self._session: Session | None = None
 
     def made(self) -> None:
         self._proxies.add(self)
-        self._carrying = asyncio.get_running_loop().create_task(self._carry())
+        self._forwarding = asyncio.get_running_loop().create_task(self._forward_on())
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -82,10 +82,10 @@ class Proxy(Connection):
         self._node.epochs -= self._epochs
         if self._session:
             self._session.close()
-        if self._carrying:
-            self._carrying.cancel()
+        if self._forwarding:
+            self._forwarding.cancel()
         while not self._routes.empty():
-            if isinstance(item := self._routes.get_nowait(), Carried):
+            if isinstance(item := self._routes.get_nowait(), ActiveRoute):
                 item.part.cancel()
         for stream in self.streams.values():
             if stream.broker:
@@ -119,12 +119,12 @@ class Proxy(Connection):
             case Route():
                 self._hold(message.at, 1)
                 part = asyncio.get_running_loop().create_task(self._read(message))
-                self._routes.put_nowait(Carried(message, part))
+                self._routes.put_nowait(ActiveRoute(message, part))
             case Close():
                 self._routes.put_nowait(message)
-            case Poll() if self._node.confirming:
+            case Poll() if self._node.confirmer:
                 if self._session is None:
-                    self._session = self._node.confirming.snapshots.session(self.say)
+                    self._session = self._node.confirmer.snapshots.session(self.say)
                 self._session.poll()
             case _:
                 raise RouteMessageMalformed(f"{type(message).__name__} is a message for proxies")
@@ -153,7 +153,7 @@ class Proxy(Connection):
                 return why
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _carry(self) -> None:
+    async def _forward_on(self) -> None:
         """Forward one part after the other, in the order in which they were announced."""
         try:
             while True:
@@ -166,7 +166,7 @@ class Proxy(Connection):
                 if item.route.at.epoch <= self._node.fenced or not self._node.knows_fence:
                     self._refuse(item)
                 else:
-                    self._hand_over(item, part)
+                    self._forward(item, part)
         except Exception as error:  # noqa: BLE001 - otherwise all clients of the proxy would wait for ever
             _LOG.error("zone_router.carrying_failed", why=repr(error))
             self.close()
@@ -178,11 +178,11 @@ class Proxy(Connection):
                 stream.broker.close()
             self._forget(stream)
 
-    def _refuse(self, carried: Carried) -> None:
+    def _refuse(self, carried: ActiveRoute) -> None:
         self.say(Refused(carried.route.request, self._node.fenced))
         self._hold(carried.route.at, -1)
 
-    def _hand_over(self, carried: Carried, part: memoryview | str) -> None:
+    def _forward(self, carried: ActiveRoute, part: memoryview | str) -> None:
         try:
             if isinstance(part, str):
                 raise BulkMalformed(part)
@@ -193,10 +193,10 @@ class Proxy(Connection):
             return
         for given in entries:
             self._give(carried, given)
-        carried.is_handed_over = True
+        carried.is_forwarded = True
         self._done_if_answered(carried)
 
-    def _give(self, carried: Carried, given: ReadEntry) -> None:
+    def _give(self, carried: ActiveRoute, given: ReadEntry) -> None:
         """Forward an entry if it is the next of its stream; entries after a gap will be rewritten by the proxy."""
         place = given.place
         stream = self.streams.setdefault(place.stream, Stream())
@@ -250,13 +250,13 @@ class Proxy(Connection):
     def _forget(self, stream: Stream) -> None:
         """Stop waiting for a stream's responses."""
         for _, carried, handed in stream.waiting:
-            if self._node.confirming and handed:
-                self._node.confirming.appended.taken_back(handed)
+            if self._node.confirmer and handed:
+                self._node.confirmer.forwarded_batches.taken_back(handed)
             carried.unanswered -= 1
             self._done_if_answered(carried)
         stream.waiting.clear()
 
-    def _done_if_answered(self, carried: Carried) -> None:
-        if carried.is_handed_over and carried.unanswered == 0:
+    def _done_if_answered(self, carried: ActiveRoute) -> None:
+        if carried.is_forwarded and carried.unanswered == 0:
             self.say(Done(carried.route.request))
             self._hold(carried.route.at, -1)

@@ -13,9 +13,9 @@ from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import Request
 from workers.zone_router.directory import Directory
 from workers.zone_router.formats.bulk import Main
-from workers.zone_router.proxy.reading import Reading
-from workers.zone_router.proxy.readings import Readings
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.proxy.zone_reader import ZoneReader
+from workers.zone_router.proxy.zone_readers import ZoneReaders
 from workers.zone_router.traffic import Traffic
 
 Rewrite = Callable[[memoryview], Sequence[Buffer]]
@@ -35,7 +35,7 @@ class ListenerPlace:
     traffic: Traffic
     routes: Routes | None = None
     """Routes to mains, if produced data goes through the channel."""
-    readings: Readings | None = None
+    readings: ZoneReaders | None = None
     """Zone-local readers, if fetches are answered in the zone."""
 
     @property
@@ -52,7 +52,7 @@ class ListenerPlace:
         known = self.directory.brokers.get(self.broker) if self.broker is not None else None
         return known.zone if known else None
 
-    def reading(self) -> Reading | None:
+    def reading(self) -> ZoneReader | None:
         """Return the reader that answers Fetches in place of a broker of another zone, else None."""
         if self.broker is None or self.readings is None or self.broker_zone in (None, self.traffic.zone):
             return None

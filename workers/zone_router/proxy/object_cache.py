@@ -56,7 +56,7 @@ class Cache:
             del self._starts[key[0]]
 
 
-class Stored:
+class ObjectCache:
     """Cached object reads of one node; used by one event loop."""
 
     def __init__(self, storage: ObjectStorage, tail_bytes: int, block_bytes: int) -> None:

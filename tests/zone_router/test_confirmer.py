@@ -15,11 +15,11 @@ from workers.zone_router.formats.block import Followed, block_name
 from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.route_messages import Snapshot
 from workers.zone_router.formats.wal import Aborted, Begun, Direct, Gone, Partition, wal_name
-from workers.zone_router.main.appended import ForwardedBatch, ForwardedRequest
 from workers.zone_router.main.blocks import Blocks
-from workers.zone_router.main.confirming import Confirming, ConfirmLimits
+from workers.zone_router.main.confirmer import Confirmer, ConfirmLimits
 from workers.zone_router.main.followed_batch import FollowedBatch
 from workers.zone_router.main.follower import Led
+from workers.zone_router.main.forwarded_batches import ForwardedBatch, ForwardedRequest
 from workers.zone_router.main.recovery import StoredState
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.index import Index, Stretch
@@ -52,17 +52,17 @@ def followed(data: bytes) -> FollowedBatch:
     return FollowedBatch.of(record, batch, view, 1, {}, None)
 
 
-def begun(storage: ObjectStorage) -> Confirming:
+def begun(storage: ObjectStorage) -> Confirmer:
     """A main whose storage has nothing of it; its WAL is not written yet."""
-    confirming = Confirming(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
-    confirming._blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
-    return confirming
+    confirmer = Confirmer(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
+    confirmer._blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
+    return confirmer
 
 
-async def are_stored(confirming: Confirming, count: int) -> None:
+async def are_stored(confirmer: Confirmer, count: int) -> None:
     """So many of what was given to its WAL."""
     async with asyncio.timeout(30):
-        while confirming._wal.done < count:
+        while confirmer._wal.done < count:
             await asyncio.sleep(0.001)
 
 
@@ -79,14 +79,14 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
 
     async def test() -> None:
         storage = Held(f"file://{tmp_path}")
-        confirming = begun(storage)
+        confirmer = begun(storage)
         said: list[Snapshot] = []
-        session = confirming.snapshots.session(said.append)
+        session = confirmer.snapshots.session(said.append)
         led = Led(PARTITION, "orders", 1, 0)
 
         async def stored(count: int) -> tuple[int, int]:
             storage.may.release()
-            await are_stored(confirming, count)
+            await are_stored(confirmer, count)
             session.poll()
             await asyncio.sleep(0)
             (state,) = said[-1].states
@@ -94,10 +94,10 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
 
         def took(data: bytes, stable: int) -> None:
             led.position, led.high_watermark, led.last_stable = led.position + 1, led.position + 1, stable
-            confirming.took(led, [found(data)])
+            confirmer.took(led, [found(data)])
 
-        writing = asyncio.create_task(confirming._wal.run())
-        confirming.leads(led)
+        writing = asyncio.create_task(confirmer._wal.run())
+        confirmer.leads(led)
         took(sent(0), 0)
         await storage.is_asked.wait()
         took(aborted(1), 2)
@@ -110,17 +110,17 @@ def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(
 
 def test_what_was_appended_is_confirmed_when_the_wal_has_it(tmp_path: Path):
     async def test() -> None:
-        confirming = begun(ObjectStorage(f"file://{tmp_path}"))
+        confirmer = begun(ObjectStorage(f"file://{tmp_path}"))
         led = Led(PARTITION, "orders", 1, 0)
-        confirming.leads(led)
+        confirmer.leads(led)
         given = ForwardedBatch(("orders", 0), b"", ChannelOffset(1, 1, 1, 0, 100), offsets=1, since=0.0, offset=0)
         confirmed: list[ForwardedBatch] = []
-        confirming.when_all_are_stored(ForwardedRequest(3, [given]), lambda: confirmed.append(given))
+        confirmer.when_all_are_stored(ForwardedRequest(3, [given]), lambda: confirmed.append(given))
         led.position = 1
-        confirming.took(led, [found(sent(0))])
+        confirmer.took(led, [found(sent(0))])
         assert confirmed == [], "the broker has it, and storage has not"
-        writing = asyncio.create_task(confirming._wal.run())
-        await are_stored(confirming, 2)
+        writing = asyncio.create_task(confirmer._wal.run())
+        await are_stored(confirmer, 2)
         assert confirmed == [given]
         writing.cancel()
 
@@ -151,16 +151,16 @@ def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_sta
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        confirming = begun(storage)
+        confirmer = begun(storage)
         said: list[Snapshot] = []
-        session = confirming.snapshots.session(said.append)
-        writing = asyncio.create_task(confirming._wal.run())
+        session = confirmer.snapshots.session(said.append)
+        writing = asyncio.create_task(confirmer._wal.run())
         led = Led(PARTITION, "orders", 1, 0)
-        confirming.leads(led)
+        confirmer.leads(led)
         led.position, led.high_watermark, led.last_stable = 1, 1_000, 1_000
-        confirming.took(led, [found(sent(0))])
-        await are_stored(confirming, 2)
-        confirming._tell_reached()
+        confirmer.took(led, [found(sent(0))])
+        await are_stored(confirmer, 2)
+        confirmer._tell_reached()
         session.poll()
         await asyncio.sleep(0)
         (state,) = said[-1].states
@@ -175,15 +175,15 @@ def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
-        confirming = begun(storage)
+        confirmer = begun(storage)
         led = Led(PARTITION, "orders", 1, 0)
-        confirming.leads(led)
+        confirmer.leads(led)
         for at, data in enumerate((sent(0), aborted(1))):
             led.position = at + 1
-            confirming.took(led, [found(data)])
-        confirming.gone(PARTITION)
-        writing = asyncio.create_task(confirming._wal.run())
-        await are_stored(confirming, 4)
+            confirmer.took(led, [found(data)])
+        confirmer.gone(PARTITION)
+        writing = asyncio.create_task(confirmer._wal.run())
+        await are_stored(confirmer, 4)
         kinds = [type(record) for record, _ in wal.read(await storage.whole(wal_name(MAIN, 0)))]
         assert kinds == [Begun, Direct, Direct, Aborted, Gone]
         writing.cancel()

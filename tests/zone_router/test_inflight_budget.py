@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.zone_router.one_node import one_node
 from workers.zone_router.directory import Directory
 from workers.zone_router.proxy.gateway import Gateway
-from workers.zone_router.proxy.unended import Unended
+from workers.zone_router.proxy.inflight_budget import InflightBudget
 from workers.zone_router.traffic import Traffic
 
 MEGABYTE = 1024 * 1024
@@ -28,7 +28,7 @@ TOO_NEW = struct.pack(">ihhihb", 11, 18, 99, 7, 0, 0)
 
 
 @asynccontextmanager
-async def listening(most_unended_bytes: int) -> AsyncIterator[tuple[int, CollectorRegistry]]:
+async def listening(most_inflight_bytes: int) -> AsyncIterator[tuple[int, CollectorRegistry]]:
     """A node's listener, and its counters."""
     file, port = one_node()
     registry = CollectorRegistry()
@@ -39,7 +39,7 @@ async def listening(most_unended_bytes: int) -> AsyncIterator[tuple[int, Collect
         Traffic("a", "az1", registry),
         {},
         {},
-        most_unended_bytes,
+        most_inflight_bytes,
     )
     await gateway.open()
     yield port, registry
@@ -119,7 +119,7 @@ class Sender:
 def test_of_all_who_hold_something_the_largest_is_ended(steps: list[tuple[int, int]], most: int):
     ended: list[Sender] = []
     senders = [Sender(ended) for _ in range(6)]
-    unended, held = Unended(most), dict.fromkeys(senders, 0)
+    unended, held = InflightBudget(most), dict.fromkeys(senders, 0)
     for number, size in steps:
         held[senders[number]] = size
         before = len(ended)

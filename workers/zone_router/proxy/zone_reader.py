@@ -19,8 +19,8 @@ from backend.kafka.wire.fetch_responses import FetchedPartition, FetchResponse, 
 from backend.kafka.wire.requests import Request
 from workers.zone_router.object_storage import StorageFailed
 from workers.zone_router.proxy.index import Stretch
+from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica, View
-from workers.zone_router.proxy.stored import Stored
 
 _UNKNOWN_SECONDS = 5.0
 """Seconds to wait for an unknown partition, which may be new, and for a main that is unreachable."""
@@ -75,11 +75,11 @@ class _Turn:
     """True if something could not be read now."""
 
 
-class Reading:
+class ZoneReader:
     """Reader of one node for one main."""
 
     def __init__(
-        self, replica: Replica, others: Callable[[], Sequence[Replica]], stored: Stored, most_bytes: int
+        self, replica: Replica, others: Callable[[], Sequence[Replica]], stored: ObjectCache, most_bytes: int
     ) -> None:
         """Set up; `others` returns the replicas of the cluster's other mains.
 
