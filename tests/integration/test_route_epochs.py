@@ -292,13 +292,13 @@ def test_the_command_shows_nodes_epochs_and_bytes_and_forgets_a_node(ticking: Ti
         ticking.tell("az2", 2, None, open_streams=4, traffic=[])
         ticking.tick(4)
         shown = shell("zones")
-        assert "epochs: 4 current, 2 fenced, 0 committed\ncommitted waits for zr-az2\n" in shown.stderr
-        assert "5,000 bytes of what clients produced and read went from zone to zone" in shown.stderr
+        assert "epochs: 4 current, 2 fenced, 0 committed\ncommitted epoch held back by zr-az2\n" in shown.stderr
+        assert "5,000 bytes of produced and consumed records crossed zones" in shown.stderr
         assert "6 cold reads" in shown.stderr
         (row,) = [line for line in shown.stdout.splitlines() if "zr-az2" in line]
         cells = [cell.strip() for cell in row.strip("│").split("│")]
         assert cells[:7] == ["zr-az2", "az2", "proxy, main", "c1:2", "3 brokers", "", "4"]
-        assert cells[7].startswith("lives, reported ")
+        assert cells[7].startswith("reachable, last report ")
         assert "5,000" in shell("zones", "--traffic").stdout
         assert shell.json("zones")["epochs"]["current"] == 4
         assert shell.json("zones", "epochs")["nodes"][1] == {
@@ -308,9 +308,9 @@ def test_the_command_shows_nodes_epochs_and_bytes_and_forgets_a_node(ticking: Ti
             "open_streams": 4,
         }
         refused = shell("zones", "forget", "zr-az2")
-        assert refused.exit_code == 3 and "zr-az2 lives" in refused.stderr
+        assert refused.exit_code == 3 and "zr-az2 is reachable" in refused.stderr
         pass_time(ticking.database, 0, since=600)
         pass_time(ticking.database, SILENT, "zr-az2")
-        assert "dead: zr-az2" in shell("zones").stderr
+        assert "unreachable: zr-az2" in shell("zones").stderr
         assert shell("zones", "forget", "zr-az2", "--dry-run").exit_code == 0 and "zr-az2" in nodes(ticking)
         assert shell("zones", "forget", "zr-az2").exit_code == 0 and "zr-az2" not in nodes(ticking)

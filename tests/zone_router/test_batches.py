@@ -107,7 +107,7 @@ def test_a_control_batch_says_how_a_transaction_ended(kind: int, said: str, time
 
 def test_what_is_no_control_batch_says_nothing():
     for spoilt in (b"", marker(1)[:-1], marker(1, attributes=0x10), marker(1, attributes=0x31)):
-        with pytest.raises(MessageMalformed, match="no control batch"):
+        with pytest.raises(MessageMalformed, match="not a control batch"):
             control_type(spoilt)
     empty = struct.pack(">qiiBIhiqqqhii", 7, 49, 3, 2, 0, 0x20, 0, 5, 5, 99, 1, -1, 0)
     with pytest.raises(MessageMalformed, match="ends within"):

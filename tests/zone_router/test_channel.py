@@ -149,7 +149,7 @@ def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path
             async with Written(tmp_path) as successor:
                 zombie.take()
                 assert zombie.running is not None
-                with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+                with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
                     async with asyncio.timeout(10):
                         await zombie.running
                 assert zombie.count == 1 and "another process" in zombie.failed[0][1]
@@ -171,7 +171,7 @@ def test_a_node_that_was_replaced_deletes_nothing_and_ends(tmp_path: Path):
             first = zombie.told[0][1].name
             zombie.channel.trim([first])
             assert zombie.running is not None
-            with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+            with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
                 async with asyncio.timeout(10):
                     await zombie.running
             assert first in await zombie.storage.sizes("channel/")

@@ -105,7 +105,7 @@ def test_a_block_tells_where_its_batches_are(tmp_path: Path):
             joined = b"".join([bytes(await storage.get(name, each.start, each.size)) for each in segments])
             assert joined == b"".join(each for _, _, each in those)
         await storage.put_own(block_name(("east", 1), 4), data[:-1], block.HEAD_BYTES)
-        with pytest.raises(BlockMalformed, match="no block"):
+        with pytest.raises(BlockMalformed, match="not a block"):
             await read_block_index(storage, block_name(("east", 1), 4))
 
     asyncio.run(test())

@@ -32,7 +32,7 @@ def test_objects_are_written_once_read_in_parts_and_deleted(storage: ObjectStora
         assert bytes(await storage.get("a/b", 3, 4)) == b"3456"
         with pytest.raises(ObjectMissing, match="ends at byte 10, before 12"):
             await storage.get("a/b", 8, 4)
-        with pytest.raises(ObjectMissing, match="there is no a/c"):
+        with pytest.raises(ObjectMissing, match="a/c does not exist"):
             await storage.get("a/c", 0, 1)
         with pytest.raises(StorageFailed):
             await storage.get("a/b", 20, 4)
@@ -79,7 +79,7 @@ def test_a_channel_on_s3_writes_and_is_fenced_while_it_writes(s3: S3):
             async with Written(url, options=s3.options) as successor:
                 assert zombie.running is not None
                 await zombie.until(zombie.running.done)
-                assert "another process writes as node 7" in str(zombie.running.exception())
+                assert "a later process runs as node 7" in str(zombie.running.exception())
                 feeding.cancel()
                 successor.take()
                 await successor.until(lambda: successor.count == 1)

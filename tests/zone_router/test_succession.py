@@ -231,7 +231,7 @@ def test_who_was_overtaken_while_it_came_ends(tmp_path: Path):
         late, last = Succession(storage, 7, SIDE_BY_SIDE), Succession(storage, 7, SIDE_BY_SIDE)
         late.number = await late._draw()
         begun = await last.come()
-        with pytest.raises(ChannelFenced, match="another process writes as node 7"):
+        with pytest.raises(ChannelFenced, match="a later process runs as node 7"):
             await late.come()
         name = f"channel/{7:010d}/{begun.sequence:020d}"
         assert await last.put(name, last.empty(name)) is Holder.EARLIER, "what it took is in the way, and no more"

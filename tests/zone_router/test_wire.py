@@ -281,7 +281,7 @@ def test_a_tagged_field_that_is_shorter_than_it_tells_is_refused():
     """Its size would be written anew, and come out below nothing."""
     node = struct.pack(">i", 1) + varint(60) + b"h" * 59 + struct.pack(">i", 9) + b"\0\0"
     answer = struct.pack(">i", 1) + b"\0" + b"\1" + struct.pack(">i", 0) + b"\1\0" + varint(3) + b"\2" + node
-    with pytest.raises(MessageMalformed, match="has not the size that it tells"):
+    with pytest.raises(MessageMalformed, match="is not as long as it declares"):
         endpoints.rewritten(Api.PRODUCE, 10, answer, lambda node, at: Address("h", 9))
 
 
