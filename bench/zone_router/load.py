@@ -1,7 +1,10 @@
-"""A producer or a consumer in a process of its own; what it saw as JSON on standard output.
+"""Producer or consumer in its own process; prints its result as JSON.
 
-`python load.py produce|consume|latency|steady SERVERS ZONE TOPIC MEGABYTES [TEXT]`; records of 1,000 bytes, in
-batches of 64 KiB. Those of `steady` have the text in them.
+`python load.py produce
+consume
+latency
+steady SERVERS ZONE TOPIC MEGABYTES [TEXT]`; records of 1,000 bytes, in batches of 64 KiB. Records of `steady`
+contain the text.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ Delivered = Callable[[object, object], None]
 
 
 def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
-    """As fast as it goes."""
+    """Produce as fast as possible."""
     producer = Producer(
         {**base, "batch.size": 65_536, "linger.ms": 5, "acks": "all", "queue.buffering.max.kbytes": 131_072}
     )
@@ -45,7 +48,7 @@ def produce(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
 
 
 def hand_in(producer: Producer, topic: str, value: bytes, partition: int, delivered: Delivered) -> None:
-    """When there is room for it."""
+    """Produce a record once the queue has room."""
     while True:
         try:
             producer.produce(topic, value, partition=partition, on_delivery=delivered)
@@ -55,7 +58,7 @@ def hand_in(producer: Producer, topic: str, value: bytes, partition: int, delive
 
 
 def consume(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
-    """All that was produced."""
+    """Consume everything that was produced."""
     consumer = Consumer(
         {**base, "group.id": "bench", "fetch.min.bytes": 65_536, "queued.max.messages.kbytes": 65_536}
     )
@@ -71,7 +74,7 @@ def consume(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
 
 
 def latency(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
-    """At a steady rate: from handing in to the acknowledgement."""
+    """Measure the time from produce to acknowledgement at a steady rate."""
     value = os.urandom(RECORD_BYTES)
     seconds, count, took = paced({**base, "linger.ms": 5}, topic, megabytes, lambda number: value)
     return {
@@ -83,7 +86,7 @@ def latency(base: dict[str, Any], topic: str, megabytes: int) -> dict[str, Any]:
 
 
 def steady(base: dict[str, Any], topic: str, megabytes: int, text: str) -> dict[str, Any]:
-    """At a steady rate, in batches that are full."""
+    """Produce full batches at a steady rate."""
 
     def value(number: int) -> bytes:
         at = number % len(drawn)
@@ -97,7 +100,7 @@ def steady(base: dict[str, Any], topic: str, megabytes: int, text: str) -> dict[
 def paced(
     config: dict[str, Any], topic: str, megabytes: int, value: Callable[[int], bytes]
 ) -> tuple[float, int, list[float]]:
-    """Seconds, records, and of each that was acknowledged how many seconds it took, in rising order."""
+    """Return seconds, number of records, and the sorted latencies of acknowledged records in seconds."""
     producer = Producer({**config, "batch.size": 65_536, "acks": "all"})
     producer.list_topics(topic, 30)
     took: list[float] = []

@@ -1,8 +1,8 @@
-"""Memory as it is on a machine that has been up for long: all of it has been touched, most of it is page cache.
+"""Fill memory with page cache, as on a machine with a long uptime.
 
-A virtual machine that gives free memory back to its host pays for every page that it takes again: copying into
-new pages of the page cache took 2.8 CPU seconds a GB on the machine of `docs/benchmarks.md`, and 0.3 where pages
-had been used before. That is the host's price of memory, and no property of what is measured.
+A virtual machine that returns free memory to its host pays for every page that it takes again: copying into new
+pages of the page cache took 2.8 CPU seconds a GB on the machine of `docs/benchmarks.md`, and 0.3 where pages had
+been used before. That is the host's price of memory, not a property of the measured program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PRICED_PIECES = 25
 
 
 def fill(folder: Path) -> None:
-    """Let free memory become page cache, which is given up for whatever else wants it: read a file of holes."""
+    """Turn free memory into reclaimable page cache by reading a sparse file."""
     holes = folder / "holes"
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with holes.open("wb") as file:
@@ -33,7 +33,7 @@ def fill(folder: Path) -> None:
 
 
 def price(folder: Path) -> float:
-    """CPU seconds of writing a GB into new files, now."""
+    """Return the CPU seconds for writing a GB into new files."""
     piece = os.urandom(_PIECE_BYTES)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         before = time.process_time()

@@ -1,11 +1,12 @@
-"""What the zone router costs: producing and consuming through a node against the same without, in one run.
+"""Measure the cost of the zone router: produce and consume through a node and without, in one run.
 
-`passed`: requests go to the leader as they are; `by mains`: what is produced goes by the router channel (a local
-folder) and the leader's main; `read in zone`: what is consumed from leaders in other zones, which are two thirds,
-comes by storage, too. Three brokers on this machine, one replica, 1,000-byte records in batches of 64 KiB.
-Processor time is that of the proxies and, after a plus, that of the mains; a GB is 10^9 bytes of records. Rounds
-take turns, and medians are told. Before each round memory is filled with page cache, unless `--memory-as-it-is`
-(see `page_cache`).
+`passed`: requests go directly to the leader; `by mains`: produced data goes through the router channel (a local
+folder) and the leader's main; `read in zone`: data consumed from leaders in other zones (two thirds) comes through
+storage, too.
+
+Three brokers on this machine, one replica, 1,000-byte records in batches of 64 KiB. Processor time is that of the
+proxies and, after a plus, that of the mains; a GB is 10^9 bytes of records. Rounds alternate, and medians are
+printed. Before each round memory is filled with page cache, unless `--memory-as-it-is` (see `page_cache`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def loaded(what: str, servers: str, topic: str, megabytes: int) -> dict[str, Any
 
 
 def cpu_seconds(nodes: Iterable[Node]) -> float:
-    """Of all of these together."""
+    """Return the CPU seconds of all nodes together."""
     total = 0.0
     for node in nodes:
         assert node.process is not None
@@ -69,7 +70,7 @@ def main() -> int:
         try:
             brokers.start(*NODES)
             for way in WAYS[1:]:
-                # One after the other: ports are free until somebody listens.
+                # One after the other, as free ports are only reserved by listening.
                 by_channel, reads = way != "passed", {} if way == "read in zone" else None
                 place = Path(folder) / way.replace(" ", "-")
                 routers[way] = Router(place, brokers, channel=by_channel, apart=by_channel, reads=reads)
@@ -78,14 +79,14 @@ def main() -> int:
                 if not given.memory_as_it_is:
                     page_cache.fill(Path(folder))
                 price = page_cache.price(Path(folder))
-                print(f"{turn}: a GB into new files costs {price:.1f} CPU s", file=sys.stderr)
+                print(f"{turn}: writing a GB into new files costs {price:.1f} CPU s", file=sys.stderr)
                 for way in WAYS:
                     one_round(brokers, routers.get(way), way, turn, given.megabytes, found)
         finally:
             for router in routers.values():
                 router.end()
             brokers.end()
-    return told(found)
+    return printed(found)
 
 
 def one_round(
@@ -115,8 +116,8 @@ def median(seen: list[dict[str, Any]], key: str) -> float:
     return statistics.median(each[key] for each in seen)
 
 
-def told(found: dict[tuple[str, str], list[dict[str, Any]]]) -> int:
-    """A table; 1 if a limit is not kept."""
+def printed(found: dict[tuple[str, str], list[dict[str, Any]]]) -> int:
+    """Print a table; return 1 if a limit is exceeded."""
     failed = []
     print(f"| | {' | '.join(WAYS)} |\n|---{'|---:' * len(WAYS)}|")
     for what in ("produce", "consume"):
@@ -136,7 +137,7 @@ def told(found: dict[tuple[str, str], list[dict[str, Any]]]) -> int:
         if median(found["latency", way], "p99_ms") > WINDOW_MS + 20:
             failed.append(f"p99 {way}")
     if failed:
-        print(f"beyond its limits: {', '.join(failed)}", file=sys.stderr)
+        print(f"limits exceeded: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 

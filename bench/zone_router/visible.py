@@ -1,8 +1,9 @@
-"""How soon a record is seen in another zone: from its commit until a consumer there has it, and until one that
-reads from the leader directly has it, in one run.
+"""Measure when a record is visible in another zone and at the leader, in one run.
 
-Three brokers on this machine, three replicas; the leader in az1, the reader in az2, object storage a local
-folder. A record has been committed when its producer is told so, or a reader has it, whichever comes first.
+Times are from its commit until a consumer in another zone has it, and until one that reads directly from the
+leader has it. Three brokers on this machine, three replicas; the leader in az1, the reader in az2, object storage
+a local folder. A record is committed when its producer has the acknowledgement or a reader has it, whichever comes
+first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ QUIET = {"log_level": 0}
 
 
 class Reader:
-    """Notes when each number came."""
+    """Consumer that notes when each number arrived."""
 
     def __init__(self, config: dict) -> None:
         self.seen: dict[int, float] = {}
@@ -54,16 +55,16 @@ class Reader:
 
 
 def measured(direct: str, router: Router, records: int, rate: float, size: int) -> tuple[list[float], list[float]]:
-    """Milliseconds from commit: (to a reader in another zone, to one at the leader)."""
+    """Return milliseconds from commit: (to a reader in another zone, to one at the leader)."""
     readers = [Reader(client(router.nodes["az2"])), Reader({"bootstrap.servers": direct, **QUIET})]
-    told: dict[int, float] = {}
+    acknowledged: dict[int, float] = {}
     producer = Producer(client(router.nodes["az1"], linger_ms=0))
     for number in range(-50, records):
         producer.produce(
             TOPIC,
             f"{number:010d}".encode() + bytes(size),
             partition=0,
-            on_delivery=lambda _, message: told.setdefault(int(message.value()[:10]), time.monotonic()),
+            on_delivery=lambda _, message: acknowledged.setdefault(int(message.value()[:10]), time.monotonic()),
         )
         producer.poll(1 / rate)
     producer.flush()
@@ -73,15 +74,15 @@ def measured(direct: str, router: Router, records: int, rate: float, size: int) 
     for each in readers:
         each.end()
     in_zone, at_leader = (each.seen for each in readers)
-    committed = {n: min(told[n], in_zone[n], at_leader[n]) for n in range(records)}
+    committed = {n: min(acknowledged[n], in_zone[n], at_leader[n]) for n in range(records)}
     return tuple(sorted((seen[n] - committed[n]) * 1_000 for n in range(records)) for seen in (in_zone, at_leader))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=2_000)
-    parser.add_argument("--rate", type=float, default=100.0, help="records a second")
-    parser.add_argument("--size", type=int, default=1_000, help="bytes of a record")
+    parser.add_argument("--rate", type=float, default=100.0, help="records per second")
+    parser.add_argument("--size", type=int, default=1_000, help="record size in bytes")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         brokers = Brokers(Path(folder))
@@ -100,7 +101,7 @@ def main() -> int:
         print(f"| p{percent} | {cells[0]:.1f} | {cells[1]:.1f} |")
     late = statistics.quantiles(in_zone, n=100)[PERCENT - 1]
     if late > MOST_MS:
-        print(f"beyond its limit: p{PERCENT} {late:.1f} ms", file=sys.stderr)
+        print(f"limit exceeded: p{PERCENT} {late:.1f} ms", file=sys.stderr)
     return 1 if late > MOST_MS else 0
 
 

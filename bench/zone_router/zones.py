@@ -1,10 +1,9 @@
-"""What goes between zones under load, counted by somebody else than the router.
+"""Measure traffic between zones under load, counted independently of the router.
 
-Three zones are network namespaces, joined by a router. In each: a broker, a node of the zone router that is its
-main, a producer (5 MB/s; records of 1,000 bytes in batches of 64 KiB) and a consumer of all that is produced. One
-topic, two partitions led by each broker, three replicas. All frames between the zones are counted, and looked
-through for a canary that is in each value. `passed`: nodes give to the leaders what they are asked, as it is.
-Needs root.
+Three zones are network namespaces, joined by a router. Each has a broker, a node of the zone router that is its
+main, a producer (5 MB/s; records of 1,000 bytes in batches of 64 KiB) and a consumer of all data. One topic, two
+partitions led by each broker, three replicas. All frames between the zones are counted, and searched for a canary
+that is in each value. `passed`: nodes forward requests directly to the leaders. Needs root.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.zone_router_zones.moved import Moved, moved_by
 
 LOAD = Path(__file__).with_name("load.py")
 MEGABYTES_A_SECOND = 5
-"""Of each producer; as load.py has it."""
+"""Rate of each producer, as in load.py."""
 BY_STORAGE = "by storage"
 WAYS = {"passed": False, BY_STORAGE: True}
 LEAST_RATE = 10.0
@@ -37,7 +36,7 @@ MOST_CONTROL = 0.01
 
 
 def begun(lab: Lab, zone: str, what: str, topic: str, megabytes: int, *more: str) -> subprocess.Popen[str]:
-    """A client in a zone, which knows its own node."""
+    """Start a client in a zone, which knows its own node."""
     words = [what, lab.router.nodes[zone].servers, zone, topic, str(megabytes), *more]
     with lab.namespaces.within(zone):
         return subprocess.Popen(
@@ -55,34 +54,34 @@ def told(client: subprocess.Popen[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one way."""
+    """Result of one configuration."""
 
     rate: float
-    """MB/s of values that were produced, and read in each zone."""
+    """MB/s of values produced, and read in each zone."""
     moved: Moved
     links: int
-    """Bytes of the confirm WAL, which goes by object storage."""
+    """Bytes of the confirm WAL, which goes through object storage."""
     planes: set[str]
-    """In which the canary went from zone to zone."""
+    """Planes in which the canary crossed zones."""
 
     def rows(self) -> dict[str, int]:
-        """Bytes between zones."""
+        """Return the bytes between zones."""
         traffic = self.moved.traffic
         return {
-            "what clients produce": traffic.of_kind("produce"),
-            "what clients read": traffic.of_kind("fetch"),
-            "metadata and the like": traffic.of_kind("control"),
-            "word of bulks, polls and their answers": traffic.of_plane("route"),
-            "links, by object storage": self.links,
+            "produced records": traffic.of_kind("produce"),
+            "consumed records": traffic.of_kind("fetch"),
+            "metadata and other requests": traffic.of_kind("control"),
+            "announcements, polls and their responses": traffic.of_plane("route"),
+            "confirm WAL, through object storage": self.links,
             "groups": traffic.of_kind("group"),
             "replication, Kafka's own": traffic.of_plane("replication"),
             "controllers, Kafka's own": traffic.of_plane("controller"),
-            "what is not known": traffic.of_plane("proxy", "unknown", "not TCP") + traffic.of_kind("unasked"),
+            "unknown": traffic.of_plane("proxy", "unknown", "not TCP") + traffic.of_kind("unasked"),
         }
 
 
 def run(lab: Lab, seconds: int) -> Outcome:
-    """All clients at the same time."""
+    """Run all clients concurrently."""
     eventually(lambda: every_zone_reads_at_home(lab), "nodes know all mains")
     topic, canary, each = lab.topic(), new_canary(), seconds * MEGABYTES_A_SECOND
     lab.counting.watch(canary)
@@ -96,42 +95,46 @@ def run(lab: Lab, seconds: int) -> Outcome:
     cold, links = lab.cold_reads(), links_of(lab)
     moved = moved_by(lab, load)
     print(f"{took}\n{moved.traffic.table()}\n{dict(moved.counted)}", file=sys.stderr)
-    print(f"partitions that were asked of another zone: {lab.cold_reads() - cold:.0f}", file=sys.stderr)
+    print(f"partitions read from leaders in other zones: {lab.cold_reads() - cold:.0f}", file=sys.stderr)
     rate, written = each * len(RACKS) / max(took.values()), links_of(lab) - links
     return Outcome(rate, moved, written, moved.traffic.planes_with(canary))
 
 
 def links_of(lab: Lab) -> int:
-    """Bytes of all mains' confirm WALs."""
+    """Return the bytes of all mains' confirm WALs."""
     samples = [node.samples("written_bytes_total") for node in lab.router.nodes.values()]
     return int(sum(each.get(("wal",), 0) for each in samples))
 
 
 def table(found: dict[str, Outcome], produced: int) -> None:
-    """Bytes, and what they are of the values that were produced."""
+    """Print bytes, and their share of the produced values."""
     print(f"| between zones, of {produced:,} bytes of values | {' | '.join(found)} |")
     print("|---" + "|---:" * len(found) + "|")
     rows = {way: outcome.rows() for way, outcome in found.items()}
     for what in next(iter(rows.values())):
         cells = (f"{mine[what]:,} ({mine[what] / produced:.2%})" for mine in rows.values())
         print(f"| {what} | {' | '.join(cells)} |")
-    print(f"| the canary is in | {' | '.join(', '.join(sorted(each.planes)) for each in found.values())} |")
+    print(f"| planes with the canary | {' | '.join(', '.join(sorted(each.planes)) for each in found.values())} |")
     print(
         f"| MB/s produced, and read in each zone | {' | '.join(f'{each.rate:.1f}' for each in found.values())} |"
     )
 
 
 def wrong(outcome: Outcome, produced: int) -> list[str]:
-    """What crosses zones, and should not, or not so much."""
+    """Return the limits that traffic, canary or rate violate."""
     rows = outcome.rows()
-    found = [what for what in ("what clients produce", "what clients read", "what is not known") if rows[what]]
-    control = ("metadata and the like", "word of bulks, polls and their answers", "links, by object storage")
+    found = [what for what in ("produced records", "consumed records", "unknown") if rows[what]]
+    control = (
+        "metadata and other requests",
+        "announcements, polls and their responses",
+        "confirm WAL, through object storage",
+    )
     if sum(rows[what] for what in control) > MOST_CONTROL * produced:
-        found.append("too much control")
+        found.append("too much control traffic")
     if outcome.moved.crossing("produce") | outcome.moved.crossing("fetch"):
-        found.append("payload, by the router's own counters")
+        found.append("payload by the router's own counters")
     if outcome.planes != {"replication"}:
-        found.append(f"the canary in {outcome.planes}")
+        found.append(f"canary in {outcome.planes}")
     if outcome.rate < LEAST_RATE:
         found.append(f"only {outcome.rate:.1f} MB/s")
     return found
@@ -148,7 +151,7 @@ def main() -> int:
     produced = seconds * MEGABYTES_A_SECOND * len(RACKS) * 1_000_000
     table(found, produced)
     if failed := wrong(found[BY_STORAGE], produced):
-        print(f"beyond its limits: {', '.join(failed)}", file=sys.stderr)
+        print(f"limits exceeded: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Epochs of the router channel: what is fenced, what is committed, and which nodes are waited for."""
+"""Epochs of the router channel: fencing, commits, and the nodes that hold them back."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_committed_is_the_least_that_mains_report(nodes: list[NodeHeard], commit
 
 
 def test_where_the_control_plane_was_away_nobody_is_dead_before_it_could_be_heard() -> None:
-    """Otherwise the first report would have committed what is stored under the others' epochs."""
+    """Otherwise the first node to report would commit the epochs that the others hold back."""
     back = main("a", 7, silent_seconds=0.0, unbroken_seconds=1.0)
     others = [main("b", 5, silent_seconds=600.0), proxy("c", silent_seconds=600.0)]
     assert dead_nodes([back, *others]) == frozenset()

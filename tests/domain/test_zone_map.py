@@ -1,4 +1,4 @@
-"""Zone of a client, and the proxy that represents a broker."""
+"""Zones of clients, and the assignment of brokers to proxies."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_all_nodes_find_the_same_whatever_the_order(mains: set[str], proxies: se
 
 @pytest.mark.parametrize(("mains", "proxies"), [(6, 2), (100, 3), (100, 10), (300, 7), (1000, 20)])
 def test_little_moves_when_a_proxy_comes_or_goes(mains: int, proxies: int):
-    """Some mains have to move; at most twice as many do."""
+    """Some mains must move; at most twice as many do."""
     all_mains, all_proxies = [f"broker-{n}" for n in range(mains)], [f"proxy-{n}" for n in range(proxies)]
     before = proxies_of_mains(all_mains, all_proxies)
     with_one_more = proxies_of_mains(all_mains, [*all_proxies, "proxy-new"])

@@ -1,4 +1,4 @@
-"""Discovery where a zone router stands: clients of a zone are sent to its nodes, as long as these live."""
+"""Discovery with a zone router: clients of a zone are directed to its nodes while these are reachable."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.zone_reports import pass_time, report
 
 REPORTS = "/route-epochs/reports"
 OWN = "127.0.0.1:9"
-"""Of each cluster of the tests' tree."""
+"""Bootstrap servers of each cluster of the tests' tree."""
 
 
 @pytest.fixture(autouse=True)
 def always_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports are kept for two seconds; here what was told last counts."""
+    """Disable the cache of reports, which lasts two seconds."""
     monkeypatch.setattr(discovery, "_NODES_SECONDS", 0.0)
 
 

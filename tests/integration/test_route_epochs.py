@@ -43,7 +43,7 @@ class Ticking:
         return told
 
     def pass_time(self, seconds: float) -> None:
-        """The newest epoch began so much earlier."""
+        """Backdate the start of the newest epoch."""
         with self.database.engine.begin() as connection:
             earlier = route_epochs.c.begun_at - sa.text(f"interval '{seconds} seconds'")
             connection.execute(sa.update(route_epochs).values(begun_at=earlier))
@@ -51,7 +51,7 @@ class Ticking:
             worker._not_before = 0
 
     def tick(self, times: int = 1) -> list[int]:
-        """An epoch begins, as often; current, fenced and committed after it."""
+        """Begin so many epochs; return current, fenced and committed."""
         for _ in range(times):
             self.pass_time(10)
             for worker in self.workers * 2:

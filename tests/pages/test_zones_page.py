@@ -26,7 +26,7 @@ def viewer(acme: Console) -> Visitor:
 
 
 def cells(page: httpx2.Response, plane: str) -> dict[str, tuple[str, str]]:
-    """Of a plane's matrix: from:to -> its classes and its text."""
+    """Return the cells of a plane's matrix: from:to -> its classes and its text."""
     (matrix,) = re.findall(rf'data-plane="{plane}".*?</section>', page.text, re.DOTALL)
     found = re.findall(r'<td class="number ([^"]*)" data-way="([^"]*)">([^<]*)</td>', matrix)
     return {way: (classes, text) for classes, way, text in found}

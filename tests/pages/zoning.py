@@ -1,4 +1,4 @@
-"""A zone router as pages show it: nodes that report, and epochs that begin."""
+"""A zone router for page tests: reporting nodes, and epochs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def hops(plane: str, zone: str, *sizes: int) -> list[dict[str, Any]]:
-    """Bytes from a zone to each."""
+    """Return the bytes from a zone to each zone."""
     return [
         {"plane": plane, "from_zone": zone, "to_zone": to, "bytes": size}
         for to, size in zip(ZONES, sizes, strict=True)
@@ -26,7 +26,7 @@ def hops(plane: str, zone: str, *sizes: int) -> list[dict[str, Any]]:
 
 
 def traffic(number: int, crossing: int = 0) -> list[dict[str, Any]]:
-    """What a node has passed: payload stays, but for `crossing`."""
+    """Return a node's traffic: payload stays in its zone, except for `crossing` bytes."""
     zone, own = ZONES[number], [0, 0, 0]
     own[number] = (812 - 150 * number) * MIB
     read = [3 * size for size in own]
@@ -41,7 +41,7 @@ def traffic(number: int, crossing: int = 0) -> list[dict[str, Any]]:
 
 
 def reports(console: Console, epochs: Sequence[int | None] = (41, 41, 40), crossing: int = 0, **more: Any) -> None:
-    """Three zones with a node in each, which is a proxy and the main of a broker."""
+    """Send reports of three zones with a node each, which is a proxy and the main of a broker."""
     for number, (zone, epoch) in enumerate(zip(ZONES, epochs, strict=True)):
         told = report(zone, number + 1, epoch, traffic=traffic(number, crossing if number == 0 else 0))
         cache = {"bytes": (70 + 40 * number) * MIB, "most_bytes": 192 * MIB}
@@ -49,7 +49,7 @@ def reports(console: Console, epochs: Sequence[int | None] = (41, 41, 40), cross
 
 
 def begin(database: Database, times: int, committed: int | None = None) -> None:
-    """Epochs begin; `committed` is what all mains have in blocks."""
+    """Begin epochs; `committed` is the epoch that all mains have in blocks."""
     main = NodeHeard(
         node="m",
         is_main=True,

@@ -1,4 +1,4 @@
-"""A router channel that runs, for tests."""
+"""A running router channel for tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EAST, WEST = ("east", 1), ("west", 2)
 
 
 class Written:
-    """A channel that runs, and what it told."""
+    """A running channel, and the bulks that it announced."""
 
     def __init__(
         self, at: Path | str, node: int = 7, epoch: int = 3, options: dict[str, str] | None = None, **limits: Any
     ) -> None:
-        """`at`: a folder, or a storage's URL."""
+        """Set up a channel on `at`, a folder or the URL of a storage."""
         self.storage = ObjectStorage(f"file://{at}" if isinstance(at, Path) else at, options)
         self.registry = CollectorRegistry()
         self.told: list[tuple[Main, ChannelOffset, list[Place]]] = []
@@ -76,7 +76,7 @@ class Written:
         return sum(len(entries) for _, _, entries in self.told)
 
     async def numbers(self) -> list[int]:
-        """As a main reads them, where it is told."""
+        """Read the announced entries as a main does."""
         found = []
         for _, at, _ in self.told:
             part = await self.storage.get(at.name, at.start, at.length)
@@ -85,12 +85,12 @@ class Written:
 
 
 def bulks(folder: Path) -> int:
-    """Objects that are not empty."""
+    """Return the objects that are not empty."""
     return sum(path.is_file() and path.stat().st_size > HEAD_BYTES for path in folder.rglob("*"))
 
 
 def without_storage(folder: Path) -> Written:
-    """One that comes before its storage is there."""
+    """Start a channel whose storage does not exist yet."""
     written = Written(folder)
     written.is_storage_there = False
     shutil.rmtree(folder)
@@ -99,7 +99,7 @@ def without_storage(folder: Path) -> Written:
 
 
 async def away(folder: Path, meanwhile: Callable[[], Awaitable[None]]) -> None:
-    """The folder is no folder for a while."""
+    """Replace the folder by a file for a while, so that storage fails."""
     aside = folder.with_name("aside")
     folder.rename(aside)
     folder.write_text("no folder")

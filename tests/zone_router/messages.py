@@ -1,4 +1,4 @@
-"""Messages of any kind and version, drawn and written by Kafka's own definitions, which are in its jar."""
+"""Messages of any kind and version, drawn and encoded by Kafka's own definitions from its jar."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from backend.settings import settings
 
 NUMBERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
 STRANGE_TAG = 60
-"""No definition has so high a tag: readers skip it."""
+"""Tag higher than any definition has; readers skip it."""
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-"""What Hypothesis may not complain of: messages are large, and take long to draw."""
+"""Suppressed health checks of Hypothesis: messages are large and slow to draw."""
 TEXT = st.text(st.characters(codec="utf-8"), max_size=160)
-"""As long as a host can be: the size of such a string has two bytes in the compact form."""
+"""Texts up to the longest host name, whose size takes two bytes in the compact form."""
 INT16, INT32, INT64 = (st.integers(-(2**bits), 2**bits - 1) for bits in (15, 31, 63))
 
 
 @cache
 def definitions(kind: str) -> dict[int, dict[str, Any]]:
-    """By api key; kind is "request" or "response"."""
+    """Return the definitions by api key; `kind` is "request" or "response"."""
     jar = ensure_jars(settings().cache, print) / f"kafka-clients-{KAFKA_VERSION}.jar"
     found = {}
     with zipfile.ZipFile(jar) as files:
@@ -146,7 +146,7 @@ def _sized(data: bytes | None, compact: bool, form: str) -> bytes:
 
 
 def written(message: Message, correlation: int, header_is_flexible: bool | None = None) -> bytes:
-    """The message with the header of an answer, without its size."""
+    """Encode a message with the header of a response, without the size prefix."""
     with_tags = message.flexible if header_is_flexible is None else header_is_flexible
     return (
         struct.pack(">i", correlation) + (b"\0" if with_tags else b"") + _written(message.fields, message.flexible)
@@ -185,13 +185,13 @@ def joined(pieces: Iterable[Any]) -> bytes:
 
 
 def by_topic(partitions: list[Any]) -> list[Any]:
-    """What is told of partitions in the order of the wire: those of a topic together."""
+    """Return the partitions in wire order, those of a topic together."""
     order = list(dict.fromkeys(each.topic for each in partitions))
     return sorted(partitions, key=lambda each: order.index(each.topic))
 
 
 def without_strange(message: Message) -> Message:
-    """The message without tagged fields that no definition has: kafka-python does not read them everywhere."""
+    """Return the message without unknown tagged fields, which kafka-python does not read everywhere."""
     return replace(message, fields=_known(message.fields))
 
 
@@ -204,7 +204,7 @@ def _known(value: Any) -> Any:
 
 
 def body(message: Message) -> bytes:
-    """The message without a header."""
+    """Encode a message without a header."""
     return _written(message.fields, message.flexible)
 
 
@@ -212,7 +212,7 @@ Moving = Callable[[int, str, int], tuple[str, int] | None]
 
 
 def with_addresses(message: Message, move: Moving) -> Message:
-    """The message with all that is a node's host and port moved: (node id, host, port) -> another."""
+    """Return the message with every node's host and port rewritten by (node id, host, port) -> address."""
     return replace(message, fields=_moved(message.fields, move, message.flexible))
 
 
@@ -243,7 +243,7 @@ def _length_of_size(data: bytes, flexible: bool) -> int:
 
 
 def names(described: Any) -> Iterator[str]:
-    """Of all fields within a definition."""
+    """Yield the names of all fields within a definition."""
     for each in described.get("fields", ()):
         yield each["name"]
         yield from names(each)

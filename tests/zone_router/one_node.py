@@ -7,7 +7,7 @@ from workers.zone_router.document import RouterFile
 
 
 def one_node() -> tuple[RouterFile, int]:
-    """Return its file and the port of its listener; both of the node's ports are free ones."""
+    """Return the router file and the port of the node's listener; both ports of the node are free."""
     bootstrap, port = free_ports(2)
     file = RouterFile.model_validate({
         "zones": {"az1": {}},

@@ -1,4 +1,4 @@
-"""Headers of record batches, held against kafka-python's own."""
+"""Headers of record batches, compared with kafka-python's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER = st.integers(0, 2**31 - 1)
 
 @st.composite
 def drawn_batches(draw) -> bytes:
-    """As a producer makes them; compressed or not, transactional or not."""
+    """Draw batches as producers write them: compressed or not, transactional or not."""
     records = draw(st.lists(st.binary(max_size=200), min_size=1, max_size=5))
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -34,7 +34,7 @@ def drawn_batches(draw) -> bytes:
 
 
 def marker(kind: int, version: int = 0, attributes: int = 0x30, timestamp: bytes = b"\0") -> bytes:
-    """A control batch as a coordinator writes it (KIP-98)."""
+    """Return a control batch as a coordinator writes it (KIP-98)."""
     key = struct.pack(">hh", version, kind)
     record = b"\0" + timestamp + b"\0" + b"\x08" + key + b"\x0c" + bytes(6) + b"\0"
     body = bytes([2 * len(record)]) + record

@@ -1,4 +1,4 @@
-"""What is written in a bulk is read from it, by the main whose it is; and what is no bulk is refused in words."""
+"""Entries of a bulk are read back by their main; bytes that are not a bulk are refused with a reason."""
 
 from __future__ import annotations
 

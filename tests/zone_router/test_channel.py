@@ -140,7 +140,7 @@ def test_what_nobody_reads_any_more_is_deleted_but_the_newest(tmp_path: Path):
 
 
 def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path):
-    """It stood still, another process took its place, and it goes on: nothing of it is told any more."""
+    """A process stalls, another takes its place, and the first resumes: it announces nothing any more."""
 
     async def test() -> None:
         async with Written(tmp_path) as zombie:
@@ -160,7 +160,7 @@ def test_a_node_that_was_replaced_finds_its_names_taken_and_stops(tmp_path: Path
 
 
 def test_a_node_that_was_replaced_deletes_nothing_and_ends(tmp_path: Path):
-    """Who took its place goes on behind what it finds there."""
+    """The successor continues after the newest object that it finds."""
 
     async def test() -> None:
         async with Written(tmp_path) as zombie:

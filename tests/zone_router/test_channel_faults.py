@@ -1,4 +1,4 @@
-"""The router channel on a real folder that fails, is full, or is not heard."""
+"""The router channel on a real folder that fails, is full, or does not respond."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.zone_router.object_storage import ObjectStorage, StorageFailed
 
 
 def test_a_gap_of_bulks_that_failed_is_filled_before_more_is_written(tmp_path: Path):
-    """Or who takes the node's place would begin in the gap, and meet the other one first."""
+    """Without that, a successor would start in the gap and meet the other process first."""
     folder = tmp_path / "channel"
 
     async def test() -> None:
@@ -40,7 +40,7 @@ def test_a_gap_of_bulks_that_failed_is_filled_before_more_is_written(tmp_path: P
 
 
 def test_an_own_object_that_is_there_already_is_its_own(tmp_path: Path):
-    """Storage may try again by itself, and say of its second attempt that there is one."""
+    """The storage client may retry by itself, and report on its second attempt that the object exists."""
 
     class Twice(ObjectStorage):
         async def put_new(self, name: str, data: bytes) -> None:
@@ -59,7 +59,7 @@ def test_an_own_object_that_is_there_already_is_its_own(tmp_path: Path):
 
 
 def test_a_bulk_that_was_given_up_and_is_there_nevertheless_is_deleted(tmp_path: Path):
-    """Storage had it, and what it said of it was not heard."""
+    """Storage has the object, but its response was lost."""
 
     class Unheard(ObjectStorage):
         is_heard = True

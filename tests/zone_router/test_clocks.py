@@ -1,4 +1,4 @@
-"""Clocks of nodes may differ as they like: nothing in the zone router reads one that shows a time of day."""
+"""Clocks of nodes may differ: no code of the zone router reads a wall clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects that a main writes, and what a proxy makes of them: the confirm WAL, blocks, indexes, caches."""
+"""Objects of a main, and a proxy's view of them: confirm WAL, blocks, indexes, caches."""
 
 from __future__ import annotations
 
@@ -130,7 +130,10 @@ def stretch(base: int, end: int, name: str = "w") -> Stretch:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8), st.booleans()), max_size=30))
 def test_an_index_is_what_was_told_last_of_each_offset(told: list[tuple[int, int, bool]]):
-    """Against a list with an entry for each offset. A batch of the WAL is one: what is cut within is gone."""
+    """Compare the index with a list that has an entry per offset.
+
+    A batch of the WAL that is cut within is removed whole.
+    """
     index, expected = Index(), dict[int, str]()
     for number, (base, size, is_block) in enumerate(told):
         end, name = base + size, f"{'b' if is_block else 'w'}{number}"

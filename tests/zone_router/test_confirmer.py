@@ -1,4 +1,4 @@
-"""What a main tells of its log: never more than readers find in storage, whatever is still under way."""
+"""A main never reports more of its log than readers find in storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PRODUCER = 99
 
 
 def sent(offset: int, *, is_transactional: bool = True, timestamp: int = 5, epoch: int = 0) -> bytes:
-    """One record at an offset, as it is in the log, written by the leader of this epoch."""
+    """Return one record as in the log, written by the leader of this epoch."""
     builder = DefaultRecordBatchBuilder(2, 0, is_transactional, PRODUCER, 1, 0, 10**6)
     builder.append(0, timestamp, b"k", b"v", [])
     built = bytes(builder.build())
@@ -53,21 +53,21 @@ def followed(data: bytes) -> FollowedBatch:
 
 
 def begun(storage: ObjectStorage) -> Confirmer:
-    """A main whose storage has nothing of it; its WAL is not written yet."""
+    """Start a main with empty storage, whose WAL is not written yet."""
     confirmer = Confirmer(MAIN, lambda: None, storage, ConfirmLimits(wal_window_seconds=0.0), lambda: None)
     confirmer._blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
     return confirmer
 
 
 async def are_stored(confirmer: Confirmer, count: int) -> None:
-    """So many of what was given to its WAL."""
+    """Store so many of the batches that were added to the WAL."""
     async with asyncio.timeout(30):
         while confirmer._wal.done < count:
             await asyncio.sleep(0.001)
 
 
 def test_what_is_stable_is_told_when_it_is_stored_which_transaction_was_aborted(tmp_path: Path):
-    """The broker tells with the marker that all is stable, while the object with the marker is not written yet."""
+    """The broker raises the last stable offset with the marker before that is in the WAL."""
 
     class Held(ObjectStorage):
         is_asked, may = asyncio.Event(), asyncio.Semaphore(0)
@@ -147,7 +147,7 @@ def test_a_block_has_no_partition_of_which_all_was_cut_off(tmp_path: Path):
 
 
 def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_stable(tmp_path: Path):
-    """The broker's last stable offset is behind markers that the main has not seen yet."""
+    """The broker's last stable offset is after markers that the main has not seen yet."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
@@ -171,7 +171,7 @@ def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_sta
 
 
 def test_an_aborted_transaction_is_told_before_what_cuts_it_off(tmp_path: Path):
-    """All in one object, as after some seconds in which storage was away."""
+    """All records go into one object, as after some seconds without storage."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")

@@ -1,4 +1,4 @@
-"""A node and the control plane: what it reports arrives, and no answer, or none at all, ever stops it."""
+"""A node and the control plane: reports arrive, and no response, invalid or missing, ever stops the node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def http(body: bytes, status: str = "200 OK", length: int | None = None) -> byte
 
 
 class Plane:
-    """Stands where a control plane should, and answers whatever it is told to."""
+    """Server in place of the control plane, with responses as configured."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -127,7 +127,7 @@ def test_an_answer_that_is_none_changes_nothing_and_the_next_one_counts(
 
 
 def test_a_control_plane_that_is_away_is_asked_until_it_is_there(tmp_path: Path) -> None:
-    """The token's file comes later, too; and a report that cannot be made ends nothing."""
+    """The token's file appears later, too, and a failing report does not stop the node."""
     secret, made = tmp_path / "token", [0]
 
     def report() -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Logs that are cut while blocks are written: what proxies know is what the log has, whenever they come.
+"""Logs are truncated while blocks are written: proxies know what the log has, whenever they start.
 
-A main's own code writes a WAL and blocks of whatever Hypothesis has happen to a log; one proxy follows all the
-time, and hears of blocks late; another one comes at the end.
+A main's own code writes a WAL and blocks for random events of a log. One proxy follows all the time, and learns of
+blocks late; another one starts at the end.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ HAPPENS = st.one_of(
 
 @dataclass
 class Log:
-    """As the broker has it, and what its main writes of it."""
+    """The broker's log, and the objects that its main writes."""
 
     storage: ObjectStorage
     blocks: Blocks
     batches: dict[int, bytes] = field(default_factory=dict)
-    """That are followed, by offset."""
+    """Followed batches, by offset."""
     end: int = 0
     aborted: list[tuple[int, int]] = field(default_factory=list)
     epoch: int = 1
     wal_end: int = 0
     told: tuple[int, int] = (0, 0)
-    """The block that comes next, and where the WAL goes on behind the last: as proxies hear of it."""
+    """Next block, and the first WAL object after the last block, as announced to proxies."""
     _payloads: int = 0
 
     async def happen(self, what: str, number: int) -> None:

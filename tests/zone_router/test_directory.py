@@ -1,4 +1,4 @@
-"""Which addresses clients are told: nodes that are dead stand for nobody, and come back as they were."""
+"""Addresses given to clients: unreachable nodes serve no broker, and are reassigned the same ones on return."""
 
 from __future__ import annotations
 

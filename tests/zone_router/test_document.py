@@ -1,4 +1,4 @@
-"""The zone router's file: what is wrong in it is said, with its place, before anything listens."""
+"""The router file: errors are reported with their places before any port is opened."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_ranges_of_brokers_have_ports_one_after_the_other(tmp_path: Path):
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """The document with one thing in it set; `-` takes it away."""
+    """Return the document with one value changed; `-` removes it."""
     found = document()
     *within, last = path.split("/")
     place: Any = found
@@ -102,7 +102,10 @@ def changed(path: str, value: object) -> dict[str, Any]:
         (changed("nodes/a/host", "0.0.0.0"), ["nodes.a.host: clients cannot connect to 0.0.0.0"]),
         (changed("nodes/a/host", "here:9092"), ["nodes.a.host: 'here:9092' is not a host name or IP address"]),
         (changed("zones/az2", {"networks": [10]}), ["zones.az2.networks: 10 is not a network such as"]),
-        (changed("zones/az2", {"networks": ["10.1.0.0/16"]}), ["zones.az2.networks: 10.1.0.0/16 is already used by"]),
+        (
+            changed("zones/az2", {"networks": ["10.1.0.0/16"]}),
+            ["zones.az2.networks: 10.1.0.0/16 is already used by"],
+        ),
         ("2026-99-99: 1", ["is no YAML"]),
         ("zones:\n  az1: {}\n  az1: {}\n", ["line 3, column 3: 'az1' is given twice"]),
         ("nodes: {a: {listeners: {east: {brokers: {1: 5, 1: 6}}}}}", ["line 1, column 48: 1 is given twice"]),
@@ -120,7 +123,10 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ({**document(), "channel": {"url": "s3:///prefix"}}, ["channel.url"]),
         ({**document(), "channel": {"url": "memory:///"}}, ["channel.url"]),
         (changed("nodes/a/listeners", {}), ["nodes.a: the node needs listeners, a main"]),
-        (changed("nodes/a/main", {"cluster": "west", "broker": 1, "port": 5}), ["nodes.a.main: 'west' is not one"]),
+        (
+            changed("nodes/a/main", {"cluster": "west", "broker": 1, "port": 5}),
+            ["nodes.a.main: 'west' is not one"],
+        ),
         (changed("nodes/a/main", {"cluster": "east", "broker": 1, "port": 9404}), ["nodes.a.main: port 9404"]),
         (
             {**document(), "nodes": {n: {**document()["nodes"]["a"], "id": 5, "host": n} for n in "xy"}},

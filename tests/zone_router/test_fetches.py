@@ -1,4 +1,4 @@
-"""Fetch, read and written, held against kafka-python's own reading; messages are drawn by Kafka's definitions."""
+"""Fetch requests and responses, compared with kafka-python; messages are drawn by Kafka's definitions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def topics(version: int) -> st.SearchStrategy[Topic]:
 
 
 def since(first: int, version: int, values: st.SearchStrategy, default) -> st.SearchStrategy:
-    """What a version has; the default in others, which cannot tell it."""
+    """Draw values for versions that have the field; use the default for others."""
     return values if version >= first else st.just(default)
 
 
@@ -116,7 +116,7 @@ def topic_of(theirs, version: int) -> Topic:
 
 
 def their_request(version: int, message: bytes) -> FetchRequest:
-    """What kafka-python reads, without the header."""
+    """Read a request with kafka-python, without its header."""
     found = KafkaFetchRequest[version].decode(message)
     replica = found.replica_id
     if version >= 15:
@@ -152,7 +152,7 @@ def their_request(version: int, message: bytes) -> FetchRequest:
 
 
 def told(structure, name: str, *fields: str) -> tuple[int, int] | None:
-    """Of a tagged field, if it is there."""
+    """Return the value of a tagged field, if present."""
     if not structure.tags or name not in structure.tags:
         return None
     value = getattr(structure, name)
@@ -161,7 +161,7 @@ def told(structure, name: str, *fields: str) -> tuple[int, int] | None:
 
 
 def their_answer(version: int, answer: bytes) -> FetchResponse:
-    """What kafka-python reads."""
+    """Read a response with kafka-python."""
     found = KafkaFetchResponse[version].decode(answer, header=True)
     return FetchResponse(
         found.throttle_time_ms,
@@ -194,7 +194,7 @@ def their_partition(version: int, topic, each) -> FetchedPartition:
 
 
 def whole(partitions: Iterable[FetchedPartition]) -> list[FetchedPartition]:
-    """With their records in one piece, as they are read."""
+    """Return the partitions with their records joined, as when read."""
     return [each._replace(records=[joined(each.records)] if each.records else []) for each in partitions]
 
 

@@ -1,4 +1,4 @@
-"""Where a main begins to follow, by the epochs that the leader's log has: elections that were not clean, too."""
+"""Start of following, by the epochs of the leader's log, including unclean elections."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from workers.zone_router.formats.wal import Begins, Partition
 from workers.zone_router.main.follower import Follower, Led
 from workers.zone_router.main.leader import Leader
 
-NOBODY = cast(Leader, None)
-"""Who leads is not asked here: the history is there."""
+NO_LEADER = cast(Leader, None)
+"""No connection to a leader, as tests supply the history."""
 
 
-class Told:
-    """What a follower tells."""
+class RecordingSink:
+    """Sink that records the follower's calls."""
 
     def __init__(self, known: Mapping[Partition, Followed]) -> None:
         self.known = dict(known)
@@ -41,9 +41,9 @@ class Told:
 
 
 class WithHistory(Follower):
-    """Of a leader whose log has these epochs, each with its first offset: as brokers answer it."""
+    """Follower of a broker whose log has these epochs, each with its first offset."""
 
-    def __init__(self, sink: Told, epochs: Mapping[int, int], end: int, *, elsewhere: bool) -> None:
+    def __init__(self, sink: RecordingSink, epochs: Mapping[int, int], end: int, *, elsewhere: bool) -> None:
         super().__init__(MAIN, lambda: None, sink, all_history=False)
         self._epochs, self._end = epochs, end
         self._has_polled = True
@@ -58,11 +58,11 @@ class WithHistory(Follower):
 def led(
     known: Followed | None, epochs: Mapping[int, int], end: int, epoch: int, *, elsewhere: bool = False
 ) -> tuple[Led, bool]:
-    """What is followed of it in this epoch, and whether what was followed before is of no use."""
-    told = Told({} if known is None else {PARTITION: known})
-    asyncio.run(WithHistory(told, epochs, end, elsewhere=elsewhere)._lead(NOBODY, PARTITION, "orders", epoch))
-    assert told.led is not None
-    return told.led, told.is_gone
+    """Return the state of following in this epoch, and whether earlier records were invalidated."""
+    sink = RecordingSink({} if known is None else {PARTITION: known})
+    asyncio.run(WithHistory(sink, epochs, end, elsewhere=elsewhere)._lead(NO_LEADER, PARTITION, "orders", epoch))
+    assert sink.led is not None
+    return sink.led, sink.is_gone
 
 
 BEGINS = Begins(0, 10)
@@ -89,7 +89,7 @@ def test_who_has_followed_before_goes_on_where_it_stood(epochs: dict[int, int], 
 
 
 def test_who_led_without_a_record_goes_on_too() -> None:
-    """Its own epoch has left nothing in the log."""
+    """The leader's own epoch has no record in the log."""
     found, is_gone = led(Followed(3, 100, {}, BEGINS, 1), {1: 0, 4: 100, 5: 150}, 150, 5)
     assert (found.position, found.begins) == (100, BEGINS) and not is_gone
 
@@ -110,6 +110,6 @@ def test_who_followed_nothing_begins_where_its_epoch_does() -> None:
 
 
 def test_what_came_from_another_broker_begins_behind_its_last_record() -> None:
-    """Whose epoch need not be the one before: who led in that one was alone, and wrote what is lost."""
+    """The previous epoch need not be the one before: its leader was alone, and its records are lost."""
     found, is_gone = led(None, {3: 0, 5: 10}, 12, 5, elsewhere=True)
     assert (found.position, found.begins) == (10, Begins(3, 10)) and not is_gone

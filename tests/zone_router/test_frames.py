@@ -1,4 +1,4 @@
-"""Frames come out of a stream as they went in, however it is cut."""
+"""Frames are read from a stream as they were written, however it is split."""
 
 from __future__ import annotations
 

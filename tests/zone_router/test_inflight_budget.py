@@ -1,4 +1,4 @@
-"""Requests that begin and do not end hold at no moment more than they may, and few clients are ended for it."""
+"""Incomplete requests never hold more memory than allowed, and few clients are disconnected for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOO_NEW = struct.pack(">ihhihb", 11, 18, 99, 7, 0, 0)
 
 @asynccontextmanager
 async def listening(most_inflight_bytes: int) -> AsyncIterator[tuple[int, CollectorRegistry]]:
-    """A node's listener, and its counters."""
+    """Start a node's listener; yield its port and its counters."""
     file, port = one_node()
     registry = CollectorRegistry()
     gateway = Gateway(
@@ -47,7 +47,7 @@ async def listening(most_inflight_bytes: int) -> AsyncIterator[tuple[int, Collec
 
 
 class Beginner:
-    """A connection that sends so much of a request that never ends."""
+    """Connection that sends part of a request and never completes it."""
 
     def __init__(self, port: int, size: int) -> None:
         self._port, self._size = port, size

@@ -1,4 +1,4 @@
-"""Reads of what was written before the leader of now led: by what those followed who led before it."""
+"""Reads of records from before the current leader's epoch, through mains that followed the earlier leaders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMITTED = 1
 
 
 class Mains:
-    """What some mains have followed of one partition, and a node that reads from the last of them."""
+    """Mains that followed one partition, and a node that reads from the last of them."""
 
     def __init__(self, folder: Path) -> None:
         self.storage = ObjectStorage(f"file://{folder}")
@@ -54,7 +54,7 @@ class Mains:
         more: Sequence[WalRecord] = (),
         is_leader: bool = False,
     ) -> None:
-        """A broker's main has followed a record at each of these offsets, in an epoch that began at the first."""
+        """Let a broker's main follow a record at each of these offsets, in an epoch that starts at the first."""
         main = ("east", broker)
         begun = Begun(PARTITION, epoch, start, begins or Begins(epoch - 1, start))
         records = [begun, *(followed(sent(at, epoch=epoch)).record for at in range(start, end)), *more]
@@ -76,7 +76,7 @@ class Mains:
         return self.replicas[main]
 
     async def read(self, broker: int, offset: int, isolation: int = 0) -> FetchedPartition | None:
-        """From this leader; None if it is asked itself."""
+        """Read in place of this leader; None if the leader must be asked."""
         leader = self.replica(broker)
         others = [each for each in self.replicas.values() if each is not leader]
         reading = ZoneReader(leader, lambda: others, self._stored, 1_000_000)
@@ -111,7 +111,7 @@ def test_what_the_one_before_has_followed_is_read_up_to_where_the_leader_began(t
 
 
 def test_so_is_what_those_before_that_one_have(tmp_path: Path):
-    """The last but one led twice, and wrote the second time; the first has more than the log has now."""
+    """The last leader but one led twice, and wrote the second time; the first has more than the log has now."""
 
     async def test() -> None:
         mains = Mains(tmp_path)
@@ -125,7 +125,7 @@ def test_so_is_what_those_before_that_one_have(tmp_path: Path):
 
 
 def test_of_an_epoch_that_nobody_followed_the_leader_is_asked(tmp_path: Path):
-    """Who led then may have cut what those before it had."""
+    """The unknown leader may have truncated what earlier ones had."""
 
     async def test() -> None:
         mains = Mains(tmp_path)
@@ -151,7 +151,7 @@ def test_who_began_at_the_end_of_the_log_says_nothing_of_the_one_before(tmp_path
 
 
 def test_a_transaction_that_the_next_leader_ended_is_not_read_as_committed(tmp_path: Path):
-    """The main of the one before knows that it was open, and not how it ended."""
+    """The previous leader's main knows that the transaction was open, but not its outcome."""
 
     async def test() -> None:
         mains = Mains(tmp_path)
@@ -186,7 +186,7 @@ def test_it_is_known_from_blocks_to_a_node_that_comes_later(tmp_path: Path):
 
 
 def test_what_a_leader_wrote_that_the_next_one_never_had_is_not_read(tmp_path: Path):
-    """It had led alone. The next one's log has other records there, of the epoch before."""
+    """The leader was alone. Its successor's log has other records there, of the epoch before."""
 
     async def test() -> None:
         mains = Mains(tmp_path)
@@ -212,7 +212,7 @@ def test_a_marker_that_the_next_leader_did_not_have_ended_nothing(tmp_path: Path
 
 
 def test_a_gap_up_to_where_the_next_leader_began_is_the_leaders_to_tell(tmp_path: Path):
-    """Compaction took what was there: nobody is told again and again that there is nothing."""
+    """Compaction removed the records: clients must not get empty responses again and again."""
 
     async def test() -> None:
         mains = Mains(tmp_path)

@@ -1,4 +1,4 @@
-"""What a client of one's own asks and is answered, held against kafka-python's reading of both."""
+"""The router's own requests and their responses, compared with kafka-python."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ READERS: dict[Api, tuple[int, Callable[[Buffer], Any]]] = {
 
 
 def asked_in(kind: type, pieces, version: int, client_id: bytes | None):
-    """The request as kafka-python reads it, behind the header that is expected."""
+    """Read a request with kafka-python, after its expected header."""
     name = struct.pack(">h", -1) if client_id is None else struct.pack(">h", len(client_id)) + client_id
     head = struct.pack(">hhi", kind.API_KEY, version, 77) + name + (b"\0" if version else b"")
     message = joined(pieces)

@@ -1,4 +1,4 @@
-"""Where records stand in Produce requests and what is answered, held against kafka-python's own reading."""
+"""Positions of records in Produce requests, and offsets in responses, compared with kafka-python."""
 
 from __future__ import annotations
 

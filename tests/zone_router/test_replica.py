@@ -1,4 +1,4 @@
-"""What a proxy makes of objects that are gone, and of logs that were cut."""
+"""A proxy's replica with deleted objects and truncated logs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told(wal_first: int, wal_end: int, first_block: int, end_block: int, end: in
 
 
 async def blocks_of(storage: ObjectStorage, count: int) -> None:
-    """One record in each."""
+    """Write blocks with one record each."""
     blocks = Blocks(storage, MAIN, StoredState([], [], {}, 0))
     blocks.take(FollowedBatch.begun(Begun(PARTITION, 1, 0)))
     for offset in range(count):
@@ -47,7 +47,7 @@ async def blocks_of(storage: ObjectStorage, count: int) -> None:
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 def test_a_block_that_is_gone_is_gone_on_from(tmp_path: Path, gone: int):
-    """What was before it is the leader's: that block could have told of transactions that were aborted."""
+    """Earlier records come from the leader, as the block might have had aborted transactions."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
@@ -64,7 +64,7 @@ def test_a_block_that_is_gone_is_gone_on_from(tmp_path: Path, gone: int):
 
 
 def test_blocks_that_went_before_they_were_read_leave_nothing_of_what_was_before_them(tmp_path: Path):
-    """A proxy that had lost its way to a main for longer than blocks are kept."""
+    """The proxy was disconnected from the main for longer than the retention of blocks."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
@@ -84,7 +84,7 @@ def test_blocks_that_went_before_they_were_read_leave_nothing_of_what_was_before
 
 
 def test_an_object_of_the_wal_that_is_gone_is_not_stepped_over(tmp_path: Path):
-    """It may tell that a transaction was aborted: nobody is told that all is stable."""
+    """The object may have an aborted transaction, so no progress may be published without it."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")
@@ -99,7 +99,7 @@ def test_an_object_of_the_wal_that_is_gone_is_not_stepped_over(tmp_path: Path):
 
 
 def test_what_was_cut_off_has_no_transaction_that_was_aborted():
-    """The same producer may commit there what it sends now."""
+    """The same producer may now commit records at those offsets."""
     index = Index()
     for first, last in ((0, 9), (10, 19)):
         index.note(Aborted(PARTITION, PRODUCER, first, last))

@@ -1,4 +1,4 @@
-"""What clients produce, on its way from a proxy by object storage and a main to a broker, which takes it all."""
+"""Produced data from a proxy through object storage and a main to a broker, which appends it all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING_FAILED = struct.pack(">iii", 77, 0, 0)
 
 
 class Read(ObjectStorage):
-    """What a main reads by: it waits until it may."""
+    """A main's storage, whose reads wait until allowed."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -46,7 +46,7 @@ class Read(ObjectStorage):
 
 @dataclass
 class Way:
-    """From a proxy to a broker."""
+    """Route from a proxy to a broker."""
 
     routes: Routes
     main: MainNode
@@ -54,11 +54,11 @@ class Way:
     traffic: Traffic
     registry: CollectorRegistry
     taken: list[bytes] = field(default_factory=list)
-    """By the broker."""
+    """Requests received by the broker."""
     writing: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """To write what comes."""
+        """Start writing."""
         self.writing = asyncio.create_task(self.routes.run())
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ async def way(folder: Path) -> AsyncIterator[Way]:
 
 @asynccontextmanager
 async def gateway(found: Way) -> AsyncIterator[int]:
-    """The port at which a proxy stands for the broker."""
+    """Return the port at which a proxy serves the broker."""
     file, port = one_node()
     directories, routes = {"east": Directory(file, "east")}, {"east": found.routes}
     opened = Gateway(file.node("a"), file.zone_rule(), directories, found.traffic, routes, {})
@@ -114,7 +114,7 @@ async def until(done: Callable[[], object]) -> None:
 
 
 def test_a_fence_that_rises_while_a_part_is_read_refuses_it(tmp_path: Path):
-    """By then what was told of in its epoch may be taken for complete."""
+    """Data announced under a fenced epoch must be complete by then."""
 
     async def test() -> None:
         async with way(tmp_path) as found:

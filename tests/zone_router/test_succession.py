@@ -1,6 +1,6 @@
-"""Processes that call themselves the same node, on a storage whose answers come late, or never while what was
-asked is done nevertheless: of all that come only the last goes on, and nothing of those before it is told behind
-its own.
+"""Processes of the same node, on a storage whose responses are late or lost although requests succeed.
+
+Of all processes only the last continues, and no earlier one announces anything after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIDE_BY_SIDE = 3
 
 
 class Slow(ObjectStorage):
-    """A folder as far away as chance has it. A list has all that was there all the while, and else by chance."""
+    """Folder with random delays. A list has the objects that exist all the while, and others by chance."""
 
     def __init__(self, folder: Path, draw: random.Random) -> None:
         super().__init__(f"file://{folder}")
@@ -89,7 +89,7 @@ class Slow(ObjectStorage):
 
 
 class Process:
-    """One that writes as fast as it can, and deletes what was told at once."""
+    """Process that writes as fast as it can, and deletes announced objects at once."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
@@ -120,7 +120,7 @@ class Process:
             await asyncio.sleep(0)
 
     async def writes(self, count: int) -> None:
-        """So many more bulks, or until it ends."""
+        """Write so many more bulks, or until the process stops."""
         wanted = len(self.told) + count
         while len(self.told) < wanted and not self.running.done():
             await asyncio.sleep(0.001)
@@ -224,7 +224,7 @@ def test_numbers_are_drawn_without_a_gap_and_who_has_one_sees_the_next(tmp_path:
 
 
 def test_who_was_overtaken_while_it_came_ends(tmp_path: Path):
-    """It drew its number, and another process came before it had its names."""
+    """The process drew its number, and another one started before it had claimed its names."""
 
     async def test() -> None:
         storage = ObjectStorage(f"file://{tmp_path}")

@@ -1,4 +1,4 @@
-"""What a gateway changes in Kafka's messages, held against Kafka's own definitions."""
+"""A gateway's changes to Kafka messages, compared with Kafka's own definitions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OF_BROKERS_AMONG_THEMSELVES = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 7
 
 
 def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
-    """Another address, shorter or longer, which tells the one that it comes from; some stay."""
+    """Return a shorter or longer address derived from the original; some stay."""
     if node % 5 == 0:
         return None
     return f"{node}.{host[: node % 200]}", port ^ 1
@@ -126,7 +126,7 @@ def check_spoilt(api: Api, version: int, data: st.DataObject) -> None:
 
 @given(st.integers(0, 2**31 - 1), st.binary(max_size=300))
 def test_garbage_of_a_huge_array_is_no_long_work(count: int, rest: bytes):
-    """An array of two thousand million brokers in a message of some bytes."""
+    """A message of some bytes claims an array of two billion brokers."""
     answer = struct.pack(">iii", 1, 0, count) + rest
     try:
         endpoints.rewritten(Api.METADATA, 3, answer, lambda node, at: None)
@@ -135,7 +135,7 @@ def test_garbage_of_a_huge_array_is_no_long_work(count: int, rest: bytes):
 
 
 def test_every_answer_of_kafka_that_tells_addresses_is_known():
-    """An api or a version that is new and tells where brokers are would let clients escape."""
+    """A new api or version with addresses would let clients bypass the node."""
     telling = {key for key, each in definitions("response").items() if set(names(each)) & set(WHERE)}
     assert telling - set(ELSEWHERE) - OF_BROKERS_AMONG_THEMSELVES == set(WITH_ADDRESSES)
 
@@ -148,7 +148,7 @@ BEGIN_LATER = {
     Api.SHARE_FETCH: 1,
     Api.SHARE_ACKNOWLEDGE: 1,
 }
-"""Requests that clients are not told of from version 0 on; older brokers take what Kafka 4.1 does not have."""
+"""Requests advertised from a later version than 0; older brokers accept versions that Kafka 4.1 lacks."""
 
 
 def test_what_is_passed_on_is_what_kafka_has_for_clients():
@@ -278,7 +278,7 @@ def test_a_header_of_millions_of_tags_is_refused_at_once():
 
 
 def test_a_tagged_field_that_is_shorter_than_it_tells_is_refused():
-    """Its size would be written anew, and come out below nothing."""
+    """Rewriting would give the field a negative size."""
     node = struct.pack(">i", 1) + varint(60) + b"h" * 59 + struct.pack(">i", 9) + b"\0\0"
     answer = struct.pack(">i", 1) + b"\0" + b"\1" + struct.pack(">i", 0) + b"\1\0" + varint(3) + b"\2" + node
     with pytest.raises(MessageMalformed, match="is not as long as it declares"):

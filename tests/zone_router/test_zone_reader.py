@@ -1,4 +1,4 @@
-"""Answers to Fetch out of what is in the zone are the leader's: its offsets, and how transactions have ended."""
+"""Fetches answered in the zone equal the leader's responses: offsets, and outcomes of transactions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_who_begins_in_the_midst_of_an_aborted_transaction_is_told_of_it(tmp_pat
 
 
 def test_a_batch_as_its_producer_sent_it_is_read_as_the_leader_wrote_it(tmp_path: Path):
-    """Offsets before it have no record any more: it is found by these, and stands at its own."""
+    """Offsets before the batch have no record any more: a fetch from them finds it, at its own offset."""
 
     async def test() -> None:
         mains = Mains(tmp_path)

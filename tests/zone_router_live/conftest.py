@@ -24,7 +24,7 @@ from workers import context
 from workers.route_epochs import RouteEpochTicker
 
 READING = "reading"
-"""By the router channel, and what is fetched is read in the zone."""
+"""Configuration with the router channel and zone-local reads."""
 READS = {"commit_ms": 1_000, "cache_bytes": 24 << 20, "block_cache_bytes": 16 << 20, "block_bytes": 4 << 20}
 
 
@@ -49,16 +49,16 @@ def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
 @pytest.fixture
 def router(all_running: dict[str, Router], request: pytest.FixtureRequest) -> Router:
-    """All brokers and nodes running; also for the next test, whatever the test does.
+    """Provide running brokers and nodes, restored after each test.
 
-    What is produced goes by mains, if the test does not ask for another way, or for both (`BOTH_WAYS`).
+    Produced data goes through mains, unless the test asks for another way or for both (`BOTH_WAYS`).
     """
     return _running(all_running[getattr(request, "param", BY_MAINS)])
 
 
 @pytest.fixture
 def reading(all_running: dict[str, Router]) -> Router:
-    """The same, where records are read in the reader's zone."""
+    """Provide the same with zone-local reads."""
     return _running(all_running[READING])
 
 
@@ -72,7 +72,7 @@ def _running(router: Router) -> Router:
 
 @pytest.fixture
 def topic(router: Router) -> str:
-    """Six partitions, two led by each broker, each replica in sync."""
+    """Create a topic of six partitions, two led by each broker, with all replicas in sync."""
     name = f"zones-{secrets.token_hex(4)}"
     router.brokers.create(name, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
     return name
@@ -100,7 +100,7 @@ def made(
 
 @pytest.fixture
 def control(made: planes.Control, all_running: dict[str, Router], router: Router) -> planes.Control:
-    """All of it running, also for the next test, whatever the test does."""
+    """Provide the running setup, restored after each test."""
     made.start()
     made.router.start()
     eventually(lambda: len(made.living()) == 3, "all nodes have reported")
@@ -109,7 +109,7 @@ def control(made: planes.Control, all_running: dict[str, Router], router: Router
 
 @pytest.fixture
 def ticking(made: planes.Control, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A worker begins an epoch each second."""
+    """Let a worker begin an epoch each second."""
     dispatcher = Dispatcher(made.database.engine, domain_registry(), PROJECTIONS)
     monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
     settings = rest_settings(made.database.url, route_epoch_seconds=planes.EPOCH_SECONDS)

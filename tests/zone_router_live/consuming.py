@@ -1,4 +1,4 @@
-"""A client that reads all partitions of a topic through its zone, while the test goes on."""
+"""Client that reads all partitions of a topic through its zone while the test runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTITIONS = 6
 
 
 class Consuming:
-    """Reads from the beginning until it is left; what was read is kept in its order."""
+    """Consumer from the beginning; records are kept in order."""
 
     def __init__(self, node: Node, topic: str, **config: Any) -> None:
         self._config = client(node, group_id=secrets.token_hex(4), reconnect_backoff_max_ms=500, **config)
@@ -50,7 +50,7 @@ class Consuming:
         reader.close()
 
     def is_the_leaders(self, router: Router, **config: Any) -> None:
-        """What was read is the leaders' log, each record once and in its partition's order."""
+        """Assert that the records read are the leaders' log, each once and in its partition's order."""
         log = everything(router.brokers.servers, self._topic, **config)
         expected = [(partition, offset, value) for partition, offset, _, _, value, _, _ in log]
         if self._thread.is_alive():
@@ -62,7 +62,7 @@ class Consuming:
 
 
 class Slow:
-    """A client that reads when it is told to, and keeps next to nothing for later."""
+    """Client that reads on demand and prefetches almost nothing."""
 
     def __init__(self, node: Node, topic: str) -> None:
         few = {"queued_min_messages": 1, "queued_max_messages_kbytes": 16, "fetch_message_max_bytes": 10_000}
@@ -77,7 +77,7 @@ class Slow:
         self._reader.close()
 
     def read(self, count: int) -> bool:
-        """Until it has so many in all, or a moment has gone; whether it has."""
+        """Read until there are so many in all, or a moment has passed; return whether there are."""
         while len(self.found) < count:
             message = self._reader.poll(0.2)
             if message is None:

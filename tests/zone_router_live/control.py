@@ -13,7 +13,7 @@ from tests.zone_router_live.nodes import Router
 
 EPOCH_SECONDS = 1.0
 READS = {"commit_ms": 60_000, "acks": "confirmwal", "cache_bytes": 4 << 20, "block_cache_bytes": 4 << 20}
-"""So blocks are written because epochs are over, and for no other reason."""
+"""Limits under which blocks are only written at the end of an epoch."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Control:
         self.lives = False
 
     def living(self) -> list[dict[str, Any]]:
-        """Nodes that have reported lately."""
+        """Return the nodes that have reported recently."""
         nodes = self.get("/zones")["nodes"]
         return [each for each in nodes if not each["fenced"] and each["age_seconds"] < 5]
 

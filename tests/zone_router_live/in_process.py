@@ -1,4 +1,4 @@
-"""A main and a proxy's way to it within the test's process, beside a real broker."""
+"""A main and a proxy's routes to it within the test's process, beside a real broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def broker_1(router: Router) -> Address:
 
 @dataclass(frozen=True)
 class Way:
-    """From a proxy to a broker, by a main."""
+    """Route from a proxy to a broker through a main."""
 
     routes: Routes
     main: MainNode
@@ -40,7 +40,7 @@ class Way:
 
 @asynccontextmanager
 async def by_main(folder: Path, broker: Address, limits: Limits | None = None) -> AsyncIterator[Way]:
-    """For entries to broker 1, which is found at that address."""
+    """Start a route for entries to broker 1 at that address."""
     (port,) = free_ports(1)
     storage, registry = ObjectStorage(f"file://{folder}"), CollectorRegistry()
     traffic = Traffic("a", "az1", registry)
@@ -58,7 +58,7 @@ async def by_main(folder: Path, broker: Address, limits: Limits | None = None) -
 
 
 class Forwarder:
-    """Between a node and a broker. It ends connections when it is told to, as brokers do with idle ones."""
+    """TCP forwarder between a node and a broker; it closes connections on demand, as brokers do with idle ones."""
 
     def __init__(self, broker: Address) -> None:
         self._broker = broker
@@ -106,7 +106,7 @@ class Forwarder:
 
 
 async def until(done: Callable[[], bool], what: str) -> None:
-    """Raises TimeoutError."""
+    """Wait until `done` is true. Raises TimeoutError."""
     async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Nodes of the zone router beside three real brokers, one node in each zone; and what clients say of them."""
+"""Nodes of the zone router beside three real brokers, one in each zone, and clients' views of them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.eventually import eventually
 from tests.placement_live.brokers import HERE, NODES, RACKS, Brokers, Site
 
 WAYS = PASSED, BY_MAINS = "passed", "by mains"
-"""What is produced goes to the leader as it is, or by the router channel and the leader's main."""
+"""Ways of produced data: directly to the leader, or through the router channel and the leader's main."""
 BOTH_WAYS = pytest.mark.parametrize("router", WAYS, indirect=True)
-"""For what differs: all but Produce goes the same way in both, through the same code."""
+"""Parameters for tests that differ by way; all requests but Produce use the same code in both."""
 CLUSTER = "east"
 _PORTS = 3 + len(NODES)
 _SAMPLE = re.compile(r"^(treeline_zone_router_\w+?)(?:\{(.*)\})? (\S+)$")
@@ -95,7 +95,7 @@ class Node:
             return ""
 
     def samples(self, name: str) -> dict[tuple[str, ...], float]:
-        """Of one metric: the values of its labels, in the order of their names -> the sample."""
+        """Return the samples of a metric by the values of its labels, in the order of label names."""
         found = {}
         for line in self.metrics_text().splitlines():
             if (match := _SAMPLE.match(line)) and match[1] == f"treeline_zone_router_{name}":
@@ -107,13 +107,16 @@ class Node:
         return self.samples("refused_total").get((why,), 0.0)
 
     def memory(self) -> int:
-        """Resident bytes."""
+        """Return the resident memory in bytes."""
         assert self.process is not None
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
 
 class Router:
-    """All nodes. With a channel, each is the main of its zone's broker as well, or has one beside it (`apart`)."""
+    """All nodes.
+
+    With a channel, each node is also the main of its zone's broker, or has one beside it (`apart`).
+    """
 
     def __init__(
         self,
@@ -178,7 +181,7 @@ class Router:
         return {"id": RACKS.index(zone) + 1, **({} if self._apart else self._main(zone))}
 
     def twin(self, node: Node) -> Node:
-        """A node of the same name and id that listens elsewhere."""
+        """Return a node of the same name and id that listens on other ports."""
         drawn = iter(free_ports(_PORTS))
         bootstrap, metrics, main = next(drawn), next(drawn), next(drawn)
         brokers = {broker: next(drawn) for broker in NODES}
@@ -207,11 +210,11 @@ class Router:
 
     @property
     def ports_of_brokers(self) -> set[int]:
-        """Where clients of a zone have no business."""
+        """Return the brokers' ports, to which clients of a zone should not connect."""
         return {int(server.rpartition(":")[2]) for server in self.brokers.servers.split(",")}
 
     def strays(self, zone: str, pid: int) -> set[int]:
-        """Ports of brokers, and of other zones' nodes, that a process is connected to."""
+        """Return the ports of brokers and of other zones' nodes to which a process is connected."""
         elsewhere = {
             port
             for other, node in self.nodes.items()
@@ -224,13 +227,13 @@ class Router:
 
 
 def client(node: Node, **config: Any) -> dict[str, Any]:
-    """librdkafka's configuration of a client in the node's zone."""
+    """Return librdkafka's configuration for a client in the node's zone."""
     named = {key.replace("_", "."): value for key, value in config.items()}
     return {"bootstrap.servers": node.servers, "client.id": f"zone={node.zone}", "log_level": 0, **named}
 
 
 def until(deadline_seconds: float) -> Iterator[None]:
-    """Turns of a loop until a deadline."""
+    """Yield until a deadline."""
     end = time.monotonic() + deadline_seconds
     while time.monotonic() < end:
         yield
@@ -240,7 +243,7 @@ Labels = Mapping[tuple[str, ...], float]
 
 
 def produce_request(topic: str, number: int, *, acks: int = -1, partition: int = 0) -> bytes:
-    """A Produce request of version 3 without its size, with one record."""
+    """Return a Produce request of version 3 with one record, without the size prefix."""
     batch = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 100_000)
     batch.append(0, int(time.time() * 1000), b"k", str(number).encode(), [])
     records = bytes(batch.build())

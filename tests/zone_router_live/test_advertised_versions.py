@@ -1,5 +1,6 @@
-"""Clients decide by the versions that they are told what a broker can do: through a node it is what they would do
-at the broker, and a version that a broker does not take ends as it does there.
+"""Clients derive a broker's features from the advertised versions, and do the same through a node.
+
+A version that a broker does not accept ends as it does there.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tests.zone_router_live.test_codecs import Connection
 from tests.zone_router_live.test_faults import API_VERSIONS, METADATA, Raw, framed
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By their number in a batch's attributes."""
+"""Codecs by their number in a batch's attributes."""
 TELEMETRY = (71, 72)
-"""Brokers take it also where they have no receiver of it, and tell clients nothing of it."""
+"""Requests that brokers accept without a telemetry receiver, and do not advertise then."""
 RECORDS, VALUE_BYTES = 100, 1_000
 PRODUCES = f"""
 import sys
@@ -49,12 +50,12 @@ def request(api_key: int, version: int, body: bytes = bytes(30), *, flexible: bo
 
 
 def broker_port(router: Router) -> int:
-    """Of broker 1."""
+    """Return the port of broker 1."""
     return int(router.brokers.servers.split(",")[0].rpartition(":")[2])
 
 
 def outcome(port: int, message: bytes) -> bytes | None:
-    """What is answered, None for a connection that ends without an answer."""
+    """Return the response, None for a connection that closes without one."""
     raw = Raw(port)
     try:
         raw.send(framed(message))
@@ -66,7 +67,7 @@ def outcome(port: int, message: bytes) -> bytes | None:
 
 
 def logged(router: Router, topic: str) -> dict[str, tuple[set[int], int]]:
-    """As the leaders have it: of each codec's partition the codecs of its batches, and their bytes."""
+    """Return each codec's partition as the leaders have it: the codecs of its batches, and their bytes."""
     host, port = router.brokers.servers.split(",")[0].split(":")
     connection = Connection(host, int(port))
     told = metadata.read_metadata(connection.ask(metadata.metadata_request(5, b"tests", [topic])))
@@ -113,12 +114,12 @@ def test_every_release_compresses_with_every_codec(router: Router, topic: str, r
 @BOTH_WAYS
 @pytest.mark.parametrize("version", range(6))
 def test_clients_are_told_the_same_versions_as_by_the_broker(router: Router, version: int):
-    """Byte for byte; version 5 is one that Kafka 4.1 does not have, and answers with UNSUPPORTED_VERSION."""
+    """The responses are identical byte for byte; version 5, unknown to Kafka 4.1, gets UNSUPPORTED_VERSION."""
     body = b"\2c\2" + b"1\0" if version >= 3 else b""
     asked = request(Api.API_VERSIONS, version, body, flexible=version >= 3)
 
     def told() -> bytes | None:
-        """The same from both, between two changes of the cluster's metadata, whose epoch is told as well."""
+        """Return the response that both give between two changes of the metadata epoch, which it contains."""
         through = outcome(router.nodes["az1"].brokers[1], asked)
         return through if through == outcome(broker_port(router), asked) else None
 
@@ -127,7 +128,7 @@ def test_clients_are_told_the_same_versions_as_by_the_broker(router: Router, ver
 
 
 def test_a_version_that_brokers_do_not_take_ends_as_it_does_there(router: Router):
-    """Brokers answer to ApiVersions alone in any version, and end the connection of all others."""
+    """Brokers answer only ApiVersions in any version, and close the connection for all others."""
     direct = Connection("127.0.0.1", broker_port(router))
     spoken = metadata.read_api_versions(direct.ask(metadata.api_versions_request(3, b"tests")))
     direct.end()

@@ -1,4 +1,4 @@
-"""What is asked of a real broker in messages of one's own, and what it answers."""
+"""A real broker's responses to the router's own messages."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tests.zone_router_live.nodes import Router
 
 CLIENT = b"tests"
 PLAIN, COMMITTED, ABORTED, OPEN = 0, 3, 6, 9
-"""Where each part of the log begins: three records; two and their transaction's end, twice; two of an open one."""
+"""Start of each part of the log: three records; two and their transaction's end, twice; two of an open one."""
 END = 11
 
 
 class Connection:
-    """To one broker; one request at a time."""
+    """Connection to one broker; one request at a time."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), DEADLINE_SECONDS)
 
     def ask(self, pieces) -> bytes:
-        """The answer, without its size."""
+        """Return the response without the size prefix."""
         message = b"".join(bytes(piece) for piece in pieces)
         self._socket.sendall(struct.pack(">i", len(message)) + message)
         (size,) = struct.unpack(">i", self._read(4))
@@ -64,7 +64,7 @@ class Connection:
 
 @pytest.fixture(scope="module")
 def brokers(all_running: dict[str, Router]) -> Brokers:
-    """The brokers alone, without the nodes before them."""
+    """Provide the brokers without nodes."""
     running = all_running["passed"].brokers
     running.start(*NODES)
     return running
@@ -72,7 +72,7 @@ def brokers(all_running: dict[str, Router]) -> Brokers:
 
 @pytest.fixture(scope="module")
 def topic(brokers: Brokers) -> Iterator[str]:
-    """One partition: records of no transaction, of one committed, of one aborted, and of one that is open."""
+    """Create a partition with records outside transactions, and of a committed, an aborted and an open one."""
     name = f"codecs-{secrets.token_hex(4)}"
     brokers.create(name, [[2, 1, 3]])
     plain = Producer({"bootstrap.servers": brokers.servers, "linger.ms": 5000})
@@ -97,7 +97,7 @@ def produce(producer: Producer, topic: str, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def found(brokers: Brokers, topic: str) -> tuple[list[Broker], TopicMetadata]:
-    """As the first broker tells."""
+    """Return the topic's metadata from the first broker."""
     host, port = brokers.servers.split(",")[0].split(":")
     connection = Connection(host, int(port))
     try:
@@ -138,7 +138,7 @@ def fetched(
 
 
 def held(one: FetchedPartition) -> list[tuple[Batch, bytes]]:
-    """Its batches, with their bytes; their check sums hold."""
+    """Return the batches with their bytes; check their checksums."""
     (records,) = one.records
     each = [(batch, bytes(records[batch.at : batch.at + batch.size])) for batch in batches(records)]
     assert sum(batch.size for batch, _ in each) == len(records)

@@ -1,5 +1,7 @@
-"""Nodes beside a real control plane, whose worker begins epochs: they are fenced and committed while clients
-produce, who is dead is told of no more, and a main that does not know the fence takes nothing.
+"""Nodes with a real control plane, whose worker begins epochs while clients produce.
+
+Epochs are fenced and committed, unreachable nodes are left out, and a main that does not know the fence accepts
+nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def test_epochs_are_fenced_and_committed_while_clients_produce(control: Control,
 
 
 def told(control: Control, at: str, zone: str) -> set[int]:
-    """Ports of brokers that a client of a zone is told by the node of another one."""
+    """Return the brokers' ports that a client of a zone gets from another zone's node."""
     admin = AdminClient({**client(control.router.nodes[at]), "client.id": f"zone={zone}"})
     return {broker.port for broker in admin.list_topics(timeout=DEADLINE_SECONDS).brokers.values()}
 

@@ -1,4 +1,4 @@
-"""Applications that say their zone and nothing more: discovery sends them to its node, and they stay there."""
+"""Applications only configure their zone: discovery directs them to its node, and they stay there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AWAY = "127.0.0.1:9"
 
 @pytest.fixture
 def conf(control: Control, tmp_path: Any) -> dict[str, Any]:
-    """Of an application in az2, whose environment is on the cluster that the router stands before."""
+    """Return the configuration of an application in az2, whose environment is on the router's cluster."""
     url = f"http://127.0.0.1:{control.port}"
     rest = Console(url, TOKEN).rest
     for name, servers in ((CLUSTER, control.router.brokers.servers), ("west", AWAY)):

@@ -1,5 +1,6 @@
-"""What breaks, on purpose: garbage, half-open connections, brokers and nodes that die. The node lives, and who has
-nothing to do with it notices nothing.
+"""Faults: malformed data, half-open connections, brokers and nodes that fail.
+
+The node keeps running, and unrelated clients are unaffected.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def framed(message: bytes) -> bytes:
 
 
 class Raw:
-    """A connection as bytes."""
+    """A raw TCP connection."""
 
     def __init__(self, port: int, timeout: float = 20) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
@@ -42,7 +43,7 @@ class Raw:
         self._socket.sendall(data)
 
     def answer(self) -> bytes:
-        """The next frame's message."""
+        """Return the message of the next frame."""
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)
 
@@ -57,7 +58,7 @@ class Raw:
 
     @property
     def is_ended(self) -> bool:
-        """By the other end; waits for it, whatever comes before."""
+        """Wait until the other end closes the connection, whatever it sends before."""
         try:
             while self._socket.recv(65536):
                 pass
@@ -71,7 +72,7 @@ class Raw:
 
 @contextmanager
 def neighbour(router: Router, zone: str = "az1") -> Iterator[Raw]:
-    """A connection to the same listener, which goes on to be answered."""
+    """Provide another connection to the same listener, which must keep working."""
     raw = Raw(router.nodes[zone].brokers[1])
     raw.send(framed(API_VERSIONS))
     assert raw.answer()[:4] == struct.pack(">i", 7)
@@ -140,7 +141,7 @@ def test_a_long_name_in_two_pieces_is_no_garbage(router: Router):
 
 
 def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Router):
-    """It asks what is answered at the node itself, and what the broker answers, as fast as it can."""
+    """The client sends requests for the node itself and for the broker as fast as it can."""
     node = router.nodes["az1"]
     before = node.memory()
     too_new = framed(struct.pack(">hhih", 18, 77, 5, 0) + b"\0")
@@ -168,7 +169,7 @@ def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender
 
 @BOTH_WAYS
 def test_what_came_before_garbage_is_done(router: Router, topic: str):
-    """As by brokers: also if the connection ends before there is one to the broker."""
+    """Brokers do the same, even if the connection closes before the node is connected to one."""
     for number in range(5):
         raw = Raw(router.nodes["az1"].brokers[3])
         raw.send(framed(produce_request(topic, number, acks=0, partition=2)) + GARBAGE["random"])
@@ -179,7 +180,7 @@ def test_what_came_before_garbage_is_done(router: Router, topic: str):
 
 @BOTH_WAYS
 def test_who_waits_for_no_answer_and_asks_the_wrong_broker_is_let_down(router: Router, topic: str):
-    """As brokers do: it has to look for the leader."""
+    """The connection closes, as at a broker, so that the client looks for the leader."""
     raw = Raw(router.nodes["az1"].brokers[1])
     raw.send(framed(produce_request(topic, 1, acks=0, partition=2)))  # led by broker 3
     assert raw.is_ended
@@ -214,7 +215,7 @@ def test_a_request_in_crumbs_is_answered(router: Router):
 
 
 def test_connections_that_stay_half_open_cost_nobody_anything(router: Router):
-    """They send a part of a request, or nothing, and wait; what they may cost is bounded by what they sent."""
+    """Clients send part of a request or nothing, and wait; their cost is bounded by the bytes sent."""
     node = router.nodes["az1"]
     before = node.memory()
     waiting = [Raw(node.brokers[1]) for _ in range(200)]
@@ -241,7 +242,7 @@ def test_who_goes_in_the_midst_of_a_request_is_forgotten(router: Router):
 
 
 class Producing:
-    """Numbers to all partitions, all the while, by a producer that may not write twice."""
+    """Idempotent producer of numbers to all partitions in the background."""
 
     def __init__(self, router: Router, topic: str, zone: str) -> None:
         self.done: list[Message] = []
@@ -278,19 +279,19 @@ class Producing:
         self.stop()
 
     def stop(self) -> None:
-        """Nothing more is handed in, and all that was is written."""
+        """Stop producing, and flush."""
         self._ended.set()
         self._thread.join()
         assert self._producer.flush(DEADLINE_SECONDS) == 0
 
     def resumed(self) -> None:
-        """Records are written that were handed in from now on."""
+        """Wait until records produced from now on are written."""
         from_now = self.handed_in
         eventually(lambda: any(int(each.value()) >= from_now for each in reversed(self.done)), "it goes on")
 
 
 def each_once(router: Router, topic: str, producing: Producing) -> None:
-    """Every record that was handed in is there, once, in its partition's order."""
+    """Assert that every produced record is there once, in its partition's order."""
     assert producing.failed == []
     log = everything(router.brokers.servers, topic)
     numbers = Counter(int(value) for _, _, _, _, value, _, _ in log)
@@ -343,7 +344,7 @@ def test_a_broker_that_is_killed_is_left_for_the_next_leader(router: Router, top
 
 @pytest.mark.nightly
 def test_a_reader_that_does_not_read_does_not_fill_the_node(router: Router, topic: str):
-    """It asks for 100 MB, and takes nothing: what waits for it stays in the brokers."""
+    """The client fetches 100 MB and does not read: the data stays in the brokers."""
     node = router.nodes["az1"]
     producer = Producer(client(node, linger_ms=20, message_max_bytes=1_000_000))
     for number in range(300):

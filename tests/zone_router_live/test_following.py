@@ -1,4 +1,4 @@
-"""How a main follows the log of a real broker, and how proxies know that a main is there."""
+"""A main follows the log of a real broker, and proxies detect that a main is reachable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.zone_router.main.follower import Follower, Led
 
 
 class Taken:
-    """Whatever is followed of one topic."""
+    """Sink for the batches of one topic."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -53,7 +53,7 @@ class Taken:
 
 
 def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_followed_on(router: Router):
-    """Brokers leave out of a session what is both said and forgotten in one request."""
+    """Brokers omit a partition that is both in a request and forgotten by it."""
     topic = f"following-{secrets.token_hex(4)}"
     router.brokers.create(topic, [[1, 2, 3], [1, 2, 3]])  # with one alone there would be no session any more
     producer = Producer({"bootstrap.servers": router.brokers.servers, "linger.ms": 0})
@@ -85,7 +85,7 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
 
 @pytest.mark.nightly
 def test_a_main_that_stands_still_keeps_no_reader_waiting(reading: Router):
-    """Its connections are open, and nothing is said by them: the leader is asked."""
+    """The main's connections are open but silent: the leader is asked."""
     topic = f"following-{secrets.token_hex(4)}"
     reading.brokers.create(topic, [[1, 2, 3]] * 6)
     producer = Producer({"bootstrap.servers": reading.brokers.servers, "linger.ms": 0})

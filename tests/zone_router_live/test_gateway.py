@@ -1,4 +1,4 @@
-"""Stock clients live their whole life through the nodes of their zone, and speak to nobody else."""
+"""Unmodified clients use all features through the nodes of their zone, and connect to nothing else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ZONES = pytest.mark.parametrize("zone", RACKS)
 
 
 def produce(config: dict, topic: str, values: list[str]) -> list[Message]:
-    """Each acknowledged."""
+    """Produce values; wait for each acknowledgement."""
     done: list[Message] = []
     producer = Producer(config)
     for at, value in enumerate(values):
@@ -51,7 +51,7 @@ def _keep(done: list[Message]):
 
 
 def everything(servers: str, topic: str, client_id: str = "direct", **config: object) -> list[tuple]:
-    """All that a topic has, with where it stands."""
+    """Return all records of a topic with their positions."""
     reader = Consumer(
         {"bootstrap.servers": servers, "client.id": client_id, "group.id": secrets.token_hex(4)}
         | {key.replace("_", "."): value for key, value in config.items()}
@@ -86,7 +86,7 @@ def everything(servers: str, topic: str, client_id: str = "direct", **config: ob
 
 @ZONES
 def test_all_that_is_told_is_the_zones_own_whichever_node_is_asked(router: Router, topic: str, zone: str):
-    """The zone is the client's, not that of the node that it happened to begin with."""
+    """The zone is the client's, not that of its bootstrap node."""
     mine = router.nodes[zone]
     for node in router.nodes.values():
         admin = AdminClient(client(mine, bootstrap_servers=node.servers))
@@ -124,7 +124,7 @@ def test_records_are_the_same_as_by_the_brokers_byte_for_byte(router: Router, to
 
 @BOTH_WAYS
 def test_a_client_lives_its_life_through_its_zone_and_connects_to_nothing_else(router: Router, topic: str):
-    """In a process of its own: every connection that it has is to a node of its zone, all the while."""
+    """The client runs in its own process: all of its connections are to nodes of its zone."""
     node = router.nodes["az2"]
     process = subprocess.Popen(
         ["python", "-c", _LIFE, node.servers, topic],
@@ -242,7 +242,7 @@ def test_javas_clients_do_the_same(router: Router, topic: str, tmp_path: Path):
 
 @BOTH_WAYS
 def test_a_leader_that_moves_is_followed_within_the_zone(router: Router, topic: str):
-    """Answers that name the new leader name its node of the zone (KIP-951): nobody escapes by them."""
+    """Responses with the new leader name its node in the zone (KIP-951), so no client bypasses it."""
     node = router.nodes["az1"]
     config = client(node, enable_idempotence=True, linger_ms=1, topic_metadata_refresh_interval_ms=600_000)
     done: list[Message] = []
@@ -315,8 +315,10 @@ def test_requests_of_operators_pass(router: Router, topic: str):
 
 @BOTH_WAYS
 def test_bytes_are_counted_by_plane_and_zones(router: Router, topic: str):
-    """A client in az1 of a partition that is led in az3: what it sends goes from az1 to az1, and then, passed on,
-    to az3; by the channel only word of it goes there."""
+    """A client in az1 uses a partition that is led in az3.
+
+    Its data goes from az1 to az1 and then, forwarded, to az3; through the channel only announcements go there.
+    """
     node = router.nodes["az1"]
     before = node.samples("bytes_total")
     producer = Producer(client(node, message_max_bytes=2_000_000))

@@ -1,5 +1,7 @@
-"""Brokers end connections on which nothing is asked for ten minutes. Clients notice nothing, unless they had just
-asked: then nobody knows what the broker did, and their connection ends, as it would without the router.
+"""Brokers close connections that are idle for ten minutes, without an effect on clients.
+
+Only a client with a request in flight is disconnected, as it would be without the router: it is unknown whether
+the broker processed it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)
 
 
 class Asked:
-    """A stream, and what came of what was sent by it."""
+    """A stream and the outcome of its requests."""
 
     def __init__(self, routes: Routes, topic: str) -> None:
         self.answers: list[int] = []
@@ -74,7 +76,7 @@ def test_a_brokers_connection_that_was_idle_is_made_again(router: Router, topic:
 
 
 def test_a_connection_that_ends_before_the_answer_lets_its_client_down(router: Router, topic: str, tmp_path: Path):
-    """The record is there, and nobody knows: to send it once more is the client's decision."""
+    """The record is written, but that is unknown: resending it is the client's decision."""
 
     async def test() -> None:
         forwarder = Forwarder(broker_1(router))
@@ -125,7 +127,7 @@ def test_connections_that_end_at_any_moment_double_nothing(router: Router, topic
 def test_a_client_that_only_produces_outlives_its_nodes_idle_connection_to_the_broker(
     router: Router, topic: str, tmp_path: Path
 ):
-    """What it asked besides went to the broker by a connection of its own, which is idle since."""
+    """The client's other requests used a separate connection to the broker, which has been idle since."""
     bootstrap, port = free_ports(2)
 
     async def test() -> None:

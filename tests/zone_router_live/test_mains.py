@@ -1,5 +1,6 @@
-"""What breaks on the way by the router channel: mains that die, objects that are gone, storage that is away,
-epochs that are over, a process that takes a node's place. Every record is there once, in its order.
+"""Faults on the route through the router channel: mains, deleted objects, storage, epochs, replaced nodes.
+
+Every record is written once, in order.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from workers.zone_router.proxy.channel import Limits
 
 
 def test_a_main_that_dies_between_append_and_answer_leaves_one_copy(router: Router, topic: str):
-    """Broker 3 stands still when its main hands the record over, and goes on when the main is dead."""
+    """Broker 3 is paused when its main forwards the record, and resumes after the main was killed."""
     done: list[Message] = []
     producer = Producer(
         client(router.nodes["az1"], enable_idempotence=True, linger_ms=1, reconnect_backoff_max_ms=500)
@@ -62,7 +63,7 @@ def test_a_main_that_dies_between_append_and_answer_leaves_one_copy(router: Rout
 
 @contextmanager
 def standing_still(router: Router, broker: int) -> Iterator[None]:
-    """For less than its session lasts."""
+    """Pause a broker for less than its session timeout."""
     pid = router.brokers.pid(broker)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -89,7 +90,10 @@ def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Ro
     draw = random.Random(5)
 
     def is_bulk(path: Path) -> bool:
-        """What is empty, and the numbers that were drawn, say who may write: without these nothing is promised."""
+        """Return whether a file is a bulk.
+
+        Empty objects and process numbers must not be deleted: they fence old processes.
+        """
         with contextlib.suppress(FileNotFoundError):
             return path.stat().st_size > HEAD_BYTES
         return False
@@ -153,7 +157,7 @@ def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, 
 
 
 def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: Router, topic: str, tmp_path: Path):
-    """The fence rises all the while, and never lets a record in twice, or before one that was sent earlier."""
+    """The fence rises all the time, but never lets a record in twice or out of order."""
     number_of_records = 300
     answers: list[int] = []
 
@@ -193,7 +197,7 @@ def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: R
 
 
 def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Router, topic: str):
-    """Both call themselves the same node; the one that was there before writes nothing any more, and says why."""
+    """Both run as the same node; the earlier one stops writing and logs why."""
     node = router.nodes["az2"]
     with Producing(router, topic, "az2") as producing:
         successor = router.twin(node)

@@ -1,5 +1,6 @@
-"""What breaks while records are read in a zone: mains, nodes and brokers that die, objects that are gone, leaders
-that move, a storage that is away. Every record is read once, in its order, as the leaders have it.
+"""Faults during zone-local reads: mains, nodes and brokers, deleted objects, moved leaders, storage.
+
+Every record is read once and in order, as the leaders have it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def topic(reading: Router) -> str:
 
 
 def test_a_main_that_dies_leaves_no_gap(reading: Router, topic: str):
-    """While it is away the leader is asked; when it is back, what it has missed is stored whole."""
+    """The leader serves reads while the main is down; after its return the missed records are stored whole."""
     node = reading.nodes["az2"]
     with Consuming(node, topic) as consuming, Producing(reading, topic, "az3") as producing:
         for zone in ("az1", "az3"):
@@ -68,7 +69,7 @@ def test_leaders_that_move_while_they_are_read_from(reading: Router, topic: str)
 
 
 def test_what_was_written_before_leaders_moved_is_read_in_the_zone(reading: Router, topic: str):
-    """By who has read nothing yet, from what the mains of those have who led before; of both isolation levels."""
+    """A new reader reads from the data of earlier leaders' mains, with both isolation levels."""
     moves: list[tuple[str, dict[int, list[int]]]] = [
         ("az1", {}),
         ("az2", {0: [2, 3, 1], 1: [1, 2, 3]}),
@@ -88,7 +89,7 @@ def test_what_was_written_before_leaders_moved_is_read_in_the_zone(reading: Rout
 
 
 def move(reading: Router, topic: str, orders: dict[int, list[int]]) -> None:
-    """Each of these partitions to the first of its brokers."""
+    """Move the leader of each partition to the first of its brokers."""
     with ReplicaAdmin("tests", reading.brokers.servers, {}) as admin:
         assert admin.alter({(topic, partition): order for partition, order in orders.items()}) == {}
     for partition, order in orders.items():
@@ -117,7 +118,7 @@ def test_a_broker_that_is_killed_while_it_is_read_from(reading: Router, topic: s
 
 @pytest.mark.parametrize("kind", ["channel", "wal", "blk"])
 def test_objects_that_are_gone_are_asked_of_the_leader(reading: Router, topic: str, kind: str):
-    """Nobody has read them yet, and no memory has them: a node that comes anew."""
+    """A new node has neither read nor cached the objects."""
     assert reading.channel is not None
     node = reading.nodes["az3"]
     with Producing(reading, topic, "az1") as producing:
@@ -150,7 +151,7 @@ def test_a_storage_that_is_away_for_some_seconds(reading: Router, topic: str):
 
 @pytest.mark.nightly
 def test_memory_is_bounded_by_the_caches(reading: Router, topic: str):
-    """More is written and read than the caches of the node hold, which is told of more of them than it wants."""
+    """More data is written, read and announced than the node's caches hold."""
     node = reading.nodes["az2"]
     everything(node.servers, topic, "zone=az2")
     before = node.memory()
@@ -166,4 +167,4 @@ def test_memory_is_bounded_by_the_caches(reading: Router, topic: str):
 
 
 CACHES = 24 * 1024 * 1024 + 16 * 1024 * 1024
-"""conftest's cache_bytes and block_cache_bytes."""
+"""Sum of cache_bytes and block_cache_bytes in conftest."""

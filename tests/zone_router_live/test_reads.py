@@ -1,5 +1,6 @@
-"""Records are read in the reader's zone: what comes from another zone's leader comes through object storage, and
-is the same as the leader's, byte for byte.
+"""Records are read in the reader's zone.
+
+Data of another zone's leader comes through object storage, identical to the leader's byte for byte.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ ZONES = pytest.mark.parametrize("zone", RACKS)
 
 @pytest.fixture
 def topic(reading: Router) -> str:
-    """Six partitions, two led by each broker."""
+    """Create a topic of six partitions, two led by each broker."""
     name = f"reads-{secrets.token_hex(4)}"
     reading.brokers.create(name, [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]])
     return name
 
 
 def crossed(node: Node, plane: str) -> float:
-    """Bytes that came to a node from other zones."""
+    """Return the bytes that a node received from other zones."""
     return sum(
         value
         for (from_zone, of_plane, to_zone), value in node.samples("bytes_total").items()
@@ -69,7 +70,7 @@ def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
     "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.nightly)]
 )
 def test_transactions_are_read_as_from_the_leader(reading: Router, topic: str, isolation: str):
-    """Committed, aborted, one beside another, and one that is open."""
+    """Transactions are committed, aborted, concurrent, and one is open."""
     node = reading.nodes["az3"]
     before = cold(node)
     producers = [transactional(reading.nodes[zone]) for zone in RACKS]
@@ -143,7 +144,7 @@ def test_a_topic_that_was_made_anew_is_another_one(reading: Router, topic: str):
 
 
 def test_one_that_is_ahead_of_what_its_zone_knows_is_waited_for(reading: Router, topic: str):
-    """It begins at the end that the leader tells; what the zone knows is late, as the main stands still."""
+    """The reader starts at the leader's end; the zone lags, as the main is paused."""
     node, main = reading.nodes["az2"], reading.nodes["az1"]
     direct = {"bootstrap.servers": reading.brokers.servers}
     produce(direct, topic, [str(n) for n in range(60)])

@@ -1,5 +1,6 @@
-"""Object storage that takes its time, and fails now and then: all nodes in this process, each of whose operations
-on storage waits before it is done, or fails. Whatever comes of it is late, not lost.
+"""Slow and unreliable object storage: results are late, but nothing is lost.
+
+All nodes run in this process; each of their storage operations is delayed or fails.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.parametrize("router", ["passed"], indirect=True)
 
 @contextmanager
 def within(router: Router) -> Iterator[None]:
-    """The router's nodes, in a thread."""
+    """Run the router's nodes in a thread."""
     ready, ended = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -91,7 +92,7 @@ def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
 @needs_root
 @pytest.mark.nightly
 def test_a_storage_that_is_full_holds_up_and_loses_nothing(router: Router, tmp_path: Path):
-    """Nothing can be written for some seconds, and what had been written is read meanwhile."""
+    """Writes fail for some seconds; written records can still be read."""
     with small_disk(tmp_path / "disk", megabytes=300) as disk:
         mine = Router(disk, router.brokers, channel=True, reads={"commit_ms": 1_000})
         topic = f"full-{secrets.token_hex(4)}"

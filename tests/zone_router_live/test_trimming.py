@@ -1,4 +1,4 @@
-"""Bulks go when their epoch is committed, whoever has not read them; what is acknowledged is in the WAL."""
+"""Bulks are deleted once their epoch is committed, even if unread; acknowledged data is in the WAL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_who_reads_when_bulks_have_gone_reads_blocks(control: Control, topic: st
 
 @pytest.mark.nightly
 def test_one_that_reads_slowly_goes_from_bulks_to_blocks_and_misses_nothing(control: Control, topic: str) -> None:
-    """Its first records come from bulks, which go while it stands still."""
+    """The reader's first records come from bulks, which are deleted while it is paused."""
     router, node = control.router, control.router.nodes["az3"]
     before = crossed(node, "fetch"), cold(node)
     produce(client(router.nodes["az1"]), topic, [f"{n}-{secrets.token_hex(2_000)}" for n in range(1_200)])

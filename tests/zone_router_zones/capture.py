@@ -1,11 +1,10 @@
-"""The independent count: all frames that come to a router from the zones, whoever sent them.
+"""Independent count of all frames that a router receives from the zones.
 
-`python -m tests.zone_router_zones.capture PLAN`, in the router's network namespace and before anybody speaks.
-The plan is JSON: `zones` (address -> zone), `planes` (address:port of a listener -> what it is for), `kafka` (the
-planes whose requests are told apart). Lines on standard input: `watch STRING` has it look for a string from now
-on, `report` has it write what it has counted.
-
-Frames are counted where they enter, once each. What goes to the router itself is no traffic between zones.
+`python -m tests.zone_router_zones.capture PLAN` runs in the router's network namespace and starts before any
+client. The plan is JSON: `zones` (address -> zone), `planes` (address:port of a listener -> its plane), `kafka`
+(the planes whose requests are counted by kind). Commands on standard input: `watch STRING` searches for a string
+from now on, `report` prints the counts. Frames are counted once, where they enter. Traffic to the router itself is
+not traffic between zones.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Direction:
 
 
 class Count:
-    """Of bytes by (from zone, to zone, plane)."""
+    """Bytes by (from zone, to zone, plane)."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self._zones: dict[str, str] = plan["zones"]
@@ -54,7 +53,7 @@ class Count:
         self._conversations: dict[frozenset[End], Conversation] = {}
 
     def take(self, zone: str, frame: memoryview) -> None:
-        """A frame that came from a zone."""
+        """Count a frame that came from a zone."""
         seen = self.seen[zone]
         seen[0] += len(frame)
         seen[1] += 1
@@ -90,7 +89,7 @@ class Count:
                 self.kinds[*direction.key, kind] += size
 
     def _asks(self, destination: End) -> bool:
-        """Whoever sends something there, not who answers from there."""
+        """Return whether this direction carries requests, which are sent to a listener, not responses."""
         return _named(destination) in self._planes
 
     def _plane(self, ends: tuple[End, End]) -> str:
@@ -101,7 +100,7 @@ class Count:
             self.found[canary.decode(), *key] += 1
 
     def early(self) -> int:
-        """Bytes behind others that have not been seen."""
+        """Return the number of bytes after a gap."""
         return sum(each.stream.early for each in self._directions.values())
 
 
@@ -125,7 +124,7 @@ class Links:
         return self._socket.fileno()
 
     def read(self, most: int) -> bool:
-        """Count frames that are there; False if there were fewer than so many."""
+        """Count available frames; return False if there were fewer than so many."""
         for _ in range(most):
             try:
                 size, (link, *_) = self._socket.recvfrom_into(self._frame)
@@ -138,7 +137,7 @@ class Links:
         return True
 
     def report(self) -> dict[str, Any]:
-        """Whole as of a moment at which no frame was under way: only then counters and frames can be compared."""
+        """Report at a moment without a frame in flight, as only then counters and frames can be compared."""
         before = self._counters()
         while self.read(_FRAMES_A_TURN):
             pass
@@ -157,7 +156,7 @@ class Links:
         }
 
     def _counters(self) -> dict[str, list[int]]:
-        """Received bytes and frames of each link."""
+        """Return the received bytes and frames of each link."""
         rows = (line.replace(":", " ").split() for line in Path("/proc/self/net/dev").read_text().splitlines())
         return {row[0]: [int(row[1]), int(row[2])] for row in rows if row[0] in self._count.seen}
 

@@ -1,4 +1,4 @@
-"""Stock clients of both families in each zone, which know their own zone's node and nothing else; and the logs."""
+"""Unmodified clients of both families in each zone, which know only their zone's node; and the leaders' logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PRINTED = re.compile(r"^CreateTime:(\d+)\tPartition:(\d+)\tOffset:(\d+)\t(\S+)\
 
 @dataclass(frozen=True, order=True)
 class Record:
-    """Where it stands, and what is in it."""
+    """A record with its position."""
 
     partition: int
     offset: int
@@ -39,12 +39,12 @@ class Record:
 
 
 def new_canary() -> str:
-    """Sixteen letters that nothing else has in it, and that pass through the console."""
+    """Return sixteen unique letters that survive the console."""
     return "".join(secrets.choice(_LETTERS) for _ in range(16))
 
 
 def records_of(zone: str, family: str, canary: str, count: int, size: int) -> dict[str, str]:
-    """Keys and values; each value has the canary somewhere in it."""
+    """Return keys and values; each value contains the canary at some position."""
     draw = random.Random(f"{zone} {family}")
 
     def value() -> str:
@@ -56,7 +56,7 @@ def records_of(zone: str, family: str, canary: str, count: int, size: int) -> di
 
 
 def everywhere(lab: Lab, work: Callable[[str, str], T]) -> dict[tuple[str, str], T]:
-    """Of each zone and family, all at the same time, each thread in its zone."""
+    """Run `work` for each zone and family concurrently, each thread in its zone."""
 
     def there(zone: str, family: str) -> T:
         with lab.namespaces.within(zone):
@@ -68,7 +68,7 @@ def everywhere(lab: Lab, work: Callable[[str, str], T]) -> dict[tuple[str, str],
 
 
 def produce(lab: Lab, topic: str, zone: str, family: str, records: dict[str, str]) -> None:
-    """By the zone's node; each acknowledged."""
+    """Produce through the zone's node; wait for each acknowledgement."""
     node = lab.router.nodes[zone]
     if family == "librdkafka":
         produce_by(client(node, linger_ms=5), topic, records)
@@ -84,7 +84,7 @@ def produce(lab: Lab, topic: str, zone: str, family: str, records: dict[str, str
 
 
 def produce_by(config: dict[str, Any], topic: str, records: dict[str, str]) -> None:
-    """By librdkafka, to all partitions in turn; each acknowledged."""
+    """Produce with librdkafka to all partitions in turn; wait for each acknowledgement."""
     done: list[Message] = []
     failed: list[str] = []
     producer = Producer(config)
@@ -102,7 +102,7 @@ def produce_by(config: dict[str, Any], topic: str, records: dict[str, str]) -> N
 
 
 def read(lab: Lab, topic: str, zone: str, family: str, count: int) -> list[Record]:
-    """By the zone's node, in a group of its own."""
+    """Read through the zone's node, in a new group."""
     node, group = lab.router.nodes[zone], f"{topic}-{zone}-{family}"
     if family == "librdkafka":
         return read_by(client(node, group_id=group, auto_offset_reset="earliest"), topic, count)
@@ -123,7 +123,7 @@ def _shown(name: str) -> tuple[str, str]:
 
 
 def read_by(config: dict[str, Any], topic: str, count: int) -> list[Record]:
-    """By librdkafka, from all partitions; the CRC of each batch is right."""
+    """Read with librdkafka from all partitions, and check the CRC of each batch."""
     reader = Consumer(config | {"check.crcs": True})
     reader.subscribe([topic])
     found: list[Record] = []
@@ -146,7 +146,10 @@ def read_by(config: dict[str, Any], topic: str, count: int) -> list[Record]:
 
 
 def every_zone_reads_at_home(lab: Lab) -> bool:
-    """Whether no node asked another zone's leader, of a new topic. Nodes know mains when one has first read."""
+    """Return whether no node read a new topic from another zone's leader.
+
+    Nodes connect to mains at the first read.
+    """
     topic, before = lab.topic(), lab.cold_reads()
     records = {str(number): "first" for number in range(len(REPLICAS))}
     for zone in RACKS:
@@ -158,7 +161,7 @@ def every_zone_reads_at_home(lab: Lab) -> bool:
 
 
 def leaders_logs(lab: Lab, topic: str) -> list[Record]:
-    """As the leaders have them on disk; the CRC of each batch is right."""
+    """Return the logs as on the leaders' disks, and check the CRC of each batch."""
     return sorted(
         Record(partition, record.offset, record.timestamp, record.key.decode(), record.value.decode())
         for partition in range(len(REPLICAS))

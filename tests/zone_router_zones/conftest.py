@@ -1,4 +1,4 @@
-"""One set of zones for the folder."""
+"""Fixture: one set of zones for the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The independent count as tests use it: a process in the router's network namespace, and what it tells."""
+"""Test interface of the independent count, which runs in the router's network namespace."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from tests.zone_router_live.nodes import Router
 from tests.zone_router_zones.namespaces import ROUTER, Namespaces
 
 KAFKA = ("client", "proxy")
-"""Planes whose requests are told apart: brokers' listeners for clients, and proxies'."""
+"""Planes whose requests are counted by kind: brokers' client listeners, and proxies'."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Between zones, by (from zone, to zone, plane); `kinds` have as a fourth what requests and answers are."""
+    """Traffic by (from zone, to zone, plane); `kinds` adds the kind of requests as a fourth key."""
 
     sent: Counter[tuple[str, ...]]
     kinds: Counter[tuple[str, ...]]
     found: Counter[tuple[str, ...]]
-    """(canary, from zone, to zone, plane) -> pieces of streams that it was in."""
+    """Number of stream pieces with a canary, by (canary, from zone, to zone, plane)."""
 
     def since(self, before: Traffic) -> Traffic:
         return Traffic(self.sent - before.sent, self.kinds - before.kinds, self.found - before.found)
 
     def of_plane(self, *planes: str) -> int:
-        """Payload bytes."""
+        """Return the payload bytes."""
         return sum(size for (_, _, plane), size in self.sent.items() if plane in planes)
 
     def of_kind(self, *kinds: str) -> int:
-        """Payload bytes, in whatever plane."""
+        """Return the payload bytes of all planes."""
         return sum(size for (_, _, _, kind), size in self.kinds.items() if kind in kinds)
 
     def planes_with(self, canary: str) -> set[str]:
         return {plane for found, _, _, plane in self.found if found == canary}
 
     def table(self) -> str:
-        """Markdown, a row for each plane and kind, a column for each way."""
+        """Return a Markdown table with a row for each plane and kind, and a column for each direction."""
         ways = sorted({key[:2] for key in self.sent})
         rows = {key[2]: self.sent for key in self.sent} | {key[2:]: self.kinds for key in self.kinds}
         lines = [f"| bytes | {' | '.join(f'{start} to {end}' for start, end in ways)} | all |"]
@@ -58,7 +58,7 @@ class Traffic:
 
 
 class Counting:
-    """The process; nobody may speak before it counts."""
+    """Counting process; it must start before any traffic."""
 
     def __init__(self, namespaces: Namespaces, brokers: Brokers, routers: Iterable[Router]) -> None:
         plan = {
@@ -90,11 +90,11 @@ class Counting:
         return answer
 
     def watch(self, canary: str) -> None:
-        """Look for it from now on."""
+        """Search for a canary from now on."""
         self._asked(f"watch {canary}")
 
     def traffic(self) -> Traffic:
-        """All until now, when it is seen that nothing was missed: the links' own counters say the same."""
+        """Return all traffic until now, once the links' own counters confirm that nothing was missed."""
 
         def whole() -> dict[str, Any] | None:
             told = self._asked("report")
@@ -114,7 +114,7 @@ class Counting:
 
 
 def _planes(brokers: Brokers, routers: Iterable[Router]) -> dict[str, str]:
-    """Listeners by address and port."""
+    """Return the listeners by address and port."""
     found = {}
     for ports in brokers.ports:
         found |= {

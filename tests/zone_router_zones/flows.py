@@ -1,6 +1,6 @@
-"""What a link carried, put together again: TCP's directions as streams of bytes, and in those Kafka's frames.
+"""Reassembly of a link's traffic: TCP directions as byte streams, and Kafka's frames within them.
 
-It shares no code with the router, whose own count it is to check.
+It shares no code with the router, whose own count it checks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ End = tuple[str, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """One TCP segment, from one end of a connection to the other; the first one has nothing in it."""
+    """A TCP segment in one direction of a connection; the first one is empty."""
 
     source: End
     destination: End
@@ -28,7 +28,7 @@ class Segment:
 
 
 def addresses(frame: memoryview) -> tuple[str, str] | None:
-    """Source and destination of an Ethernet frame; None if it is none of IPv4."""
+    """Return source and destination of an Ethernet frame; None if it is not IPv4."""
     if len(frame) < 34 or frame[12:14] != _IPV4:
         return None
     return _dotted(frame[26:30]), _dotted(frame[30:34])
@@ -39,7 +39,7 @@ def _dotted(address: memoryview) -> str:
 
 
 def segment(frame: memoryview) -> Segment | None:
-    """Of an Ethernet frame; None if it is none of TCP on IPv4."""
+    """Return the TCP segment of an Ethernet frame; None if it is not TCP on IPv4."""
     ends = addresses(frame)
     if ends is None or frame[23] != _TCP:
         return None
@@ -51,14 +51,14 @@ def segment(frame: memoryview) -> Segment | None:
 
 
 class Stream:
-    """One direction of a connection: each byte once, in order, whatever was sent again or came early."""
+    """One direction of a connection: each byte once and in order, despite retransmissions and reordering."""
 
     def __init__(self) -> None:
         self._next: int | None = None
         self._early: list[tuple[int, bytes]] = []
 
     def take(self, sequence: int, is_first: bool, payload: bytes) -> bytes:
-        """What is known to come next, now that this segment is there. ValueError if its beginning was missed."""
+        """Add a segment; return the bytes that are now next. ValueError if the stream's start was missed."""
         if is_first:
             self._next, self._early = (sequence + 1) % _WRAP, []
         if not payload:
@@ -81,38 +81,38 @@ class Stream:
 
     @property
     def early(self) -> int:
-        """Bytes that are behind some that are not there yet."""
+        """Return the number of bytes after a gap."""
         return sum(len(piece) for _, piece in self._early)
 
 
 def _ahead(one: int, other: int) -> int:
-    """How far a sequence number is ahead of another one; below 0: behind."""
+    """Return by how much a sequence number is ahead of another; negative if behind."""
     return (one - other + _WRAP // 2) % _WRAP - _WRAP // 2
 
 
 class Finder:
-    """Looks for strings in a stream that comes in pieces, also where one ends and the next begins."""
+    """Searches for strings in a stream of pieces, also across their borders."""
 
     def __init__(self) -> None:
         self._tail = b""
 
     def look(self, piece: bytes, wanted: Iterable[bytes]) -> list[bytes]:
-        """Those that are there; strings are 16 bytes at most."""
+        """Return the strings found; they have 16 bytes at most."""
         seen = self._tail + piece
         self._tail = seen[-15:]
         return [each for each in wanted if each in seen]
 
 
 class Frames:
-    """Cuts a stream into Kafka's frames, which begin with their size, and counts its bytes by what they are."""
+    """Splits a stream into Kafka's frames, which begin with their size, and counts bytes by kind."""
 
     def __init__(self, head: int, kind: Callable[[bytes], str]) -> None:
-        """`kind` tells it from the first bytes behind the size, as many as `head`."""
+        """Set up; `kind` determines the kind from the first `head` bytes after the size."""
         self._head, self._kind = 4 + head, kind
         self._begun, self._left, self._what = b"", 0, ""
 
     def take(self, piece: bytes) -> Counter[str]:
-        """Bytes of each kind, sizes included; those of a head when it is whole. ValueError if it is no frame."""
+        """Return bytes by kind, including sizes; heads count once complete. ValueError if it is not a frame."""
         counted: Counter[str] = Counter()
         at = 0
         while at < len(piece):
@@ -142,7 +142,7 @@ _KINDS = {
 
 
 class Conversation:
-    """A connection to a listener of Kafka: what is asked, and what is answered to it, by kind."""
+    """A connection to a Kafka listener: requests and their responses by kind."""
 
     def __init__(self) -> None:
         self._asked: dict[bytes, str] = {}
@@ -150,7 +150,7 @@ class Conversation:
         self.answers = Frames(4, lambda head: self._asked.pop(head, "unasked"))
 
     def _request(self, head: bytes) -> str:
-        """`produce`, `fetch`, `group`, or `control` for all else."""
+        """Return `produce`, `fetch`, `group`, or `control` for all other requests."""
         kind = _KINDS.get(int.from_bytes(head[:2], "big"), "control")
         self._asked[head[4:8]] = kind
         return kind

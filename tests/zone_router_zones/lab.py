@@ -1,4 +1,4 @@
-"""Three zones that nothing but a router joins: in each a stock broker, and a node of the zone router, its main."""
+"""Three zones joined only by a router; each has an unmodified broker and a node as its main."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.zone_router_zones.counting import Counting
 from tests.zone_router_zones.namespaces import ROUTER, Namespaces
 
 REPLICAS = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-"""Of six partitions, the leader first: each broker leads two."""
+"""Replicas of six partitions, leader first: each broker leads two."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """All of it, running. Storage is a folder of this machine, so no network leads to it."""
+    """Running setup. Storage is a folder of this machine, so no network leads to it."""
 
     folder: Path
     namespaces: Namespaces
@@ -29,21 +29,21 @@ class Lab:
     counting: Counting
 
     def topic(self) -> str:
-        """A new one, each replica in sync."""
+        """Create a topic with all replicas in sync."""
         name = f"zones-{secrets.token_hex(4)}"
         self.brokers.create(name, REPLICAS)
         return name
 
     def cold_reads(self) -> float:
-        """Partitions that a node had to ask another zone's leader for."""
+        """Return the number of partitions that nodes read from another zone's leader."""
         return sum(sum(node.samples("cold_reads_total").values()) for node in self.router.nodes.values())
 
     def log_of(self, topic: str, partition: int) -> Path:
-        """The folder with its leader's log."""
+        """Return the folder of a partition's log on its leader."""
         return self.folder / str(REPLICAS[partition][0]) / "data" / f"{topic}-{partition}"
 
     def counted_by_nodes(self) -> Counter[tuple[str, str, str]]:
-        """What the router says itself, of all its nodes: (from zone, plane, to zone) -> bytes."""
+        """Return the counts of all nodes themselves: (from zone, plane, to zone) -> bytes."""
         found: Counter[tuple[str, str, str]] = Counter()
         for node in self.router.nodes.values():
             for (start, plane, end), count in node.samples("bytes_total").items():
@@ -53,9 +53,9 @@ class Lab:
 
 @contextmanager
 def running(folder: Path, *, by_storage: bool = True) -> Iterator[Lab]:
-    """All is counted from the first byte on. If not by storage, nodes pass what is asked to the leaders as it is.
+    """Start the setup; all traffic is counted from the first byte.
 
-    Raises NoNamespaces.
+    Without storage, nodes forward requests directly to the leaders. Raises NoNamespaces.
     """
     namespaces = Namespaces(RACKS)
     ending = [namespaces.close]

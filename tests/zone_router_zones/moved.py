@@ -1,4 +1,4 @@
-"""What went between zones while clients did something: by the independent count, and by the router's counters."""
+"""Traffic between zones during a client run, by the independent count and by the router's counters."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tests.zone_router_zones.counting import Traffic
 from tests.zone_router_zones.lab import Lab
 
 COUNT, SIZE = 400, 1_000
-"""Records of each zone's clients of each family, and the size of a value in bytes."""
+"""Records per zone and client family, and the size of a value in bytes."""
 PAYLOAD = COUNT * SIZE * len(FAMILIES)
-"""Bytes of values that are produced in a zone."""
+"""Bytes of values produced in a zone."""
 
 
 @dataclass(frozen=True)
 class Moved:
     traffic: Traffic
     counted: Counter[tuple[str, str, str]]
-    """By the router itself: (from zone, plane, to zone) -> bytes."""
+    """Counts of the router itself: (from zone, plane, to zone) -> bytes."""
 
     def crossing(self, plane: str) -> dict[tuple[str, str, str], int]:
-        """What the router says has gone from one zone to another."""
+        """Return the bytes that crossed zones, according to the router."""
         return {hop: size for hop, size in self.counted.items() if hop[1] == plane and hop[0] != hop[2]}
 
     def within(self, zone: str, plane: str) -> int:
-        """What the router says has stayed in a zone."""
+        """Return the bytes that stayed in a zone, according to the router."""
         return self.counted[zone, plane, zone]
 
 
 @dataclass(frozen=True)
 class Produced:
-    """By clients of both families in all zones, each by its zone's node, to leaders in all zones."""
+    """Records produced by clients of both families in all zones, each through its zone's node, to all leaders."""
 
     topic: str
     canary: str
@@ -62,6 +62,6 @@ def produced_in(lab: Lab) -> Produced:
 
 
 def assert_nobody_strays(traffic: Traffic) -> None:
-    """Nobody speaks to another zone's proxy, or to what is not known."""
+    """Assert that no client connected to another zone's proxy or to an unknown listener."""
     known = traffic.of_plane("client", "route", "replication", "controller")
     assert known == traffic.sent.total() and traffic.of_kind("unasked") == 0, traffic.table()

@@ -1,7 +1,7 @@
 """Zones as network namespaces, joined by a router in a namespace of its own.
 
-Namespaces have no name: they are open files of this process, and the kernel lets them go, with their links, when
-it and what runs in them has ended, however that happens. So runs side by side share nothing.
+Namespaces have no name: they are open files of this process. The kernel removes them, with their links, when this
+process and those within them have ended, however that happens. So concurrent runs share nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _MINE = Path("/proc/thread-self/ns/net")
 
 
 class NoNamespaces(RuntimeError):
-    """What this machine lacks for network namespaces."""
+    """The machine lacks a requirement of network namespaces."""
 
 
 class Namespaces:
-    """A subnet for each zone, and links to the router, which is the only way between them; they are down yet."""
+    """A subnet for each zone, and links to the router, the only path between them; links are down at first."""
 
     def __init__(self, zones: Sequence[str]) -> None:
-        """Raises NoNamespaces."""
+        """Create the namespaces. Raises NoNamespaces."""
         self.zones = tuple(zones)
         self._files: dict[str, int] = {}
         self._home = os.open(_MINE, os.O_RDONLY)
@@ -61,7 +61,7 @@ class Namespaces:
             raise NoNamespaces(f"the router may not forward: /proc/sys is not writable here ({error})") from error
 
     def _join(self, zone: str) -> None:
-        """The router's link to a zone is called as the zone is."""
+        """Create the router's link to a zone, which is named after the zone."""
         peer = f"/proc/{os.getpid()}/fd/{self._files[ROUTER]}"
         self._ip(zone, f"link add eth0 type veth peer name {zone} netns {peer}")
         self._ip(ROUTER, f"address add {self.host(zone, 254)}/24 dev {zone}")
@@ -70,7 +70,7 @@ class Namespaces:
         self._ip(zone, f"route add default via {self.host(zone, 254)}")
 
     def connect(self) -> None:
-        """Let the links come up. Raises NoNamespaces."""
+        """Bring the links up. Raises NoNamespaces."""
         for zone in self.zones:
             self._ip(ROUTER, f"link set {zone} up")
 
@@ -84,7 +84,7 @@ class Namespaces:
             raise NoNamespaces(f"ip {words}: {done.stderr.strip()}; it needs CAP_NET_ADMIN and the kernel's veth")
 
     def host(self, zone: str, number: int = 1) -> str:
-        """The address of a zone's machine; 254 is the router's own there."""
+        """Return the address of a zone's host; 254 is the router's."""
         return f"10.77.{self.zones.index(zone) + 1}.{number}"
 
     def site(self, zone: str) -> Site:
@@ -92,8 +92,11 @@ class Namespaces:
 
     @contextmanager
     def within(self, name: str) -> Iterator[None]:
-        """This thread is there. So are the processes and threads that it starts meanwhile, for good: a client's
-        threads stay where it was made, also when it is used from elsewhere."""
+        """Move this thread into a namespace.
+
+        Processes and threads started meanwhile stay there: a client's threads remain where it was created, even
+        when it is used from elsewhere.
+        """
         before = os.open(_MINE, os.O_RDONLY)
         try:
             self._enter(self._files[name])

@@ -1,4 +1,4 @@
-"""The independent count reads what links carry as the receiver does, however it was cut, doubled or mixed up."""
+"""The independent count reads links as receivers do, despite splits, duplicates and reordering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANARY = b"sixteen letters."
 
 
 def carried(draw: random.Random, first: int, sent: bytes) -> list[tuple[int, bytes]]:
-    """Segments of it, some of them again and cut elsewhere, each at most some places too late."""
+    """Draw segments of a stream: some duplicated, split elsewhere, or delayed by a few places."""
     pieces = []
     for _ in range(2):
         at = 0

@@ -1,7 +1,7 @@
-"""What clients produce by their zone's node comes to leaders in all zones, and not a byte of it by the network.
+"""Data produced through a zone's node reaches leaders in all zones, and none of it crosses by network.
 
-Told by three that know nothing of each other: the router's counters, a count of all frames between the zones, and
-a canary in each value, looked for in all that went there. Replication between brokers is Kafka's own.
+Three independent sources confirm it: the router's counters, a count of all frames between the zones, and a canary
+in each value, searched for in all traffic. Replication between brokers is Kafka's own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_what_is_produced_is_nowhere_between_zones_but_in_replication(produced: 
 
 
 def test_a_client_that_goes_to_brokers_itself_is_seen(lab: Lab):
-    """So what finds nothing above would have found something."""
+    """The test proves that the checks above would have found cross-zone data."""
     topic, canary = lab.topic(), new_canary()
     lab.counting.watch(canary)
 

@@ -1,4 +1,4 @@
-"""What clients read by their zone's node is what the leaders have, and comes to them without crossing a border."""
+"""Data read through a zone's node equals the leaders', and does not cross zones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Seen = dict[tuple[str, str], list[Record]]
 
 @pytest.fixture(scope="module")
 def seen(lab: Lab, produced: Produced) -> tuple[Seen, Moved]:
-    """By clients of both families in all zones, each by its zone's node, from leaders in all zones."""
+    """Read with clients of both families in all zones, each through its zone's node, from all leaders."""
     eventually(
         lambda: every_zone_reads_at_home(lab), "nodes know all mains, which they ask for when one first reads"
     )
