@@ -44,7 +44,7 @@ class Zones:
         # Longest name first, as az1 is a prefix of az10.
         names = sorted((re.escape(zone.encode()) for zone in self.networks), key=len, reverse=True)
         known = b"|".join(names) or b"(?!)"
-        # A name goes on with letters and digits: zone=az12 is not az1, where only az1 is known; zone=az1-0 is.
+        # A name continues with letters and digits: zone=az12 is not az1, where only az1 is known; zone=az1-0 is.
         return re.compile(b"(?<![A-Za-z0-9])" + _ZONE_KEY + b"(?P<zone>" + known + b")(?![A-Za-z0-9])")
 
     def _by_address(self, host: str) -> str | None:

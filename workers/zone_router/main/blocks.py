@@ -25,29 +25,29 @@ _LOG = structlog.get_logger(__name__)
 class Blocks:
     """Collector of batches that are stored in the WAL; used by one event loop."""
 
-    def __init__(self, storage: ObjectStorage, main: Main, stood: StoredState) -> None:
+    def __init__(self, storage: ObjectStorage, main: Main, stored_state: StoredState) -> None:
         self._storage, self._main = storage, main
         self._process = secrets.randbits(64)
         self._batches: dict[Partition, list[FollowedBatch]] = {}
         self._aborted: list[Aborted] = []
         self._cuts: dict[Partition, int] = {}
         now = asyncio.get_running_loop().time()
-        self._kept: deque[tuple[int, float]] = deque((each, now) for each in stood.blocks)
+        self._kept: deque[tuple[int, float]] = deque((each, now) for each in stored_state.blocks)
         """Sequence of each block and the time at which it was written or first seen."""
         # Without blocks, start at the end of the WAL: there are never more blocks than WAL objects.
-        self.end = stood.blocks[-1] + 1 if stood.blocks else stood.wal_end
+        self.end = stored_state.blocks[-1] + 1 if stored_state.blocks else stored_state.wal_end
         """Sequence of the next block."""
-        self._wal_first = stood.wal[0] if stood.wal else stood.wal_first
+        self._wal_first = stored_state.wal[0] if stored_state.wal else stored_state.wal_first
         """Oldest object of the WAL that may exist."""
         self._gone: list[str] = []
         """Names of objects to delete."""
         self._deleting: asyncio.Task[None] | None = None
-        self.followed = dict(stood.known)
+        self.followed = dict(stored_state.known)
         self.bytes = self.written_bytes = 0
         """Bytes collected for the next block, and bytes of written blocks."""
-        self.wal_end = stood.wal_first
+        self.wal_end = stored_state.wal_first
         """WAL sequence up to which the last block reaches (exclusive)."""
-        for batch in stood.tail:
+        for batch in stored_state.tail:
             self.take(batch)
 
     @property

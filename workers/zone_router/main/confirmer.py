@@ -103,18 +103,18 @@ class Confirmer:
     def knows(self, name: tuple[str | bytes, int]) -> bool:
         return self._partition(name) in self._led
 
-    def answered(self, handed: ForwardedRequest, answer: memoryview) -> None:
+    def answered(self, forwarded: ForwardedRequest, answer: memoryview) -> None:
         """Apply the broker's response to a forwarded request."""
-        self.forwarded_batches.answered(handed, answer)
-        for one in handed.given:
+        self.forwarded_batches.answered(forwarded, answer)
+        for one in forwarded.batches:
             if (partition := self._partition(one.name)) and (led := self._led.get(partition)):
                 self.forwarded_batches.passed(one.name, led.position)
 
-    def when_all_are_stored(self, handed: ForwardedRequest, then: Callable[[], None]) -> None:
+    def when_all_are_stored(self, forwarded: ForwardedRequest, then: Callable[[], None]) -> None:
         """Call `then` once all appended batches of a request are in the WAL, except of partitions not led here."""
         missing = [
             (partition, one.offset + one.offsets)
-            for one in handed.given
+            for one in forwarded.batches
             if one.offset is not None
             and (partition := self._partition(one.name)) in self._led
             and self._ends.get(partition, 0) < one.offset + one.offsets
@@ -146,11 +146,11 @@ class Confirmer:
 
     async def run(self) -> None:
         """Run until cancelled. Raises WalFenced."""
-        stood = await self._begun()
-        self._blocks = Blocks(self._storage, self._main, stood)
+        stored_state = await self._begun()
+        self._blocks = Blocks(self._storage, self._main, stored_state)
         self._known = dict(self._blocks.followed)
         self._ends = {partition: each.position for partition, each in self._known.items()}
-        self._tell_reached()
+        self._report_reached()
         tasks = [asyncio.create_task(each) for each in (self._wal.run(), self._follower.run(), self._commit_on())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -167,10 +167,10 @@ class Confirmer:
         attempts, is_ours = 0, False
         while attempts < _MOST_ATTEMPTS:
             try:
-                stood = await read_stored_state(self._storage, self._main)
+                stored_state = await read_stored_state(self._storage, self._main)
                 if is_ours:
-                    return await with_tail(self._storage, self._main, stood)
-                is_ours = await self._wal.begin(stood.wal_end)
+                    return await with_tail(self._storage, self._main, stored_state)
+                is_ours = await self._wal.begin(stored_state.wal_end)
                 if is_ours:
                     continue
                 attempts += 1
@@ -194,7 +194,7 @@ class Confirmer:
         self._wal.add(FollowedBatch.begun(Begun(partition, led.leader_epoch, led.position, led.begins)))
         self._led[partition] = led
         self._names[led.topic, partition.number] = partition
-        self._tell(led)
+        self._report(led)
 
     def left(self, partition: Partition) -> None:
         led = self._led.pop(partition)
@@ -224,7 +224,7 @@ class Confirmer:
         for name in names:
             self.forwarded_batches.passed(name, led.position)
         if not found:
-            self._tell(led)
+            self._report(led)
 
     def _record(
         self,
@@ -253,9 +253,9 @@ class Confirmer:
             if led is not None and led.leader_epoch == each.leader_epoch:
                 self._ends[each.partition] = each.next_offset
                 touched[each.partition] = None
-        self._tell_reached()
+        self._report_reached()
         for partition in touched:
-            self._tell(self._led[partition])
+            self._report(self._led[partition])
             self._confirm(partition)
         self._moved.set()
 
@@ -267,13 +267,13 @@ class Confirmer:
                 if offset <= end:
                     then()
 
-    def _tell(self, led: Led) -> None:
+    def _report(self, led: Led) -> None:
         end, stable = self._ends.get(led.partition, led.position), led.last_stable
         is_behind = end < max(led.position, led.high_watermark)
         if is_behind and self._blocks and (stored := self._blocks.followed.get(led.partition)):
             # A transaction's outcome is in the WAL with its marker; until then it counts as open.
             stable = min([stable, *stored.open.values()])
-        self.snapshots.tell(
+        self.snapshots.update(
             State(
                 led.partition,
                 led.topic,
@@ -319,9 +319,9 @@ class Confirmer:
         end = self._wal.end
         if end > self._blocks.wal_end:
             await self._blocks.write(end, self._limits.keep_seconds)
-            self._tell_reached()
+            self._report_reached()
             self._moved.set()
 
-    def _tell_reached(self) -> None:
+    def _report_reached(self) -> None:
         assert self._blocks is not None
         self.snapshots.reached(self._blocks.wal_end, self._wal.end, self._blocks.first, self._blocks.end)

@@ -125,39 +125,39 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until cancelled; reconnect whenever the broker is lost."""
-        said = ""
+        logged = ""
         while True:
             try:
                 await self._follow()
             except (LeaderLost, MessageMalformed) as error:
-                if str(error) != said:
+                if str(error) != logged:
                     _LOG.warning("zone_router.leader_lost", main=self._main, why=str(error))
-                said = str(error)
+                logged = str(error)
             for partition in list(self._led):
                 self._leave(partition)
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _follow(self) -> None:
-        asked = await connected(self._broker())
-        fetching = polling = None
+        metadata_connection = await connected(self._broker())
+        fetch_connection = polling = None
         self._missed = {}  # metadata was not polled meanwhile
         try:
-            fetching = await connected(self._broker())
-            await self._poll(asked)
-            polling = asyncio.create_task(self._poll_on(asked))
+            fetch_connection = await connected(self._broker())
+            await self._poll(metadata_connection)
+            polling = asyncio.create_task(self._poll_on(metadata_connection))
             self._session = (0, 0)
             self._changed = set(self._led)
             while not polling.done():
                 await self._sink.room()
-                await self._fetch(fetching)
+                await self._fetch(fetch_connection)
             polling.result()
         finally:
             if polling:
                 polling.cancel()
                 await asyncio.gather(polling, return_exceptions=True)
-            asked.close()
-            if fetching:
-                fetching.close()
+            metadata_connection.close()
+            if fetch_connection:
+                fetch_connection.close()
 
     async def _poll_on(self, leader: Leader) -> None:
         while True:
@@ -191,10 +191,10 @@ class Follower:
                     await self._lead(leader, partition, name, epoch)
                 except _StartUnknown as error:  # it was just deleted or created; the next poll decides
                     _LOG.info("zone_router.not_yet_followed", why=str(error))
-        self._miss(self._sink.known.keys() - found.keys() - elsewhere)
+        self._drop_missing(self._sink.known.keys() - found.keys() - elsewhere)
         self._elsewhere, self._has_polled = elsewhere, True
 
-    def _miss(self, partitions: Set[Partition]) -> None:
+    def _drop_missing(self, partitions: Set[Partition]) -> None:
         """Treat partitions that are missing for long as deleted."""
         now = asyncio.get_running_loop().time()
         self._missed = {each: self._missed.get(each, now) for each in partitions}
@@ -208,25 +208,25 @@ class Follower:
         before = self._led.get(partition)
         known = before.followed if before else self._sink.known.get(partition)
         if known is None or partition in self._cut:
-            led = await self._first(leader, partition, name, epoch)
+            led = await self._follow_first_time(leader, partition, name, epoch)
         else:
-            led = await self._on_from(leader, partition, name, epoch, known)
+            led = await self._resume(leader, partition, name, epoch, known)
         if before:
             self._forgotten.append(partition)  # or the broker omits it until it changes
         self._led[partition] = led
         self._changed.add(partition)
         self._sink.leads(led)
 
-    async def _on_from(self, leader: Leader, partition: Partition, name: str, epoch: int, known: Followed) -> Led:
+    async def _resume(self, leader: Leader, partition: Partition, name: str, epoch: int, known: Followed) -> Led:
         """Resume at the stored position, if the log still continues from there (KIP-101, KIP-279)."""
         if known.leader_epoch != epoch:
             if known.last_epoch < 0:  # no batch was followed
-                return await self._led_anew(leader, partition, name, epoch)
+                return await self._follow_from_epoch_start(leader, partition, name, epoch)
             answer = await self._epoch_end(leader, partition, name, epoch, known.last_epoch)
             if answer.epoch != known.last_epoch or answer.end_offset < known.position:
                 # An unclean election truncated the log. Records before the cut are useless too: the outcome of
                 # their transactions is unknown.
-                led = await self._led_anew(leader, partition, name, epoch)
+                led = await self._follow_from_epoch_start(leader, partition, name, epoch)
                 self._sink.gone(partition)
                 return led
         return Led(
@@ -239,22 +239,22 @@ class Follower:
             last_epoch=known.last_epoch,
         )
 
-    async def _led_anew(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
+    async def _follow_from_epoch_start(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
         """Follow from the start of the leader's epoch, as another broker led the partition before."""
         answer = await self._epoch_end(leader, partition, name, epoch, epoch - 1)
         start = max(answer.end_offset, 0)
         return Led(partition, name, epoch, start, begins=Begins(answer.epoch, start))
 
-    async def _first(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
+    async def _follow_first_time(self, leader: Leader, partition: Partition, name: str, epoch: int) -> Led:
         """Follow a partition for the first time."""
         is_led_anew = partition in self._elsewhere or (not self._has_polled and bool(self._sink.known))
         if is_led_anew and partition not in self._cut:
-            return await self._led_anew(leader, partition, name, epoch)
+            return await self._follow_from_epoch_start(leader, partition, name, epoch)
         is_whole = self._has_polled or self._all_history or partition in self._cut
         self._cut.discard(partition)
         at = offsets.EARLIEST if is_whole else offsets.LATEST
-        asked = offsets.OffsetQuery(name, partition.number, epoch, at)
-        request = offsets.list_offsets_request(0, CLIENT_ID, 0, [asked])
+        query = offsets.OffsetQuery(name, partition.number, epoch, at)
+        request = offsets.list_offsets_request(0, CLIENT_ID, 0, [query])
         (answer,) = offsets.read_list_offsets(await leader.ask(request))
         if answer.error:
             raise _StartUnknown(
@@ -266,8 +266,8 @@ class Follower:
         self, leader: Leader, partition: Partition, name: str, current: int, epoch: int
     ) -> offsets.EpochEnd:
         """Return the end of the last epoch up to this one in the leader's log."""
-        asked = offsets.EpochEndQuery(name, partition.number, current, epoch)
-        request = offsets.epoch_ends_request(0, CLIENT_ID, [asked])
+        query = offsets.EpochEndQuery(name, partition.number, current, epoch)
+        request = offsets.epoch_ends_request(0, CLIENT_ID, [query])
         (answer,) = offsets.read_epoch_ends(await leader.ask(request))
         if answer.error:
             raise _StartUnknown(

@@ -48,25 +48,25 @@ class ForwardedRequest(NamedTuple):
     """A request that was forwarded to the broker."""
 
     version: int
-    given: list[ForwardedBatch]
+    batches: list[ForwardedBatch]
 
 
 class ForwardedBatches:
     """Index of forwarded batches by partition and fingerprint; used by one event loop."""
 
     def __init__(self) -> None:
-        self._given: dict[Name, dict[bytes, deque[ForwardedBatch]]] = {}
+        self._pending: dict[Name, dict[bytes, deque[ForwardedBatch]]] = {}
         self._waiting: deque[ForwardedBatch] = deque()
         """All batches, oldest first."""
 
-    def give(self, at: ChannelOffset, message: memoryview, now: float) -> ForwardedRequest:
+    def register(self, at: ChannelOffset, message: memoryview, now: float) -> ForwardedRequest:
         """Register a Produce request at position `at` of the channel; the broker refuses malformed ones."""
-        given: list[ForwardedBatch] = []
+        batches: list[ForwardedBatch] = []
         try:
             request = read_request(message)
             produced = produced_batches(request, message)
         except MessageMalformed:
-            return ForwardedRequest(0, given)
+            return ForwardedRequest(0, batches)
         for each in produced:
             if each.length < _FINGERPRINT.stop:
                 continue  # no batch, or one of an old format: the broker decides
@@ -78,35 +78,35 @@ class ForwardedBatches:
                 int32(batch, _LAST_OFFSET_DELTA) + 1,
                 now,
             )
-            self._given.setdefault(one.name, {}).setdefault(one.fingerprint, deque()).append(one)
+            self._pending.setdefault(one.name, {}).setdefault(one.fingerprint, deque()).append(one)
             self._waiting.append(one)
-            given.append(one)
-        return ForwardedRequest(request.version, given)
+            batches.append(one)
+        return ForwardedRequest(request.version, batches)
 
-    def answered(self, handed: ForwardedRequest, answer: memoryview) -> None:
+    def answered(self, forwarded: ForwardedRequest, answer: memoryview) -> None:
         """Apply the broker's response."""
         try:
-            results = produced_offsets(handed.version, answer)
+            results = produced_offsets(forwarded.version, answer)
         except MessageMalformed:
             results = []
         by_name = {(each.topic, each.partition): each for each in results}
-        for one in handed.given:
+        for one in forwarded.batches:
             said = by_name.get(one.name)
             if said is None or said.error or said.base_offset < 0:
                 self._forget(one)
             else:
                 one.offset = said.base_offset
 
-    def taken_back(self, handed: ForwardedRequest) -> None:
+    def forget_request(self, forwarded: ForwardedRequest) -> None:
         """Forget a request without a response. If it was appended, its batches are stored whole."""
-        for one in handed.given:
+        for one in forwarded.batches:
             self._forget(one)
 
     def find(self, names: tuple[Name, Name], batch: memoryview) -> ChannelOffset | None:
         """Return the position of a log's batch in the channel; `names` are both names of its partition."""
         fingerprint = _fingerprint(batch)
         for name in names:
-            if (found := self._given.get(name, {}).get(fingerprint)) and found:
+            if (found := self._pending.get(name, {}).get(fingerprint)) and found:
                 one = found[0]
                 self._forget(one)
                 return one.at
@@ -114,7 +114,7 @@ class ForwardedBatches:
 
     def passed(self, name: Name, position: int) -> None:
         """Forget batches appended before `position`, which the follower has passed without a match."""
-        for those in list(self._given.get(name, {}).values()):
+        for those in list(self._pending.get(name, {}).values()):
             for one in list(those):
                 if one.offset is not None and one.offset < position:
                     self._forget(one)
@@ -131,12 +131,12 @@ class ForwardedBatches:
         if one.is_over:
             return
         one.is_over = True
-        of_name = self._given[one.name]
+        of_name = self._pending[one.name]
         of_name[one.fingerprint].remove(one)
         if not of_name[one.fingerprint]:
             del of_name[one.fingerprint]
             if not of_name:
-                del self._given[one.name]
+                del self._pending[one.name]
 
 
 def _fingerprint(batch: Buffer) -> bytes:

@@ -68,18 +68,18 @@ class MainNode:
         """Register a request that is about to be forwarded to the broker."""
         if self.confirmer is None:
             return None
-        handed = self.confirmer.forwarded_batches.give(at, message, asyncio.get_running_loop().time())
-        if not all(self.confirmer.knows(each.name) for each in handed.given):
+        forwarded = self.confirmer.forwarded_batches.register(at, message, asyncio.get_running_loop().time())
+        if not all(self.confirmer.knows(each.name) for each in forwarded.batches):
             self.confirmer.poll()
-        return handed
+        return forwarded
 
-    def answered(self, handed: ForwardedRequest | None, answer: memoryview, then: Callable[[], None]) -> None:
+    def answered(self, forwarded: ForwardedRequest | None, answer: memoryview, then: Callable[[], None]) -> None:
         """Apply the broker's response; call `then` when the client may get it."""
-        if self.confirmer is None or handed is None:
+        if self.confirmer is None or forwarded is None:
             then()
             return
-        self.confirmer.answered(handed, answer)
+        self.confirmer.answered(forwarded, answer)
         if self._waits_for_wal:
-            self.confirmer.when_all_are_stored(handed, then)
+            self.confirmer.when_all_are_stored(forwarded, then)
         else:
             then()

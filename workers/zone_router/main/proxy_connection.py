@@ -72,7 +72,7 @@ class ProxyConnection(Connection):
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._frames.feed(data):
-                self._heard(read(frame.message()))
+                self._handle(read(frame.message()))
         except (FrameRefused, RouteMessageMalformed) as error:
             _LOG.warning("zone_router.proxy_refused", why=str(error))
             self.close()
@@ -104,10 +104,10 @@ class ProxyConnection(Connection):
             if stream.broker:
                 stream.broker.resume(_PROXY_FULL)
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         self.write(encoded(message))
 
-    def _heard(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         if not self._is_known:
             main = self._node.main
             wanted = Hello(VERSION, getattr(message, "node", 0), main[1], main[0])
@@ -124,7 +124,7 @@ class ProxyConnection(Connection):
                 self._routes.put_nowait(message)
             case Poll() if self._node.confirmer:
                 if self._session is None:
-                    self._session = self._node.confirmer.snapshots.session(self.say)
+                    self._session = self._node.confirmer.snapshots.session(self.send)
                 self._session.poll()
             case _:
                 raise RouteMessageMalformed(f"{type(message).__name__} is a message for proxies")
@@ -178,25 +178,25 @@ class ProxyConnection(Connection):
                 stream.broker.close()
             self._forget(stream)
 
-    def _refuse(self, carried: ActiveRoute) -> None:
-        self.say(Refused(carried.route.request, self._node.fenced))
-        self._hold(carried.route.at, -1)
+    def _refuse(self, active: ActiveRoute) -> None:
+        self.send(Refused(active.route.request, self._node.fenced))
+        self._hold(active.route.at, -1)
 
-    def _forward(self, carried: ActiveRoute, part: memoryview | str) -> None:
+    def _forward(self, active: ActiveRoute, part: memoryview | str) -> None:
         try:
             if isinstance(part, str):
                 raise BulkMalformed(part)
             entries = list(read_part(part))
         except BulkMalformed as error:
             _LOG.warning("zone_router.part_unreadable", why=str(error))
-            self._refuse(carried)
+            self._refuse(active)
             return
         for given in entries:
-            self._give(carried, given)
-        carried.is_forwarded = True
-        self._done_if_answered(carried)
+            self._give(active, given)
+        active.is_forwarded = True
+        self._done_if_answered(active)
 
-    def _give(self, carried: ActiveRoute, given: ReadEntry) -> None:
+    def _give(self, active: ActiveRoute, given: ReadEntry) -> None:
         """Forward an entry if it is the next of its stream; entries after a gap will be rewritten by the proxy."""
         place = given.place
         stream = self.streams.setdefault(place.stream, Stream())
@@ -209,23 +209,23 @@ class ProxyConnection(Connection):
             stream.broker = StreamBroker(self, place.stream, stream, self._node.broker())
             if self._is_full:
                 stream.broker.pause(_PROXY_FULL)
-        at = carried.route.at
-        handed = self._node.forwarded(
+        at = active.route.at
+        forwarded = self._node.forwarded(
             at._replace(start=at.start + given.start, length=len(given.message)), given.message
         )
-        stream.waiting.append((place, carried, handed))
-        carried.unanswered += 1
+        stream.waiting.append((place, active, forwarded))
+        active.unanswered += 1
         stream.broker.send(given.message)
 
     def answered(self, stream: Stream, message: memoryview) -> None:
-        place, carried, handed = stream.waiting.popleft()
+        place, active, forwarded = stream.waiting.popleft()
 
         def answer() -> None:
-            self.say(Answer(place, message))
-            carried.unanswered -= 1
-            self._done_if_answered(carried)
+            self.send(Answer(place, message))
+            active.unanswered -= 1
+            self._done_if_answered(active)
 
-        self._node.answered(handed, message, stream.answers.next(answer))
+        self._node.answered(forwarded, message, stream.answers.next(answer))
 
     def broker_gone(self, number: int, stream: Stream, broker: StreamBroker) -> None:
         """Handle a closed broker connection. An idle stream reconnects with its next entry; others fail.
@@ -244,19 +244,19 @@ class ProxyConnection(Connection):
 
     def _break(self, number: int, stream: Stream, why: str) -> None:
         stream.is_broken = True
-        self.say(Broken(number, why))
+        self.send(Broken(number, why))
         self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
         """Stop waiting for a stream's responses."""
-        for _, carried, handed in stream.waiting:
-            if self._node.confirmer and handed:
-                self._node.confirmer.forwarded_batches.taken_back(handed)
-            carried.unanswered -= 1
-            self._done_if_answered(carried)
+        for _, active, forwarded in stream.waiting:
+            if self._node.confirmer and forwarded:
+                self._node.confirmer.forwarded_batches.forget_request(forwarded)
+            active.unanswered -= 1
+            self._done_if_answered(active)
         stream.waiting.clear()
 
-    def _done_if_answered(self, carried: ActiveRoute) -> None:
-        if carried.is_forwarded and carried.unanswered == 0:
-            self.say(Done(carried.route.request))
-            self._hold(carried.route.at, -1)
+    def _done_if_answered(self, active: ActiveRoute) -> None:
+        if active.is_forwarded and active.unanswered == 0:
+            self.send(Done(active.route.request))
+            self._hold(active.route.at, -1)

@@ -75,11 +75,11 @@ async def read_stored_state(storage: ObjectStorage, main: Main) -> StoredState:
     return StoredState(blocks, await _sequences(storage, wal_prefix(main)), known, wal_first)
 
 
-async def with_tail(storage: ObjectStorage, main: Main, stood: StoredState) -> StoredState:
+async def with_tail(storage: ObjectStorage, main: Main, stored_state: StoredState) -> StoredState:
     """Add the batches that are only in the WAL. Raises StorageFailed."""
-    tail = _Tail(stood.known)
-    for sequence in stood.wal:
-        if sequence < stood.wal_first:
+    tail = _Tail(stored_state.known)
+    for sequence in stored_state.wal:
+        if sequence < stored_state.wal_first:
             continue
         name = wal_name(main, sequence)
         try:
@@ -88,7 +88,7 @@ async def with_tail(storage: ObjectStorage, main: Main, stood: StoredState) -> S
             # Everything after it is followed again, as the partitions in the lost object are unknown.
             _LOG.error("zone_router.wal_not_read", name=name, why=str(error))
             break
-    return replace(stood, tail=tail.found)
+    return replace(stored_state, tail=tail.found)
 
 
 async def _replay(storage: ObjectStorage, name: str, tail: _Tail) -> None:

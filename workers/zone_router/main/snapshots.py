@@ -36,7 +36,7 @@ class Snapshots:
             for session in self._sessions:
                 session.touched(None)
 
-    def tell(self, state: State) -> None:
+    def update(self, state: State) -> None:
         if self._states.get(state.partition) != state:
             self._states[state.partition] = state
             for session in self._sessions:
@@ -47,9 +47,9 @@ class Snapshots:
             for session in self._sessions:
                 session.touched(partition)
 
-    def session(self, say: Callable[[Snapshot], None]) -> Session:
+    def session(self, send: Callable[[Snapshot], None]) -> Session:
         """Open the session of one proxy's connection."""
-        found = Session(self, say, list(self._states))
+        found = Session(self, send, list(self._states))
         self._sessions.add(found)
         return found
 
@@ -69,18 +69,18 @@ class Snapshots:
 class Session:
     """Progress that one proxy has received."""
 
-    def __init__(self, snapshots: Snapshots, say: Callable[[Snapshot], None], touched: list[Partition]) -> None:
-        self._snapshots, self._say = snapshots, say
+    def __init__(self, snapshots: Snapshots, send: Callable[[Snapshot], None], touched: list[Partition]) -> None:
+        self._snapshots, self._send = snapshots, send
         self._touched = set(touched)
         self._named: set[Partition] = set()
-        self._is_asked = self._is_moved = False
+        self._is_polled = self._is_moved = False
         self._is_first = True
-        self._saying: asyncio.Handle | None = None
+        self._sending: asyncio.Handle | None = None
         self._late: asyncio.Handle | None = None
 
     def poll(self) -> None:
         """Answer once something has changed, or after some seconds; answer the first poll at once."""
-        self._is_asked = True
+        self._is_polled = True
         if self._touched or self._is_moved or self._is_first:
             self._soon()
         elif self._late is None:
@@ -91,30 +91,30 @@ class Session:
             self._is_moved = True
         else:
             self._touched.add(partition)
-        if self._is_asked:
+        if self._is_polled:
             self._soon()
 
     def _soon(self) -> None:
-        if self._saying is None:
+        if self._sending is None:
             # Deferred, to include all changes of this iteration of the loop.
-            self._saying = asyncio.get_running_loop().call_soon(self._answer)
+            self._sending = asyncio.get_running_loop().call_soon(self._answer)
 
     def _answer(self) -> None:
-        self._saying = None
+        self._sending = None
         if self._late:
             self._late.cancel()
             self._late = None
-        if not self._is_asked or not self._snapshots.is_known:
+        if not self._is_polled or not self._snapshots.is_known:
             return
         snapshot = self._snapshots.since(self._touched, self._named)
         self._named |= {each.partition for each in snapshot.states}
         self._named -= set(snapshot.left)
         self._touched.clear()
-        self._is_asked = self._is_moved = self._is_first = False
-        self._say(snapshot)
+        self._is_polled = self._is_moved = self._is_first = False
+        self._send(snapshot)
 
     def close(self) -> None:
         self._snapshots.ended(self)
-        for handle in (self._saying, self._late):
+        for handle in (self._sending, self._late):
             if handle:
                 handle.cancel()

@@ -49,15 +49,15 @@ class MainLink(Connection):
         self._numbers = itertools.count(1)
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
         self._is_lost = False
-        self.say(Hello(VERSION, routes.node, main[1], main[0]))
+        self.send(Hello(VERSION, routes.node, main[1], main[0]))
 
     def route(self, part: Part) -> None:
         """Announce a part to the main."""
         request = next(self._numbers)
         self._requests[request] = part
-        self.say(Route(request, part.at))
+        self.send(Route(request, part.at))
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         pieces = encoded(message)
         self._count(pieces, self._routes.traffic.zone, self._at.zone)
         self.write(pieces)
@@ -77,14 +77,14 @@ class MainLink(Connection):
         try:
             for frame in self._frames.feed(data):
                 self._count(frame.pieces, self._at.zone, self._routes.traffic.zone)
-                self._heard(read(frame.message()))
+                self._handle(read(frame.message()))
         except (FrameRefused, RouteMessageMalformed) as error:
             self._lose(f"main {self._main} sent an invalid message: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose(f"main {self._main} closed the connection{f': {exc}' if exc else ''}")
 
-    def _heard(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         match message:
             case Answer(place=place):
                 if stream := self._routes.stream_of(place.stream):

@@ -37,7 +37,7 @@ class Polls(Connection):
         super().__init__()
         self._node, self._main, self._at, self._traffic = node, main, at, traffic
         self._frames = Frames(_MOST_MESSAGE_BYTES)
-        self._asked: asyncio.Future[Snapshot] | None = None
+        self._outstanding: asyncio.Future[Snapshot] | None = None
 
     async def connect(self) -> None:
         """Connect. Raises MainLost."""
@@ -46,21 +46,21 @@ class Polls(Connection):
                 await asyncio.get_running_loop().create_connection(lambda: self, *self._at.address)
         except Exception as error:  # noqa: BLE001 - resolvers raise various errors for invalid names
             raise MainLost(f"main {self._main} is unreachable: {error or 'no response'}") from None
-        self._say(Hello(VERSION, self._node, self._main[1], self._main[0]))
+        self._send(Hello(VERSION, self._node, self._main[1], self._main[0]))
 
     async def poll(self) -> Snapshot:
         """Return the changes since the last poll; wait until there are any. Raises MainLost."""
         if not self.is_open:
             raise MainLost(f"main {self._main} closed the connection")
-        self._asked = asyncio.get_running_loop().create_future()
-        self._say(Poll())
+        self._outstanding = asyncio.get_running_loop().create_future()
+        self._send(Poll())
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                return await self._asked
+                return await self._outstanding
         except TimeoutError:
             raise MainLost(f"main {self._main} did not respond within {_ANSWER_SECONDS:.0f} s") from None
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         pieces = encoded(message)
         self._traffic.route_message(self._traffic.zone, self._at.zone, sum(map(len, pieces)))
         self.write(pieces)
@@ -70,9 +70,9 @@ class Polls(Connection):
             for frame in self._frames.feed(data):
                 self._traffic.route_message(self._at.zone, self._traffic.zone, frame.size + 4)
                 message = read(frame.message())
-                if not isinstance(message, Snapshot) or self._asked is None or self._asked.done():
+                if not isinstance(message, Snapshot) or self._outstanding is None or self._outstanding.done():
                     raise RouteMessageMalformed(f"{type(message).__name__} without a poll")
-                self._asked.set_result(message)
+                self._outstanding.set_result(message)
         except (FrameRefused, RouteMessageMalformed) as error:
             self._lose(f"main {self._main} sent an invalid snapshot: {error}")
             self.close()
@@ -81,5 +81,5 @@ class Polls(Connection):
         self._lose(f"main {self._main} closed the connection")
 
     def _lose(self, why: str) -> None:
-        if self._asked and not self._asked.done():
-            self._asked.set_exception(MainLost(why))
+        if self._outstanding and not self._outstanding.done():
+            self._outstanding.set_exception(MainLost(why))

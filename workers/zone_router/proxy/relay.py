@@ -190,12 +190,12 @@ class Client(Connection):
             return
         request, is_owed = read_frame(frame)
         zone = self._zone(request.client_id)
-        said = zone or UNKNOWN
+        zone_name = zone or UNKNOWN
         if not is_supported(request.api_key, request.version):
-            self._refuse(request, said)
+            self._refuse(request, zone_name)
             return
-        self._place.traffic.went(request.api_key, said, self._place.traffic.zone, frame.size + _SIZE.size)
-        awaited = PendingResponse(request, said, self._place.rewrite(request, zone)) if is_owed else None
+        self._place.traffic.went(request.api_key, zone_name, self._place.traffic.zone, frame.size + _SIZE.size)
+        awaited = PendingResponse(request, zone_name, self._place.rewrite(request, zone)) if is_owed else None
         if awaited:
             self._owe(awaited)
         is_produce = request.api_key == Api.PRODUCE

@@ -80,7 +80,7 @@ class Replica:
 
     async def run(self) -> None:
         """Follow the main until cancelled; reconnect whenever it is lost."""
-        said = ""
+        logged = ""
         while True:
             polls = Polls(self._node, self._main, self._at, self._traffic)
             try:
@@ -88,9 +88,9 @@ class Replica:
                 while True:
                     await self._follow_on(polls, await polls.poll())
             except Exception as error:  # noqa: BLE001 - otherwise readers would wait for ever; the leader serves them meanwhile
-                if repr(error) != said:
+                if repr(error) != logged:
                     _LOG.warning("zone_router.main_not_followed", main=self._main, why=str(error) or repr(error))
-                said = repr(error)
+                logged = repr(error)
             finally:
                 polls.close()
                 self._states, self._names = {}, {}

@@ -241,7 +241,7 @@ class Routes:
     def ended(self, stream: Stream) -> None:
         self._streams.pop(stream.id, None)
         if link := self._links.get(stream.main):
-            link.say(Close(stream.id))
+            link.send(Close(stream.id))
 
     def stream_of(self, number: int) -> Stream | None:
         return self._streams.get(number)
@@ -306,7 +306,7 @@ class Routes:
             link.route(part)
             # Possibly repeated: the main opens a stream with the first entry that it reads of it.
             for gone in {place.stream for place in part.places} - self._streams.keys():
-                link.say(Close(gone))
+                link.send(Close(gone))
 
     def _not_written(self, places: Sequence[Place], why: str) -> None:
         for place in places:
