@@ -158,7 +158,7 @@ def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> N
     assert page.title().startswith("Clients stay in their zones")
 
 
-@pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
+@pytest.mark.nightly  # for visual inspection; test_gallery checks for overflow
 def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     page = open_page(acme, PAGE)
     taken(page, "zones-empty", folder)

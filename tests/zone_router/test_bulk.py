@@ -53,7 +53,7 @@ def test_each_main_reads_its_entries_in_their_order_from_one_range(given_entries
         mine = [(e.place, b"".join(e.pieces)) for e in given_entries if e.main == main]
         assert [(place, bytes(message)) for place, message, _ in found] == mine
         assert all(part[at : at + len(message)] == message for _, message, at in found)
-    # The parts are all of it, behind the head, and do not overlap.
+    # The parts cover everything after the head, without overlaps.
     ends = sorted(bulk.parts.values())
     assert sum(length for _, length in ends) == len(bulk.data) - len(written(head, []).data)
 

@@ -61,7 +61,7 @@ def test_a_node_that_comes_back_goes_on_behind_what_it_wrote(tmp_path: Path):
         async with Written(tmp_path, epoch=5) as after:
             after.take()
             await after.until(lambda: after.count == 1)
-            async with asyncio.timeout(30):  # what its clients asked another process is for nobody
+            async with asyncio.timeout(30):  # requests to an earlier process have no client any more
                 while before.told[0][1].name in await after.storage.sizes("channel/"):
                     await asyncio.sleep(0.01)
         assert after.told[0][1].sequence > before.told[0][1].sequence

@@ -56,7 +56,7 @@ class Log:
                 for _ in range(number):
                     await self._write([])
             case "abort":
-                # A producer has one transaction after the other.
+                # A producer has one transaction at a time.
                 first = max([self.end - number - 1, *(last + 1 for _, last in self.aborted), *[*self.batches][:1]])
                 if first not in self.batches:
                     return
@@ -70,12 +70,12 @@ class Log:
                 begun = Begun(PARTITION, self.epoch, self.end, Begins(self.epoch - 1, self.end))
                 await self._put([begun], FollowedBatch.begun(begun))
             case "gone":
-                # Another one has led, and written: the log that was followed is not this one.
+                # Another broker led and wrote, so the followed log differs from this one.
                 self.batches, self.aborted, self.end = {}, [], self.end + number
                 await self._put([Gone(PARTITION)], FollowedBatch.gone(Gone(PARTITION)))
                 await self.happen(CUT, 0)
             case "commit":
-                await self.happen(TELL, 0)  # there are no two of which nobody has heard
+                await self.happen(TELL, 0)  # at most one block is unannounced
                 await self.blocks.write(self.wal_end, 60)
             case "tell":
                 self.told = (self.blocks.end, self.blocks.wal_end)
@@ -83,7 +83,7 @@ class Log:
     async def _write(self, aborted: list[Aborted]) -> None:
         self._payloads += 1
         offset = self.end
-        # The time of its only record tells it from one that was cut off.
+        # The timestamp of its only record distinguishes it from a truncated one.
         batch = followed(sent(offset, timestamp=self._payloads, epoch=self.epoch))
         self.batches[offset] = bytes(batch.batch)
         self.end += 1

@@ -23,7 +23,7 @@ from workers.zone_router.traffic import Traffic
 
 MEGABYTE = 1024 * 1024
 ZEROS = memoryview(bytes(4 * MEGABYTE))
-# A node answers it by itself: it is too new, and no broker is needed.
+# The node itself answers this version, which is too new, without a broker.
 TOO_NEW = struct.pack(">ihhihb", 11, 18, 99, 7, 0, 0)
 
 

@@ -101,7 +101,7 @@ def offsets_of(told: FetchedPartition) -> list[int]:
 def test_what_the_one_before_has_followed_is_read_up_to_where_the_leader_began(tmp_path: Path):
     async def test() -> None:
         mains = Mains(tmp_path)
-        await mains.led(1, 4, 0, 6)  # one more than the next leader has: nobody elected it cleanly
+        await mains.led(1, 4, 0, 6)  # one more than the next leader has, after an unclean election
         await mains.led(2, 5, 5, 8, is_leader=True)
         assert await mains.offsets(2, 0) == [0, 1, 2, 3, 4]
         assert await mains.offsets(2, 4) == [4]
@@ -132,7 +132,7 @@ def test_of_an_epoch_that_nobody_followed_the_leader_is_asked(tmp_path: Path):
         await mains.led(1, 3, 0, 9)
         await mains.led(2, 5, 7, 8, is_leader=True)
         assert await mains.offsets(2, 1) is None
-        await mains.led(1, 6, 8, 9)  # it has led again since, and what it has is of another log
+        await mains.led(1, 6, 8, 9)  # it has led again since, with another log
         await mains.led(3, 4, 0, 2)
         assert await mains.offsets(2, 1) == [1], "the one that was missed has come"
         assert await mains.offsets(2, 2) is None, "as far as it goes"

@@ -58,7 +58,7 @@ def test_of_many_who_write_an_object_at_once_one_has_written_it(storage: ObjectS
 def test_more_objects_than_a_page_of_s3_has_are_listed(storage: ObjectStorage):
     async def test() -> None:
         names = [f"a/{number:05d}" for number in range(1_100)]
-        # Of more connections at once than the server accepts, one or another waits for longer than it may.
+        # With more connections than the server accepts, some wait longer than allowed.
         for few in (names[start : start + 50] for start in range(0, len(names), 50)):
             await asyncio.gather(*(storage.put_new(name, b"x") for name in few))
         assert await storage.sizes("a/") == dict.fromkeys(names, 1)

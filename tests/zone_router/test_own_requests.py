@@ -209,7 +209,7 @@ def test_what_is_cut_or_spoilt_ends_in_words_or_in_an_answer(api: Api, data):
 @pytest.mark.parametrize("api", READERS)
 def test_a_huge_count_is_refused_before_anything_is_made_of_it(api: Api):
     version, read = READERS[api]
-    # Behind the correlation come an error, or tags and how long the client was held back.
+    # The correlation id is followed by an error, or by tags and the throttle time.
     head = (
         struct.pack(">ihi", 7, 0, 2**31 - 1) if not version else struct.pack(">ibi", 7, 0, 0) + varint(2**32 - 1)
     )

@@ -68,7 +68,7 @@ class Slow(ObjectStorage):
             await super().delete([name])
 
     async def _pause(self) -> None:
-        # Mostly short; a few are many times as long as others.
+        # Mostly short; a few take many times as long.
         await asyncio.sleep(self._draw.random() ** 4 * self._longest_seconds)
 
     async def _loses(self, work) -> None:
@@ -244,7 +244,7 @@ def test_two_that_drew_one_number_do_not_take_each_others_bulks_for_their_own(tm
         storage = ObjectStorage(f"file://{tmp_path}")
         one, other = Succession(storage, 7, SIDE_BY_SIDE), Succession(storage, 7, SIDE_BY_SIDE)
         begins = await one.come()
-        shutil.rmtree(tmp_path / "processes")  # by whom nobody knows
+        shutil.rmtree(tmp_path / "processes")  # deleted by someone else
         await other.come()
         assert one.number == other.number
         for sequence, holders in ((-1, (Holder.OURS, Holder.LATER)), (0, (Holder.LATER, Holder.OURS))):

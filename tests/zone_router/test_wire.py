@@ -141,7 +141,7 @@ def test_every_answer_of_kafka_that_tells_addresses_is_known():
 
 
 BEGIN_LATER = {
-    Api.FETCH: 4,  # answers have no bound before, or records of formats that the zone does not have
+    Api.FETCH: 4,  # earlier responses are unbounded, or have records in formats that zones do not store
     # A preview in Kafka 4.0.
     76: 1,
     77: 1,

@@ -36,7 +36,7 @@ def all_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     try:
         brokers.start(*NODES)
         for way in (*WAYS, READING):
-            # One after the other: ports are free until somebody listens, and two could draw the same.
+            # One after the other, as free ports are only reserved by listening, and two could draw the same.
             reads = READS if way == READING else None
             routers[way] = Router(folder / way.replace(" ", "-"), brokers, channel=way != PASSED, reads=reads)
             routers[way].start()

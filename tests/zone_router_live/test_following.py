@@ -55,7 +55,7 @@ class Taken:
 def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_followed_on(router: Router):
     """Brokers omit a partition that is both in a request and forgotten by it."""
     topic = f"following-{secrets.token_hex(4)}"
-    router.brokers.create(topic, [[1, 2, 3], [1, 2, 3]])  # with one alone there would be no session any more
+    router.brokers.create(topic, [[1, 2, 3], [1, 2, 3]])  # a single partition would end the session
     producer = Producer({"bootstrap.servers": router.brokers.servers, "linger.ms": 0})
 
     def produce() -> None:
@@ -71,7 +71,7 @@ def test_a_partition_that_is_left_and_led_again_while_the_broker_is_asked_is_fol
             await until(lambda number=number: taken.offsets == [*range(number + 1)], f"{number} is followed")
             before = taken.led[0]
             await until(lambda led=before, number=number: led.high_watermark == number + 1, "its bounds are told")
-            await asyncio.sleep(0.1)  # by now the broker is asked again, and waits for more
+            await asyncio.sleep(0.1)  # by now the next fetch is waiting at the broker
             follower._leave(before.partition)
             follower.poll()
             await until(lambda: 0 in taken.led, "it is led again")

@@ -141,7 +141,7 @@ def test_what_was_answered_is_in_storage_no_more(router: Router, topic: str):
         assert router.channel is not None
         return sum(path.is_file() and path.stat().st_size > HEAD_BYTES for path in router.channel.rglob("*"))
 
-    # Of each node's objects the newest stays, and what was before it goes.
+    # Each node's newest object stays; older ones are deleted.
     eventually(lambda: left() <= len(router.nodes), "the objects are deleted")
 
 

@@ -41,7 +41,7 @@ def test_who_reads_when_bulks_have_gone_reads_blocks(control: Control, topic: st
     assert written
 
     def gone() -> bool:
-        # Of each node the newest stays.
+        # Each node's newest object stays.
         return len(written & bulks(router.channel / "channel")) <= len(router.nodes)
 
     eventually(gone, "bulks go when their epochs are committed")

@@ -46,8 +46,8 @@ class Count:
         self._kafka: list[str] = plan["kafka"]
         self.watched: list[bytes] = []
         self.seen = {zone: [0, 0] for zone in self._zones.values()}  # bytes, frames
-        self.sent: Counter[tuple[str, ...]] = Counter()  # payload, also what was sent again
-        self.kinds: Counter[tuple[str, ...]] = Counter()  # of planes that speak Kafka: payload, each byte once
+        self.sent: Counter[tuple[str, ...]] = Counter()  # payload, including retransmissions
+        self.kinds: Counter[tuple[str, ...]] = Counter()  # payload of Kafka planes, each byte once
         self.found: Counter[tuple[str, ...]] = Counter()
         self._directions: dict[tuple[End, End], Direction] = {}
         self._conversations: dict[frozenset[End], Conversation] = {}
@@ -142,7 +142,7 @@ class Links:
         while self.read(_FRAMES_A_TURN):
             pass
         statistics = self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 8)
-        self._dropped += int.from_bytes(statistics[4:8], sys.byteorder)  # reading them sets them to 0
+        self._dropped += int.from_bytes(statistics[4:8], sys.byteorder)  # reading resets them
         count = self._count
         return {
             "still": before == self._counters(),

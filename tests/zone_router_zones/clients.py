@@ -77,7 +77,7 @@ def produce(lab: Lab, topic: str, zone: str, family: str, records: dict[str, str
         kafka_tools.PRODUCER,
         *("--bootstrap-server", node.servers, "--topic", topic, "--producer-property", f"client.id=zone={zone}"),
         *("--property", "parse.key=true", "--property", "key.separator=:"),
-        *("--request-timeout-ms", "60000"),  # of itself it waits for 1.5 s, three times
+        *("--request-timeout-ms", "60000"),  # its default is three attempts of 1.5 s
         stdin="".join(f"{key}:{value}\n" for key, value in records.items()),
     )
     assert (done.returncode, "ERROR" in done.stderr) == (0, False), done.stderr[-4_000:]

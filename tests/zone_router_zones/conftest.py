@@ -14,7 +14,7 @@ from tests.zone_router_zones.namespaces import NoNamespaces
 
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    kafka_tools.folders()  # in a zone there is no way to where they come from
+    kafka_tools.folders()  # a zone has no route to their source
     try:
         with running(tmp_path_factory.mktemp("zones")) as lab:
             yield lab

@@ -44,7 +44,7 @@ def segment(frame: memoryview) -> Segment | None:
     if ends is None or frame[23] != _TCP:
         return None
     at = 14 + 4 * (frame[14] & 0x0F)
-    end = 14 + int.from_bytes(frame[16:18], "big")  # behind it the frame is only padded
+    end = 14 + int.from_bytes(frame[16:18], "big")  # the rest of the frame is padding
     from_port, to_port, sequence = struct.unpack_from(">HHI", frame, at)
     payload = bytes(frame[at + 4 * (frame[at + 12] >> 4) : end])
     return Segment((ends[0], from_port), (ends[1], to_port), sequence, bool(frame[at + 13] & _SYN), payload)
