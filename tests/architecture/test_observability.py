@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from backend.metrics import METRICS
 from tests.architecture.promql import Wrong, labels_of
 from tests.architecture.sources import PROJECT_ROOT
-from workers.zone_router.traffic import Traffic, Watched
+from workers.zone_router.traffic import NodeCollector, Traffic
 
 FOLDER = PROJECT_ROOT / "deploy" / "observability"
 RULES: dict[str, dict[str, Any]] = {
@@ -44,7 +44,7 @@ def exported() -> Mapping[str, frozenset[str]]:
 def of_the_zone_router() -> Iterator[tuple[str, frozenset[str]]]:
     registry = CollectorRegistry()
     Traffic("zr-az1", "az1", registry)
-    registry.register(Watched(dict, dict, dict))
+    registry.register(NodeCollector(dict, dict, dict))
     for collector in set(registry._names_to_collectors.values()):
         families = [collector] if hasattr(collector, "_labelnames") else list(collector.collect())
         for family in families:

@@ -160,7 +160,7 @@ def test_of_a_log_that_is_not_followed_to_its_end_it_is_not_told_that_all_is_sta
         led.position, led.high_watermark, led.last_stable = 1, 1_000, 1_000
         confirmer.took(led, [found(sent(0))])
         await are_stored(confirmer, 2)
-        confirmer._tell_reached()
+        confirmer._report_reached()
         session.poll()
         await asyncio.sleep(0)
         (state,) = said[-1].states

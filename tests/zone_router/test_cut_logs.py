@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backend.kafka.wire.batches import batches, leader_epoch
-from tests.zone_router.test_confirming import MAIN, PARTITION, PRODUCER, followed, sent
+from tests.zone_router.test_confirmer import MAIN, PARTITION, PRODUCER, followed, sent
 from tests.zone_router.test_replica import replica_of
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.route_messages import Snapshot, State

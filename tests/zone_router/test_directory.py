@@ -37,7 +37,7 @@ def directory(tmp_path: Path) -> Directory:
 
 
 def told(directory: Directory, zone: str = "az1") -> dict[int, str | None]:
-    found = {broker: directory.told(zone, broker) for broker in BROKERS}
+    found = {broker: directory.advertised(zone, broker) for broker in BROKERS}
     return {broker: address.host if address else None for broker, address in found.items()}
 
 

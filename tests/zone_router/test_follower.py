@@ -10,7 +10,7 @@ import pytest
 
 from backend.kafka.wire.batches import Batch
 from backend.kafka.wire.offsets import EpochEnd
-from tests.zone_router.test_confirming import MAIN, PARTITION
+from tests.zone_router.test_confirmer import MAIN, PARTITION
 from workers.zone_router.formats.block import Followed
 from workers.zone_router.formats.wal import Begins, Partition
 from workers.zone_router.main.follower import Follower, Led

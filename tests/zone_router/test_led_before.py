@@ -13,7 +13,7 @@ from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.fetch_requests import FetchPartition, FetchRequest, fetch_request
 from backend.kafka.wire.fetch_responses import FetchedPartition, read_fetch_response
 from backend.kafka.wire.requests import read_request
-from tests.zone_router.test_confirming import PARTITION, PRODUCER, aborted, followed, sent
+from tests.zone_router.test_confirmer import PARTITION, PRODUCER, aborted, followed, sent
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.bulk import Main

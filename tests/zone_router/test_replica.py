@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from backend.kafka.wire.endpoints import Address
-from tests.zone_router.test_confirming import MAIN, PARTITION, PRODUCER, followed, sent
+from tests.zone_router.test_confirmer import MAIN, PARTITION, PRODUCER, followed, sent
 from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import block_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.zone_router.test_confirming import PARTITION, PRODUCER, aborted, followed, sent
+from tests.zone_router.test_confirmer import PARTITION, PRODUCER, aborted, followed, sent
 from tests.zone_router.test_led_before import COMMITTED, Mains
 from workers.zone_router.formats.bulk import ChannelOffset
 from workers.zone_router.formats.wal import Aborted, Link

@@ -85,7 +85,7 @@ def test_a_connection_that_ends_before_the_answer_lets_its_client_down(router: R
             forwarder.passes_answers = False
             asked.send(0)
             await until(lambda: bool(asked.broken), "it is let down")
-            assert asked.broken == ["the broker has ended the connection"] and not asked.answers
+            assert asked.broken == ["the broker closed the connection"] and not asked.answers
             forwarder.passes_answers = True
             other.send(1)
             await until(lambda: other.answers == [1], "others go on")

@@ -204,7 +204,7 @@ def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Rout
         successor.start()
         assert node.process is not None
         assert node.process.wait(30) == 1
-        assert "another process writes as node 2" in node.log.read_text()
+        assert "a later process runs as node 2" in node.log.read_text()
         assert successor.lives
         successor.end()
         node.end()
