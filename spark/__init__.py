@@ -1,1 +1,1 @@
-"""What runs on Spark: data sources, transforms, jobs. Started by a Celery worker or by spark-submit."""
+"""Code that runs on Spark: data sources, transforms and jobs, started by a Celery worker or by spark-submit."""

@@ -1,4 +1,4 @@
-"""The same transforms for a few commits at a time: what stands at their offsets, and what the index gets."""
+"""The transforms for a few commits at a time: answers at their offsets, and new segments for the index."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from spark.sources.slices import Slice
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What stands at a committed offset."""
+    """Timestamps and origin vector at a committed offset."""
 
     timestamp_ms: int | None
-    """Of the last record before it."""
+    """Timestamp of the last record before the offset; None if there is none."""
     safe_timestamp_ms: int | None
-    """The smallest of the records at or behind it."""
+    """Smallest timestamp of the records at or after the offset; None if there is none."""
     vector: Vector
-    """Of the records before it."""
+    """Origin vector of the records before the offset."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a run gives: segments by log, and answers by (log, offset)."""
+    """The result of a run: segments by log, and answers by (log, offset)."""
 
     segments: dict[int, list[Segment]]
     answers: dict[tuple[int, int], Answer]
@@ -40,9 +40,10 @@ def run(
     known: Sequence[tuple[int, Segment]],
     asked: Sequence[tuple[int, int]],
 ) -> Found:
-    """Answers for `asked` (log, offset), from the ranges of `parts` and the segments `known` (log, segment).
+    """Compute the answers for the offsets `asked`, pairs of (log, offset).
 
-    For each log they must cover it from its beginning, or from where the vector before it is known, to its end.
+    `parts` are the ranges to read; `known` are earlier segments (log, segment). For each log, ranges and segments
+    must cover it to its end, from its beginning or from where the vector is known.
     """
     asking = spark.createDataFrame(sorted(set(asked)), transforms.ASKED)
     new = transforms.segments(records(spark, parts), asking).persist()

@@ -14,15 +14,15 @@ from spark.sources.log_records import LogRecords
 
 
 def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: bool = False) -> SparkSession:
-    """The process's session, with our data sources; `folder` is for what Spark writes down meanwhile.
+    """Return the process's session with Treeline's data sources; `folder` is for Spark's temporary files.
 
-    `master`: None for the one that spark-submit was given.
+    `master`: None for the one given to spark-submit.
 
-    `few_rows`: for many short runs. Compiling their plans takes longer than interpreting them.
+    `few_rows`: for many short runs, in which compiling a plan takes longer than interpreting it.
     """
-    _forget_dead()
+    _drop_dead_session()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # What is said here wins over what spark-submit, which has started the JVM already, was told.
+    # Settings of the builder override those of spark-submit, which has started the JVM already.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     elsewhere = submitted or (master or "").startswith("spark://")
     builder = SparkSession.builder.appName("treeline")
@@ -34,14 +34,14 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m "
-        # One that lives on without memory answers nobody; one that has ended is begun anew.
+        # A JVM without memory would live on and answer nothing; one that has exited is started again.
         "-XX:+ExitOnOutOfMemoryError",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "blocks"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "1" if few_rows else "2",
-        # Frames of a few rows: what adapts costs more than it saves.
+        # With frames of a few rows, adaptive execution costs more than it saves.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.reuse": "true",
@@ -55,9 +55,11 @@ def session(master: str | None, folder: Path, heap_megabytes: int, *, few_rows: 
     return found
 
 
-def _forget_dead() -> None:
-    """A JVM that has ended, killed for its memory perhaps, leaves PySpark with a session that never answers again
-    and that it gives to whoever asks for one."""
+def _drop_dead_session() -> None:
+    """Drop PySpark's session if its JVM has exited, perhaps killed for its memory.
+
+    PySpark would otherwise return that session, which never answers.
+    """
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None and process.poll() is not None:
         SparkSession._instantiatedSession = None

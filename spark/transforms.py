@@ -1,10 +1,10 @@
-"""From records of logs to what stands at a committed offset: timestamps and origin vector (design, "Offsets").
+"""Transforms from records of logs to timestamps and origin vectors at committed offsets (design, "Offsets").
 
-A log is cut into **segments**: at every `BLOCK` offsets, and at every committed offset that is asked about. Each
-record is in one segment, so one pass over the records makes all segments, however many groups have committed in
-the log; what stands at an offset then is a matter of the segments before it and behind it. Segments between two
-cuts of blocks are also the index: a later run reads a block again only if an offset within it is asked about, and
-takes the others as they are.
+A log is divided into **segments**: at every `BLOCK` offsets, and at every committed offset in question. Each
+record is in one segment, so a single pass over the records builds all segments, however many groups have committed
+in the log; the answer at an offset then depends only on the segments before and after it. Segments between two
+block boundaries also form the index: a later run reads a block again only if an offset in question is inside it,
+and reuses all others.
 """
 
 from __future__ import annotations
@@ -20,32 +20,35 @@ SEGMENTS = (
     "log int not null, first bigint not null, origin int, incarnation bigint, reached bigint, "
     "min_timestamp_ms bigint, last_offset bigint, last_timestamp_ms bigint"
 )
-"""One row for each origin in a segment: the highest that came of it (incarnation, offset where it was born), the
-smallest timestamp (null if no record has one), and the last record. `first` is where the segment begins."""
+"""Schema of segments, one row for each origin in a segment.
+
+A row has the highest position of that origin (incarnation, offset where it was produced), the smallest timestamp
+(null if no record has one), and the last record. `first` is the segment's first offset.
+"""
 ASKED = "log int not null, offset bigint not null"
-"""Offsets that groups have committed: the next record that they will read."""
+"""Schema of committed offsets: the next record that a group reads."""
 
 _PLACE = ["log", "first"]
 
 
 def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
-    """Segments of `records` (columns of `treeline_log`), cut at the blocks and at the offsets of `asked`."""
+    """Divide `records` (columns of `treeline_log`) into segments at blocks and at the offsets of `asked`."""
     return (
         records.withColumn("block", _block("offset"))
-        # Each record meets the cuts in its block, by comparing numbers: to search in an array of them took longer
-        # than to read the records.
+        # Each record is joined with the cuts in its block by comparing numbers: searching an array of them took
+        # longer than reading the records.
         .join(
             f.broadcast(_cuts(asked)),
             f.expr("log = cut_log and block = cut_block and offset >= cut and offset < next_cut"),
             "left",
         )
         .withColumn("first", f.coalesce("cut", f.col("block") * BLOCK))
-        # Plain numbers first, incarnation by incarnation: rows of numbers are grouped by hash; with a struct among
-        # them they would be sorted, which for all records takes longer than to read them.
+        # Group plain numbers first, incarnation by incarnation: rows of numbers are grouped by hash; with a struct
+        # they would be sorted, which takes longer than reading all records.
         .groupBy("log", "first", "origin", "incarnation")
         .agg(
             f.max("reached").alias("reached"),
-            # Negative: the record has none.
+            # A negative timestamp means that the record has none.
             f.min(f.when(f.col("timestamp_ms") >= 0, f.col("timestamp_ms"))).alias("min_timestamp_ms"),
             f.max("offset").alias("last_offset"),
             f.max_by("timestamp_ms", "offset").alias("last_timestamp_ms"),
@@ -70,7 +73,7 @@ def segments(records: DataFrame, asked: DataFrame) -> DataFrame:
 
 
 def _cuts(asked: DataFrame) -> DataFrame:
-    """Where segments begin in the blocks in which there is an offset of `asked`, and where the next one does."""
+    """Return the boundaries of segments in blocks with an offset of `asked`, each with the next one."""
     offsets = asked.select(f.col("log").alias("cut_log"), _block("offset").alias("cut_block"), "offset")
     beginnings = offsets.withColumn("offset", f.col("cut_block") * BLOCK)
     in_order = Window.partitionBy("cut_log", "cut_block").orderBy("cut")
@@ -83,10 +86,10 @@ def _cuts(asked: DataFrame) -> DataFrame:
 
 
 def latest(commits: DataFrame) -> DataFrame:
-    """Of each group's commits (columns of `treeline_commits`) for a partition the last one in the log.
+    """Return each group's last commit (columns of `treeline_commits`) for a partition.
 
-    Those of our own groups, and those that an offset committer made, are nobody's progress. A group whose last one
-    is a tombstone has none any more.
+    Commits of Treeline's own groups, and those made by an offset committer, are ignored, since they are no group's
+    progress. A group whose last record is a tombstone has no commit.
     """
     foreign = commits.where(
         ~f.startswith("group", f.lit(OWN_GROUPS))
@@ -104,11 +107,11 @@ def latest(commits: DataFrame) -> DataFrame:
 
 
 def answers(found: DataFrame, asked: DataFrame) -> DataFrame:
-    """What stands at each offset of `asked`, given all segments of its log (also those known from before).
+    """Compute the answer at each offset of `asked`, given all segments of its log, including those known before.
 
-    log, offset; last_timestamp_ms: of the last record before the offset, null if there is none; safe_timestamp_ms:
-    the smallest of the records at or behind it, null if there are none; vector: [(origin, incarnation, reached)]
-    of the records before it.
+    Columns: log, offset; last_timestamp_ms: that of the last record before the offset, null if there is none;
+    safe_timestamp_ms: the smallest of the records at or after it, null if there are none; vector: [(origin,
+    incarnation, reached)] of the records before it.
     """
     asked = asked.distinct()
     return _timestamps(found, asked).join(_vectors(found, asked), ["log", "offset"], "left")
@@ -120,10 +123,10 @@ def _timestamps(found: DataFrame, asked: DataFrame) -> DataFrame:
         f.max(f.struct("last_offset", "last_timestamp_ms")).alias("last"),
     )
     rows = whole.withColumn("asks", f.lit(0)).unionByName(_probes(asked), allowMissingColumns=True)
-    # An offset that is asked about comes before the segment that begins there.
+    # An offset in question sorts before the segment that begins there.
     ordered = Window.partitionBy("log").orderBy("first", f.desc("asks"))
     before = ordered.rowsBetween(Window.unboundedPreceding, -1)
-    # The same rows backwards: a window that ends at the last row is computed anew for each row of the log.
+    # The same rows in reverse: a window that ends at the last row is computed again for each row of the log.
     backwards = Window.partitionBy("log").orderBy(f.desc("first"), "asks")
     behind = backwards.rowsBetween(Window.unboundedPreceding, -1)
     return (
@@ -163,5 +166,5 @@ def _probes(asked: DataFrame) -> DataFrame:
 
 
 def _block(column: str) -> Column:
-    # Whole numbers: a double does not hold every offset.
+    # Use integers: a double cannot represent every offset.
     return f.expr(f"{column} div {BLOCK}")

@@ -1,7 +1,7 @@
-"""Plans for the replicas of clusters: reads the cluster, lets a process compute, and records what came out.
+"""Computation of plans: a worker reads the cluster, lets a process compute, and records the result.
 
-The computation is a process of its own: it takes gigabytes for millions of replicas, which this process is not to
-keep, and it may be killed.
+The computation is a process of its own, because it takes gigabytes for millions of replicas, which this process
+should not retain, and because it may be killed.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _SUMMED = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_sha
 
 
 class CannotPlan(Exception):
-    """Why there is no plan; for the operator."""
+    """No plan can be made; the message is for the operator."""
 
 
 class PlacementHost:
-    """One process's; `tick` is called about once a second and waits for nobody."""
+    """The planner of one process; call `tick` about once a second, it does not block."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -67,7 +67,7 @@ class PlacementHost:
         self._lease: ProcessLease | None = None
 
     def tick(self) -> None:
-        """Begin with the oldest placement that nobody computes; one at a time, since each wants the machine."""
+        """Start the oldest plan that no process computes; one at a time, since it needs the whole machine."""
         if self._thread is not None and self._thread.is_alive():
             if self._lease is not None:
                 self._lease.renew()
@@ -78,8 +78,8 @@ class PlacementHost:
             lease = ProcessLease(self._engine, f"placement:{row.id}", self._settings.lease_ttl_seconds)
             if lease.take():
                 self._lease = lease
-                log.info("a placement is computed", placement=row.id, cluster=row.cluster)
-                # A daemon: a process that ends shall not wait; what is asked for still is.
+                log.info("computing placement plan", placement=row.id, cluster=row.cluster)
+                # A daemon thread does not delay the end of the process; the request remains.
                 self._thread = threading.Thread(
                     target=compute,
                     args=(self._engine, self._settings, row),
@@ -91,21 +91,21 @@ class PlacementHost:
 
 
 def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
-    """Plan one placement, and record it."""
+    """Compute one plan and record it."""
     try:
         documents = _documents(engine, settings, row)
     except (CannotPlan, KafkaCallFailed) as error:
         reason = error.reason if isinstance(error, KafkaCallFailed) else str(error)
-        log.warning("a placement could not be planned", placement=row.id, cluster=row.cluster, reason=reason)
+        log.warning("placement plan failed", placement=row.id, cluster=row.cluster, reason=reason)
         _record(row, RecordFailure(reason=reason), None)
         return
     except DomainError as error:
-        # The database has gone, say: it is still asked for, and taken up again.
-        log.warning("a placement waits", placement=row.id, reason=error.detail)
+        # The database may be unavailable; the request remains and is retried.
+        log.warning("placement plan waiting", placement=row.id, reason=error.detail)
         return
     except Exception:
-        # Taken up again it would fail again, each second.
-        log.exception("a placement could not be planned", placement=row.id, cluster=row.cluster)
+        # A retry would fail again, every second.
+        log.exception("placement plan failed", placement=row.id, cluster=row.cluster)
         _record(row, RecordFailure(reason=AN_ERROR_OF_OURS), None)
         return
     plan = documents.plan
@@ -119,7 +119,7 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
     metadata = Metadata(actor=ACTOR, request_id=row.id)
 
     def build(connection: Connection) -> list[Directed]:
-        # Under the append lock: if another process was faster, its documents are those of the digest.
+        # Under the append lock: if another process was faster, its documents belong to the recorded digest.
         is_mine = find_placement(connection, row.id).state is PlacementState.REQUESTED
         if documents is not None and is_mine:
             keep_documents(connection, row.id, documents)
@@ -128,66 +128,69 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
     try:
         context.dispatch_all(build)
     except DomainError as error:
-        log.warning("a placement is computed once more", placement=row.id, reason=error.detail)
+        log.warning("placement plan will be computed again", placement=row.id, reason=error.detail)
 
 
 def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDocuments:
     with engine.connect() as connection:
         cluster = next((each for each in list_clusters(connection) if each.name == row.cluster), None)
         given = None if row.given is None else read_reassignment(connection, row.id)
-        _refuse_in_the_midst(running_placements(connection), row)
+        _refuse_concurrent(running_placements(connection), row)
     if cluster is None:
-        raise CannotPlan(f"there is no cluster {row.cluster} any more")
+        raise CannotPlan(f"cluster {row.cluster} no longer exists")
     seen = read(cluster)
     if given is None:
         question = question_of(seen, row.aims)
         replicas = sum(len(each.replicas) for each in seen.partitions.values())
         on_spark = replicas >= settings.placement_spark_replicas and find_spec("pyspark") is not None
-        answer = _on_spark(question, settings) if on_spark else _alone(question, settings)
+        answer = _on_spark(question, settings) if on_spark else _locally(question, settings)
     else:
         question = cluster_document(seen)
-        answer = _alone({**question, "reassignment": given}, settings)
+        answer = _locally({**question, "reassignment": given}, settings)
     _check(seen, answer["partitions"])
     notes = [*answer["notes"], *_at_the_minimum(seen, answer["partitions"])]
     return PlanDocuments(question=question, plan={**answer, "notes": notes})
 
 
-def _refuse_in_the_midst(running: Sequence[PlacementRow], row: PlacementRow) -> None:
-    """A plan is for the cluster as it is read. While another placement is carried out, paused too, that is not how
-    it will be left, and the plan could only be refused when it is applied. Raises CannotPlan."""
+def _refuse_concurrent(running: Sequence[PlacementRow], row: PlacementRow) -> None:
+    """Refuse to plan while another placement of the cluster is executed, even if paused. Raises CannotPlan.
+
+    A plan is for the cluster as it is read; the other placement will leave it in a different state, so that the
+    plan could only be refused when it is applied.
+    """
     for each in running:
         if each.cluster == row.cluster:
             raise CannotPlan(
-                f"placement {each.id} is {each.state}: a plan made in its midst would not fit afterwards; let it "
-                "come to its end, or cancel it"
+                f"placement {each.id} is {each.state}: a plan made now would not fit afterwards; wait until it "
+                "ends, or cancel it"
             )
 
 
 def read(cluster: ClusterRow) -> ClusterReplicas:
-    """What is on the cluster now. Raises CannotPlan while replicas are moving, and KafkaCallFailed."""
+    """Read the cluster. Raises CannotPlan while replicas are moving, and KafkaCallFailed."""
     with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties) as admin:
         moving = admin.ongoing()
         if moving:
             some = few([f"{topic}-{number}" for topic, number in sorted(moving)])
-            raise CannotPlan(f"replicas are being moved ({some}): wait until that is done, or cancel it")
+            raise CannotPlan(f"replicas are being moved ({some}): wait until the reassignment ends, or cancel it")
         return admin.read()
 
 
 def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
-    """What `treeline placement plan` reads. Raises CannotPlan for what cannot be told of the cluster."""
+    """Build the request for `treeline placement plan`. Raises CannotPlan if options do not fit the cluster."""
     away = sorted(broker for broker, each in seen.brokers.items() if not each.is_here)
     if away and aims.target_brokers is None:
         raise CannotPlan(
-            f"brokers are not there ({few(away)}): start them, or name target_brokers without them, and their "
-            "replicas go elsewhere"
+            f"brokers are unavailable ({few(away)}): start them, or set target_brokers without them to move "
+            "their replicas elsewhere"
         )
     gone = sorted(set(away) & set(aims.target_brokers or ()))
     if gone:
-        raise CannotPlan(f"target_brokers names brokers that are not there ({few(gone)})")
+        raise CannotPlan(f"target_brokers lists unavailable brokers ({few(gone)}): start them, or leave them out")
     topics = {topic for topic, _ in seen.partitions}
     factors = dict(aims.replication_factors)
     if aims.as_declared:
-        # A stream may have been deleted since.
+        # A stream may have been deleted since the request.
         factors = {topic: factor for topic, factor in factors.items() if topic in topics}
     if aims.replication_factor is not None:
         factors = dict.fromkeys(topics, aims.replication_factor) | factors
@@ -201,7 +204,7 @@ def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
 
 
 def cluster_document(seen: ClusterReplicas) -> dict[str, Any]:
-    """What is on a cluster, as `treeline placement plan` reads it."""
+    """Return the state of a cluster as `treeline placement plan` reads it."""
     return {
         "brokers": [{"id": broker, "rack": each.rack} for broker, each in sorted(seen.brokers.items())],
         "partitions": [
@@ -212,27 +215,29 @@ def cluster_document(seen: ClusterReplicas) -> dict[str, Any]:
 
 
 def _check(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> None:
-    """What a plan must not do on a live cluster. Raises CannotPlan."""
+    """Refuse plans that a live cluster must not get. Raises CannotPlan."""
     away = {broker for broker, each in seen.brokers.items() if not each.is_here}
-    too_few, nowhere = [], []
+    too_few, on_unavailable = [], []
     for row in planned:
         name, now = f"{row['topic']}-{row['partition']}", seen.partitions[row["topic"], row["partition"]].replicas
         count, minimum = len(row["replicas"]), seen.min_insync_replicas.get(row["topic"], 1)
         if count < minimum and count < len(now):
             too_few.append(f"{name}: {count} of {minimum}")
         if gone := sorted((set(row["replicas"]) - set(now)) & away):
-            nowhere.append(f"{name}: broker {gone[0]}")
+            on_unavailable.append(f"{name}: broker {gone[0]}")
     if too_few:
         raise CannotPlan(
-            f"partitions would have fewer replicas than min.insync.replicas ({few(too_few)}), and producers with "
-            "acks=all be refused: lower that first, or give them more replicas"
+            f"partitions would have fewer replicas than min.insync.replicas ({few(too_few)}), so that producers "
+            "with acks=all would be refused: lower min.insync.replicas first, or use more replicas"
         )
-    if nowhere:
-        raise CannotPlan(f"replicas are to be on brokers that are not there ({few(nowhere)}): start them first")
+    if on_unavailable:
+        raise CannotPlan(
+            f"replicas would be placed on unavailable brokers ({few(on_unavailable)}): start them first"
+        )
 
 
 def _at_the_minimum(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A note for the operator, where another number of replicas leaves no broker that may be away."""
+    """Return a note for the operator if topics get no more replicas than min.insync.replicas."""
     topics = set()
     for row in planned:
         topic, count = row["topic"], len(row["replicas"])
@@ -243,19 +248,19 @@ def _at_the_minimum(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]])
     if not topics:
         return []
     return [
-        f"topics get as many replicas as min.insync.replicas ({few(sorted(topics))}): while a broker that holds "
-        "one is away, producers with acks=all are refused; have one replica more, or lower that"
+        f"topics get only as many replicas as min.insync.replicas ({few(sorted(topics))}): while one of their "
+        "brokers is away, producers with acks=all are refused; use one more replica, or lower min.insync.replicas"
     ]
 
 
-def _alone(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
+def _locally(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
     done = _run([*_COMMAND, "--json"], settings, json.dumps(question))
     found: dict[str, Any] = json.loads(done)
     return found
 
 
 def _on_spark(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
-    # Only where Spark is installed.
+    # Spark is optional, and pyarrow comes with it.
     from pyarrow import parquet
 
     with tempfile.TemporaryDirectory() as name:
@@ -271,7 +276,7 @@ def _on_spark(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
 
 
 def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
-    """What a process prints. Raises CannotPlan with what it says is wrong."""
+    """Run a process and return its output. Raises CannotPlan with the error that it reports."""
     try:
         done = subprocess.run(
             command,
@@ -289,5 +294,5 @@ def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
         raise CannotPlan(done.stderr.strip().splitlines()[-1].partition(": ")[2])
     if done.returncode:
         log.error("the computation of a placement failed", stderr=done.stderr[-4000:])
-        raise CannotPlan(f"the computation ended with {done.returncode}; the worker's log has what it said")
+        raise CannotPlan(f"the computation failed with exit code {done.returncode}; see the worker's log")
     return done.stdout

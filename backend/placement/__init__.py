@@ -1,1 +1,4 @@
-"""Where replicas go: on which brokers, in which order, and at what cost. No Kafka, no Spark, no database."""
+"""The placement solver: it decides which brokers hold which replicas, in which order, and what that costs.
+
+Pure computation: no Kafka, no Spark, no database.
+"""

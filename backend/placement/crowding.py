@@ -1,10 +1,10 @@
-"""Partitions that have more replicas in a rack than they may: which of these may stay.
+"""The choice of replicas that stay where partitions exceed a rack's maximum.
 
-Each such partition is like no other, for it matters which of its replicas leave. A few are placed one by one;
-where there are many (a cluster's racks have just become known) the flow would be as large as the cluster. Then a
-flow that forgets which replicas are of one partition says how many stay on each broker, and what no plan can be
-below; replicas leave so that this is kept as far as their partitions let it; and a second flow places what stays
-like any other cluster. Where both move as many, none could move fewer.
+Each such partition is special, for it matters which of its replicas leave. A few are placed one by one; if there
+are many (a cluster's racks have just become known), that flow would be as large as the cluster. Then a flow that
+ignores which replicas belong to one partition decides how many stay on each broker and yields the lower bound;
+replicas leave so that these numbers are kept as far as their partitions allow; and a second flow places what stays
+like any other cluster. If both move equally many, the result is optimal.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from backend.placement.shares import Bounds
 
 
 def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Replicas:
-    """What partitions have, less what has to leave racks where they have too many. `flow`: of groups that forget
-    which replicas are of one partition. Groups do not depend on each other."""
+    """Return the partitions' replicas without those that must leave racks with too many.
+
+    `flow` is that of groups that ignore which replicas belong to one partition. Groups are independent.
+    """
     now, groups = some.now, grouped.groups
     crowded = in_racks(some, now)[:, :-1] > bounds.most[some.wanted]
     replicas = np.flatnonzero(some.is_usable[now.brokers])
@@ -42,8 +44,11 @@ def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Rep
 
 
 def _staying(owner: Ints, holding: Ints, preferred: Bools, kept: Ints, limit: int) -> Bools:
-    """Which of these replicas stay: `limit` of each partition, preferred ones first, of no holding more than the
-    flow says as far as there is a way. What is missing then is made up for by each partition's first ones."""
+    """Tell which replicas stay: `limit` of each partition, preferred ones first, and few enough of each holding.
+
+    The flow says how many of a holding stay. Where its numbers cannot be met, a partition's first replicas make up
+    for what is missing.
+    """
     owners, left = np.unique(owner, return_inverse=True)
     _, first, right = np.unique(holding, return_index=True, return_inverse=True)
     stays = preferred & (nth(right) < kept)

@@ -1,4 +1,4 @@
-"""What a plan writes for Kafka's own reassignment tool, and the digest that it goes by."""
+"""The JSON rows of a plan, as Kafka's reassignment tool reads them, and the digest that identifies a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_o
 
 
 def rows_of(problem: Problem, replicas: Replicas, some: Ints | None = None) -> list[dict[str, Any]]:
-    """Partitions with their brokers' ids, as both kinds of documents have them."""
+    """Return partitions with their brokers' ids, as plans and reassignments list them."""
     ids, starts = problem.broker_ids[replicas.brokers].tolist(), replicas.starts.tolist()
     topics, numbers = problem.topic_of.tolist(), problem.numbers.tolist()
     chosen = range(len(replicas)) if some is None else some.tolist()
@@ -24,13 +24,15 @@ def rows_of(problem: Problem, replicas: Replicas, some: Ints | None = None) -> l
 
 
 def reassignment(problem: Problem, replicas: Replicas) -> dict[str, Any]:
-    """What `kafka-reassign-partitions.sh --reassignment-json-file` takes: of all partitions whose brokers, or
-    their order, change."""
+    """Return the input of `kafka-reassign-partitions.sh --reassignment-json-file`.
+
+    It lists all partitions whose brokers, or their order, change.
+    """
     return {"version": 1, "partitions": rows_of(problem, replicas, changed(problem, replicas))}
 
 
 def changed(problem: Problem, replicas: Replicas) -> Ints:
-    """Partitions whose list of brokers is another one."""
+    """Return the partitions whose list of brokers changes, in members or in order."""
     differ = problem.now.counts != replicas.counts
     same = np.flatnonzero(~differ)
     before, after = problem.now.some(same), replicas.some(same)
@@ -39,12 +41,12 @@ def changed(problem: Problem, replicas: Replicas) -> Ints:
 
 
 def digest_of(problem: Problem, replicas: Replicas) -> str:
-    """Of what was asked for and what came out: who quotes it has seen both."""
+    """Return the digest of a problem and its plan together, so that quoting it proves that both were seen."""
     return digest_of_topics(problem, dict(zip(problem.topics, topic_digests(problem, replicas), strict=True)))
 
 
 def digest_of_topics(brokers: Brokers, digests: dict[str, bytes]) -> str:
-    """Of all together."""
+    """Combine brokers and the digests of all topics to the digest of a plan."""
     digest = hashlib.sha256(json.dumps([brokers.racks, sorted(digests)]).encode())
     for array in (brokers.broker_ids, brokers.rack_of, brokers.may_hold, brokers.may_lead):
         digest.update(_bytes(array))
@@ -54,7 +56,7 @@ def digest_of_topics(brokers: Brokers, digests: dict[str, bytes]) -> str:
 
 
 def topic_digests(problem: Problem, replicas: Replicas) -> list[bytes]:
-    """Of what was asked for of each topic and what came out; partitions are in order of their topics."""
+    """Return a digest for each topic of its problem and its plan; partitions must be in order of their topics."""
     ends = starts_of(np.bincount(problem.topic_of, minlength=len(problem.topics))).tolist()
     found = []
     for first, end in pairwise(ends):

@@ -1,4 +1,4 @@
-"""What is wrong with what was asked of a placement, and how it is told."""
+"""The error for invalid placement requests, and how its messages list names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _NAMED = 5
 
 
 class PlacementInvalid(ValueError):
-    """The question makes no sense; the message says where, and what to do."""
+    """The request is invalid; the message says where and how to correct it."""
 
 
 def few(names: Sequence[object], count: int | None = None) -> str:
-    """The first of them, and how many more there are; of `count` in all, if these are only some."""
+    """List the first names and say how many more there are, of `count` in all if `names` is only an excerpt."""
     shown = names[:_NAMED]
     more = (len(names) if count is None else count) - len(shown)
     return ", ".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")

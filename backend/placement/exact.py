@@ -1,9 +1,8 @@
-"""Small clusters: replicas such that leaders are even, too, with as few changes as that takes.
+"""Exact search for small clusters: replicas such that leaders are balanced, too, with the fewest changes.
 
-The flow that says which replicas move knows nothing of leaders: among placements that are as even and move as
-little it takes any, and on a few brokers it happens that leaders cannot be even on that one. Here all of them are
-asked about, by OR-tools' constraint solver, which begins with what there is. It is deterministic, and so is its
-limit of time.
+The flow that decides which replicas move ignores leaders: among placements of equal balance and equal moves it
+takes any, and on few brokers leaders sometimes cannot be balanced on the one taken. Here OR-tools' constraint
+solver searches all of them, beginning with the present solution. It is deterministic, and so is its time limit.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ from backend.placement.problem import Ints, Problem, Replicas
 from backend.placement.shares import Bounds
 
 _CHOICES, _CHOICES_UNEVEN = 1_000, 10_000
-"""Partitions times brokers up to which all placements are asked about: a fraction of a second, or some seconds
-where leaders are uneven. In larger clusters they hardly ever are, and changes hardly ever more than the fewest."""
+"""Number of partitions times brokers up to which all placements are searched.
+
+The first bound takes a fraction of a second; the second, for uneven leaders, some seconds. In larger clusters
+leaders are hardly ever uneven, and changes hardly ever exceed the minimum.
+"""
 _DETERMINISTIC_SECONDS = 1.0
 
 _Choice = Mapping[tuple[int, int], cp_model.IntVar]
-"""By partition and broker."""
+"""Variables by partition and broker."""
 
 
 def evenly_led(problem: Problem, placed: Replicas, leaders: Ints) -> tuple[Replicas, Ints]:
-    """(replicas, their leaders): as even and with as few moves as those that are given; these, if there is none
-    better, or it is not known."""
+    """Return (replicas, leaders) of equal balance and no more moves; the given ones if none is better."""
     free, usable = np.flatnonzero(~problem.is_fixed), np.flatnonzero(problem.is_usable)
     is_even = _is_even(problem, leaders, usable)
     is_best = is_even and bool((leaders == problem.now.firsts).all())
@@ -44,7 +45,7 @@ def _is_even(problem: Problem, leaders: Ints, usable: Ints) -> bool:
 
 
 class _Placements:
-    """All that keep the rules, are as even as one of them and move as little."""
+    """All placements that satisfy the rules, are as balanced as the given one, and move no more."""
 
     def __init__(
         self, problem: Problem, placed: Replicas, leaders: Ints, free: list[int], usable: list[int]
@@ -64,7 +65,7 @@ class _Placements:
         self._model.minimize(self._cost())
 
     def best(self) -> tuple[Replicas, Ints]:
-        """(replicas, their leaders)"""
+        """Return (replicas, leaders) of the best placement found."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 0
@@ -75,7 +76,7 @@ class _Placements:
         rows = []
         for p in self._free:
             chosen = [b for b in self._usable if solver.boolean_value(self._has[p, b])]
-            # Those that stay in the order of before, then the new ones.
+            # Replicas that stay keep their order, and new ones follow.
             before = [b for b in self._problem.now.of(p).tolist() if b in chosen]
             rows.append(before + [b for b in chosen if b not in before])
             (leaders[p],) = (b for b in self._usable if solver.boolean_value(self._leads[p, b]))
@@ -102,7 +103,7 @@ class _Placements:
         self._model.add(sum(has for pair, has in self._has.items() if pair not in self._now) <= moves)
 
     def _cost(self) -> cp_model.LinearExpr:
-        """Leaders where there are to be none, then how uneven they are, then those that change, then bytes."""
+        """Return the cost: barred leaders first, then imbalance of leaders, then leader changes, then bytes."""
         problem, count = self._problem, len(self._free)
         rank = by_bytes(problem.size_bytes)
         moved = _sum(has * int(rank[pair[0]]) for pair, has in self._has.items() if pair not in self._now)
@@ -113,7 +114,7 @@ class _Placements:
         besides = led - np.bincount(self._leaders[self._free], minlength=len(led))
         may = [b for b in self._usable if problem.may_lead[b]]
         uneven = self._squares(self._leads, besides, int(led.max()), may)
-        # Each so much heavier than all that comes after it.
+        # Each weight exceeds the sum of all lower terms.
         change = 1 + int(rank.max(initial=0)) * int(problem.wanted[self._free].sum())
         step = change * (count + 1)
         return moved + change * changes + step * uneven + step * 2 * (count + int(led.max())) ** 2 * barred
@@ -121,8 +122,10 @@ class _Placements:
     def _squares(
         self, of: _Choice, besides: Ints, most: int, brokers: list[int] | None = None
     ) -> cp_model.LinearExpr:
-        """What the squares of brokers' sums come to, beyond those of what they have `besides`; `most`: none comes
-        to more."""
+        """Return the sum of squares of the brokers' counts, less the squares of what they have `besides`.
+
+        `most` is an upper bound of each count.
+        """
         found = []
         for b in self._usable if brokers is None else brokers:
             room = min(len(self._free), max(0, most - int(besides[b])))

@@ -1,4 +1,4 @@
-"""Minimum-cost and largest flows, by OR-tools: arcs are collected as arrays, and solved at once."""
+"""Minimum-cost and maximum flows by OR-tools: arcs are collected as arrays and solved at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from backend.placement.problem import Bools, Ints
 
 
 class NoFlow(Exception):
-    """There is no flow that uses up all supplies."""
+    """No flow uses up all supplies."""
 
 
 class Network:
-    """Nodes are numbers that the caller gives; each group of arcs is known by what `add` returned."""
+    """A flow network whose nodes the caller numbers; `add` returns the slice that identifies a group of arcs."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Ints, Ints, Ints, Ints]] = []
@@ -24,7 +24,7 @@ class Network:
         self._flows: Ints = np.zeros(0, dtype=np.int64)
 
     def add(self, tails: ArrayLike, heads: ArrayLike, capacities: ArrayLike, costs: ArrayLike) -> slice:
-        """Arcs from `tails` to `heads`; scalars are repeated."""
+        """Add arcs from `tails` to `heads`; scalars are broadcast."""
         found = np.broadcast_arrays(*(np.asarray(each, np.int64) for each in (tails, heads, capacities, costs)))
         tail, head, capacity, cost = (each.ravel() for each in found)
         self._parts.append((tail, head, capacity, cost))
@@ -32,7 +32,7 @@ class Network:
         return slice(self._at - len(tail), self._at)
 
     def supply(self, nodes: ArrayLike, amounts: ArrayLike) -> None:
-        """What comes into the network at nodes; negative: what leaves it there."""
+        """Add supplies at nodes; negative amounts are demands."""
         found = np.broadcast_arrays(np.asarray(nodes, np.int64), np.asarray(amounts, np.int64))
         self._supplies.append((found[0].ravel(), found[1].ravel()))
 
@@ -49,20 +49,22 @@ class Network:
         if status == solver.INFEASIBLE:
             raise NoFlow
         if status != solver.OPTIMAL:
-            raise ArithmeticError(f"the flow solver gave up: {status}")
+            raise ArithmeticError(f"the flow solver failed with status {status}")
         self._flows = np.asarray(solver.flows(np.arange(len(tail))), np.int64)
 
     def flow(self, arcs: slice) -> Ints:
-        """Of the arcs that `add` returned, after `solve`."""
+        """Return the flow on the arcs that `add` returned; valid after `solve`."""
         return self._flows[arcs]
 
 
 def matched(
     left: Ints, right: Ints, left_limits: Ints, right_limits: Ints, more: int = 0, whose: Bools | None = None
 ) -> Bools:
-    """As many of these pairs as possible, of which no node has more than its limit: whether each is among them.
-    `left` and `right` are the pairs' nodes, both numbered from 0. `more` of the left ones `whose` may have one
-    beyond their limits."""
+    """Return a mask of a maximum set of pairs in which no node exceeds its limit.
+
+    `left` and `right` are the pairs' nodes, both numbered from 0. Up to `more` of the left nodes in `whose` may
+    exceed their limits by one.
+    """
     solver = SimpleMaxFlow()
     source, sink, spare = 0, 1, 2
     lefts = 3 + np.arange(len(left_limits))
@@ -76,6 +78,6 @@ def matched(
     pairs = solver.add_arcs_with_capacity(lefts[left], rights[right], np.ones(len(left), np.int64))
     status = solver.solve(source, sink)
     if status != solver.OPTIMAL:
-        raise ArithmeticError(f"the flow solver gave up: {status}")
+        raise ArithmeticError(f"the flow solver failed with status {status}")
     found: Bools = np.asarray(solver.flows(pairs)) > 0
     return found

@@ -1,7 +1,7 @@
-"""A placement that was handed in instead of computed: checked against the cluster that it is for.
+"""Plans that were submitted as a reassignment instead of being computed, and checked against their cluster.
 
-It is not judged by what a computed plan would be: an operator may mean it. What could not be carried out, or means
-two things, is refused; what it does to brokers and racks is counted and told like that of any plan.
+A submitted plan is not held to the goals of a computed one: the operator may mean it. It is refused if it is
+ambiguous or cannot be executed; its effect on brokers and racks is counted and reported like that of any plan.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from backend.placement.questions import NAMES, read_problem
 from backend.placement.reading import Listed, an_object, has_only
 from backend.placement.reassignment import read_reassignment
 
-MOST_TOLD = 3
-"""Partitions that do not fit the cluster, of which all others are counted only."""
-MOST_COMPARED = 1_000_000
-"""Replicas of clusters whose balanced placement is computed besides, which takes longer the more there are."""
+MAX_NAMED = 3
+"""Number of mismatching partitions that an error names; the rest is only counted."""
+MAX_COMPARED_REPLICAS = 1_000_000
+"""Largest cluster, in replicas, for which a balanced plan is computed for comparison; the time grows with size."""
 
 
 def answered(document: object) -> Plan:
-    """The plan for a question; one with a `reassignment` asks for no other plan than that. Raises
-    PlacementInvalid."""
+    """Compute the plan for a request; a request with a `reassignment` gets exactly that plan.
+
+    Raises PlacementInvalid.
+    """
     given = an_object(document, "")
     has_only(given, (*NAMES, "reassignment"), "")
     problem = read_problem({name: value for name, value in given.items() if name != "reassignment"})
@@ -37,20 +39,20 @@ def answered(document: object) -> Plan:
     at = "/reassignment"
     wishes = sorted(given.keys() & {"target_brokers", "replication_factor", "excluded_topics", "no_leaders"})
     if wishes:
-        raise PlacementInvalid(f"/{wishes[0]}: does not go with a reassignment")
+        raise PlacementInvalid(f"/{wishes[0]}: cannot be combined with a reassignment")
     return planned_as(problem, read_reassignment(given["reassignment"], at), at)
 
 
 def planned_as(problem: Problem, given: Sequence[Listed], at: str = "") -> Plan:
-    """The plan that a reassignment is: its partitions as it says, all others as they are.
+    """Turn a reassignment into a plan: its partitions as listed, all others unchanged.
 
-    Its bound is the number of its moves: nothing less comes to just that. Raises PlacementInvalid for partitions
-    and brokers that the cluster does not have.
+    The lower bound is the number of its moves, since no other plan yields the same placement. Raises
+    PlacementInvalid for partitions and brokers that the cluster does not have.
     """
     replicas = _replicas(problem, given, f"{at}/partitions")
     problem = replace(problem, wanted=replicas.counts, is_fixed=np.zeros(len(problem.now), bool))
     changed = documents.changed(problem, replicas)
-    # What was so before is none of its doing.
+    # Violations that existed before are not caused by this plan.
     judged = np.zeros(len(problem.now), bool)
     judged[changed] = True
     remarks = _remarks(problem, replicas, len(changed), len(given))
@@ -72,18 +74,20 @@ def _replicas(problem: Problem, given: Sequence[Listed], at: str) -> Replicas:
     for index, each in enumerate(given):
         place_at = places.get((each.topic, each.number))
         if place_at is None:
-            what = f"no partition {each.topic}-{each.number}" if each.topic in topics else f"no topic {each.topic}"
-            wrong.append(f"{at}/{index}: there is {what} on the cluster")
+            what = f"partition {each.topic}-{each.number}" if each.topic in topics else f"topic {each.topic}"
+            wrong.append(f"{at}/{index}: the cluster has no {what}")
             continue
         held = {int(problem.broker_ids[broker]) for broker in rows[place_at]}
         strange = [broker for broker in each.replicas if broker not in known and broker not in held]
         if strange:
-            wrong.append(f"{at}/{index}/replicas: {few(strange)} not among the brokers {few(sorted(known))}")
+            wrong.append(
+                f"{at}/{index}/replicas: {few(strange)} not among the cluster's brokers {few(sorted(known))}"
+            )
             continue
         rows[place_at] = [at_broker[broker] for broker in each.replicas]
     if wrong:
-        more = [f"and {len(wrong) - MOST_TOLD:,} more like these"] if len(wrong) > MOST_TOLD else []
-        raise PlacementInvalid("; ".join([*wrong[:MOST_TOLD], *more]))
+        more = [f"and {len(wrong) - MAX_NAMED:,} more"] if len(wrong) > MAX_NAMED else []
+        raise PlacementInvalid("; ".join([*wrong[:MAX_NAMED], *more]))
     return Replicas.listed(rows)
 
 
@@ -93,13 +97,13 @@ def _present(problem: Problem) -> list[list[int]]:
 
 
 def _remarks(problem: Problem, replicas: Replicas, changed: int, given: int) -> list[str]:
-    said = ["this placement was given, not computed: its moves are those that it names"]
+    said = ["this plan was submitted as a reassignment, not computed: its moves are the listed ones"]
     if given > changed:
-        said.append(f"{given - changed:,} of the {given:,} partitions that it names are so already")
+        said.append(f"{given - changed:,} of the {given:,} listed partitions are placed like this already")
     factors = int((problem.now.counts != replicas.counts).sum())
     if factors:
-        said.append(f"{factors:,} partitions get another replication factor")
-    if len(replicas.brokers) <= MOST_COMPARED:
+        said.append(f"{factors:,} partitions change their replication factor")
+    if len(replicas.brokers) <= MAX_COMPARED_REPLICAS:
         least = place(settle(problem)).lower_bound
-        said.append(f"a computed one with the same replication factors, brokers even within one: {least:,} moves")
+        said.append(f"for comparison, a balanced plan with the same replication factors takes {least:,} moves")
     return said

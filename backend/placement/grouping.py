@@ -1,5 +1,7 @@
-"""Partitions that are placed together: each alone, or all of a replication factor whose replicas are in the same
-racks."""
+"""Groups of partitions that are placed together.
+
+A group is a single partition, or all partitions with the same replication factor and replicas in the same racks.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +14,48 @@ from backend.placement.shares import Bounds
 
 _BYTES_STEPS = 8
 _PREFERRED = _BYTES_STEPS + 1
-"""What it is worth that a preferred replica stays; more than any number of bytes."""
+"""Value of keeping a preferred replica; more than that of any number of bytes."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of partitions, and what they hold on brokers that may hold replicas; arrays by group, or by
-    holding."""
+    """Groups of partitions and their holdings on usable brokers; arrays by group or by holding.
+
+    A holding is what one broker has of one group, preferred replicas and others apart.
+    """
 
     size: Ints
-    """Partitions of each group."""
+    """Number of partitions in each group."""
     factor: Ints
-    """Replicas that each of its partitions is to have."""
+    """Requested replication factor of each group's partitions."""
     held_by: Ints
-    """Of each holding, a broker that has replicas of a group: the group,"""
+    """Group of each holding."""
     holder: Ints
-    """the broker,"""
+    """Broker of each holding."""
     preferred: Bools
-    """whether these are preferred ones, for the others are a holding of their own,"""
+    """True for a holding of preferred replicas."""
     held: Ints
-    """how many there are,"""
+    """Number of replicas in each holding."""
     worth: Ints
-    """what it is worth that one of them stays rather than another,"""
+    """Value of keeping a replica of the holding rather than another one."""
     steady: Ints
-    """and for how many of them it is worth one more: so that all holdings of a broker give up their share. If one
-    gave all, brokers that lead what is there would lose what they could hand over to those that get it."""
+    """Number of replicas of the holding whose keeping has an additional value of one.
+
+    That makes all holdings of a broker give up an equal share. If one gave up everything, brokers that lead those
+    partitions would have no candidates left to hand leadership over to.
+    """
 
     @property
     def by_factor(self) -> Ints:
-        """Partitions by replication factor."""
+        """Return the number of partitions by replication factor."""
         return np.bincount(self.factor, self.size, minlength=1).astype(np.int64)
 
     def sharing(self, bounds: Bounds) -> Bools:
-        """By group and rack: whether there are several partitions that may have several replicas there."""
+        """Tell by group and rack whether several partitions may have several replicas there."""
         return np.asarray((bounds.most[self.factor] > 1) & (self.size > 1)[:, None], bool)
 
     def have_several(self, brokers: Brokers, bounds: Bounds) -> Bools:
-        """By group and rack: whether there are several partitions that may have several replicas there, or have
-        too many."""
+        """Tell by group and rack whether several partitions may have several replicas there, or have too many."""
         racks = len(brokers.racks)
         at = self.held_by * racks + brokers.rack_of[self.holder]
         held = np.bincount(at, self.held, len(self.size) * racks).reshape(-1, racks)
@@ -57,8 +63,11 @@ class Groups:
         return np.asarray((crowded & (self.size > 1)[:, None]) | self.sharing(bounds), bool)
 
     def steadied(self, brokers: Brokers, several: Bools, kept: Ints) -> Groups:
-        """With the same part of each holding of a group in a rack to stay rather than more of one and less of
-        another, where partitions have several (preferred ones apart); `kept`: how many stay, by any choice."""
+        """Return the groups with `steady` set so that holdings of a group in a rack give up equal shares.
+
+        That is done where `several` is set, for preferred and other replicas apart; `kept` is the number of
+        replicas that stay by any choice.
+        """
         racks = len(brokers.racks)
         rack = brokers.rack_of[self.holder]
         at = 2 * (self.held_by * racks + rack) + self.preferred
@@ -67,7 +76,7 @@ class Groups:
         return replace(self, steady=np.where(several[self.held_by, rack], even, self.steady))
 
     def has_been_in(self, brokers: Brokers) -> Bools:
-        """By group and rack: whether its partitions have replicas there."""
+        """Tell by group and rack whether the group's partitions have replicas there."""
         found = np.zeros((len(self.size), len(brokers.racks)), dtype=bool)
         found[self.held_by, brokers.rack_of[self.holder]] = True
         return found
@@ -75,15 +84,15 @@ class Groups:
 
 @dataclass(frozen=True)
 class Grouped:
-    """The partitions of a question in groups."""
+    """The partitions of a problem with their groups."""
 
     group_of: Ints
-    """Of each partition."""
+    """The group of each partition."""
     groups: Groups
 
 
 def alone(some: Problem) -> Grouped:
-    """Each partition by itself."""
+    """Put each partition in a group of its own."""
     owners, brokers = some.now.owners, some.now.brokers
     stays = some.is_usable[brokers]
     first = is_first(some.now)
@@ -103,13 +112,13 @@ def alone(some: Problem) -> Grouped:
 
 
 def by_bytes(sizes: Ints) -> Ints:
-    """Sizes as a few steps, by their rank."""
+    """Map sizes to a few steps by rank."""
     order = np.unique(sizes, return_inverse=True)[1].astype(np.int64)
     return order * _BYTES_STEPS // max(1, int(order.max(initial=0)))
 
 
 def together(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool = True) -> Grouped:
-    """By racks, as `kinds_of` tells."""
+    """Group partitions by the rows of `kinds_of`."""
     kinds = kinds_of(some, partitions, bounds, apart=apart)
     kinds, group_of, sizes = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
     group_of = group_of.ravel().astype(np.int64)
@@ -118,9 +127,12 @@ def together(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool = T
 
 
 def kinds_of(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool) -> Ints:
-    """A row for each partition, the same for those that are one group: replication factor, replicas in each rack
-    and on no usable broker, and -1; or a number of its own if it is to be told `apart` where it has more in a rack
-    than it may. `partitions`: the number of each."""
+    """Return a row for each partition that is equal for all partitions of one group.
+
+    Its columns are the replication factor, the replicas in each rack, those on no usable broker, and -1. With
+    `apart`, a partition with more replicas in a rack than allowed has its own number, from `partitions`, in the
+    last column.
+    """
     kinds = np.column_stack([some.wanted, in_racks(some, some.now), np.full(len(some.now), -1)])
     if apart:
         crowded = is_crowded(kinds, bounds)
@@ -129,13 +141,12 @@ def kinds_of(some: Problem, partitions: Ints, bounds: Bounds, *, apart: bool) ->
 
 
 def is_crowded(kinds: Ints, bounds: Bounds) -> Bools:
-    """Whether partitions of these kinds have more in a rack than they may."""
+    """Tell which kinds have more replicas in a rack than allowed."""
     return np.asarray((kinds[:, 1:-2] > bounds.most[kinds[:, 0]]).any(axis=1), bool)
 
 
 def holdings_of(some: Problem, group_of: Ints) -> tuple[Ints, Ints]:
-    """What groups hold: (twice the number of group and broker, one more where they are preferred ones; how many
-    they are)."""
+    """Count the holdings of groups, as (keys, number of replicas); keys are those of `holding_keys`."""
     stays = some.is_usable[some.now.brokers]
     owners, brokers = some.now.owners[stays], some.now.brokers[stays]
     at = holding_keys(some, group_of[owners], brokers, is_first(some.now)[stays])
@@ -144,13 +155,13 @@ def holdings_of(some: Problem, group_of: Ints) -> tuple[Ints, Ints]:
 
 
 def holding_keys(brokers: Brokers, groups: Ints, holders: Ints, preferred: Bools) -> Ints:
-    """A number for each holding."""
+    """Return a number for each holding: twice that of group and broker, one more for preferred replicas."""
     keys: Ints = 2 * (groups * len(brokers.broker_ids) + holders) + preferred
     return keys
 
 
 def holdings_at(brokers: Brokers, groups: Groups, group: Ints, holders: Ints, preferred: Bools) -> Ints:
-    """Of replicas, which row of the groups' holdings each belongs to; all are on brokers that may hold some."""
+    """Return the row of the groups' holdings that each replica belongs to; all must be on usable brokers."""
     keys = holding_keys(brokers, groups.held_by, groups.holder, groups.preferred)
     order = np.argsort(keys)
     found: Ints = order[np.searchsorted(keys[order], holding_keys(brokers, group, holders, preferred))]
@@ -158,10 +169,10 @@ def holdings_at(brokers: Brokers, groups: Groups, group: Ints, holders: Ints, pr
 
 
 def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: Ints, loads: Ints) -> Groups:
-    """From what was counted; `kinds` and `holdings` in order, `loads`: what brokers have of all of them now."""
+    """Build groups from counted kinds and holdings, both sorted; `loads` are the brokers' present replicas."""
     total = len(brokers.broker_ids)
     holders = holdings // 2 % total
-    # Of what a broker has more than is even, each holding gives up the same share.
+    # Each holding gives up the same share of what its broker has above the average.
     even = int(loads.sum()) / max(1, int(brokers.rack_sizes.sum()))
     staying = np.minimum(1.0, even / np.maximum(loads, 1))[holders]
     return Groups(
@@ -177,8 +188,7 @@ def groups_of(brokers: Brokers, kinds: Ints, sizes: Ints, holdings: Ints, held: 
 
 
 def in_racks(brokers: Brokers, replicas: Replicas) -> Ints:
-    """By partition and rack, how many replicas are there; the last column has those on brokers that are gone, or
-    may hold none."""
+    """Count replicas by partition and rack; the last column counts those on lost or excluded brokers."""
     racks = len(brokers.racks)
     where = np.where(brokers.may_hold, brokers.rack_of, GONE)[replicas.brokers]
     at = replicas.owners * (racks + 1) + np.where(where == GONE, racks, where)
@@ -186,6 +196,6 @@ def in_racks(brokers: Brokers, replicas: Replicas) -> Ints:
 
 
 def is_first(replicas: Replicas) -> Bools:
-    """Of each replica, whether it is its partition's preferred one."""
+    """Tell for each replica whether it is the preferred one of its partition."""
     found: Bools = np.arange(len(replicas.brokers)) == np.repeat(replicas.starts[:-1], replicas.counts)
     return found

@@ -1,17 +1,17 @@
 """Replicas of new partitions, as the Kafka replication design places them.
 
-Brokers are sorted, of several racks by turns; partition p's first replica, the preferred one, is on broker i = p
+Brokers are sorted, alternating between racks; partition p's first replica, the preferred one, is on broker i = p
 mod n. "The jth replica of partition k will be assigned to broker (i + j + k) mod n": with k the index of the
 partition among the m that begin on broker i (k = p div n, as the document's figure has it: 5 brokers, 15
 partitions, and the three of a lost broker are served by all 4 others). Read with the global number instead, 6 of
 the 15 would have two replicas on one broker.
 
-Taken by the letter it breaks down where j + k is a multiple of n, since a follower then meets its own leader (n =
-5 and replication factor 3: 10 of 25 partitions), and it knows nothing of racks. A row of partitions (all with the
-same k) is sound or not as a whole, for brokers shift it round; of one that is not, the followers that can stay do,
-and the others go to the shifts that were used least so far, so that a lost broker's load still comes to all
-survivors evenly. Where racks are of different sizes brokers are not alike: then what the letter says is taken for
-what is there, and as little is moved as racks and evenness demand.
+Taken literally, the formula breaks down where j + k is a multiple of n, since a follower then meets its own leader
+(n = 5 and replication factor 3: 10 of 25 partitions), and it ignores racks. A row of partitions (all with the same
+k) is valid or invalid as a whole, because its partitions are the same shifts from different brokers. In an invalid
+row the valid followers stay, and the others get the shifts that were used least so far, so that a lost broker's
+load still spreads evenly over all survivors. Where racks differ in size, brokers are not interchangeable: then the
+formula's result is taken as the present placement, and as little is moved as racks and balance demand.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from backend.placement.spread import ordered
 
 
 def formula(brokers: int, partitions: int, factor: int) -> Ints:
-    """By partition and replica: the place in the sorted list of brokers; twice the same where the document's
-    formula says so."""
+    """Return the place in the sorted list of brokers, by partition and replica.
+
+    The same place occurs twice in a row where the document's formula says so.
+    """
     first = np.arange(partitions, dtype=np.int64) % brokers
     row = np.arange(partitions, dtype=np.int64) // brokers
     shifts = np.arange(factor, dtype=np.int64)[None, :] + np.where(np.arange(factor) > 0, row[:, None], 0)
@@ -39,12 +41,12 @@ def formula(brokers: int, partitions: int, factor: int) -> Ints:
 
 
 def rows(problem: Problem, partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:
-    """Broker ids of partitions 0 to `partitions`. Raises PlacementInvalid."""
+    """Return the broker ids of partitions 0 to `partitions` (exclusive). Raises PlacementInvalid."""
     brokers = by_turns(problem)
     if not 1 <= factor <= len(brokers):
         raise PlacementInvalid(
-            f"/brokers: {factor} replicas do not fit on {len(brokers)} brokers, one on each: give a replication "
-            f"factor from 1 to {len(brokers)}, or more brokers"
+            f"/brokers: {factor} replicas need {factor} brokers, and there are {len(brokers)}: use a replication "
+            f"factor from 1 to {len(brokers)}, or list more brokers"
         )
     if literal:
         found: list[list[int]] = problem.broker_ids[brokers[formula(len(brokers), partitions, factor)]].tolist()
@@ -55,7 +57,7 @@ def rows(problem: Problem, partitions: int, factor: int, *, literal: bool = Fals
 
 
 def by_turns(problem: Problem) -> Ints:
-    """Brokers that may hold replicas, sorted; of several racks one of each in turn."""
+    """Return the brokers that may hold replicas, sorted by id and alternating between racks."""
     usable = np.flatnonzero(problem.is_usable)
     usable = usable[np.argsort(problem.broker_ids[usable], kind="stable")]
     racks = problem.rack_of[usable]
@@ -66,8 +68,10 @@ def by_turns(problem: Problem) -> Ints:
 
 
 def initial(problem: Problem, partitions: int, factor: int) -> Replicas:
-    """Replicas of partitions 0 to `partitions` of one topic on the brokers of a question, which are at least as
-    many as the replicas of one partition."""
+    """Place partitions 0 to `partitions` (exclusive) of one topic on the brokers of a problem.
+
+    There must be at least as many brokers as replicas of one partition.
+    """
     brokers = by_turns(problem)
     sizes = problem.rack_sizes[problem.rack_sizes > 0]
     if (sizes == sizes[0]).all():
@@ -79,18 +83,18 @@ def _by_rows(problem: Problem, brokers: Ints, partitions: int, factor: int) -> R
     count = len(brokers)
     racks = int((problem.rack_sizes > 0).sum())
     per_rack = np.full(racks, count // racks, dtype=np.int64)
-    followed, next_ones = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    followed, first_followers = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     rows = -(-partitions // count)
     shifts = np.zeros((rows, factor), dtype=np.int64)
     for row in range(rows):
         given = [(each + row) % count for each in range(1, factor)]
         chosen = given if _is_sound([0, *given], racks, per_rack) else _mended(given, racks, per_rack, followed)
         if chosen is not given:
-            chosen = _with_next(chosen, next_ones)
+            chosen = _rotate_first_follower(chosen, first_followers)
         for each in chosen:
             followed[each] += 1
         if chosen:
-            next_ones[chosen[0]] += 1
+            first_followers[chosen[0]] += 1
         shifts[row, 1:] = chosen
     at = np.arange(partitions, dtype=np.int64)
     places = (at[:, None] % count + shifts[at // count]) % count
@@ -98,14 +102,16 @@ def _by_rows(problem: Problem, brokers: Ints, partitions: int, factor: int) -> R
 
 
 def _is_sound(shifts: list[int], racks: int, sizes: Ints) -> bool:
-    """Whether replicas at these shifts are on different brokers, and spread over racks; brokers of racks of one
-    size follow each other by turns."""
+    """Tell whether replicas at these shifts are on different brokers and spread over racks.
+
+    Racks are of one size, and brokers alternate between them.
+    """
     counts = np.bincount(np.array(shifts) % racks, minlength=racks)
     return len(set(shifts)) == len(shifts) and spread_over(counts, sizes, len(shifts))
 
 
 def _mended(given: list[int], racks: int, sizes: Ints, followed: Ints) -> list[int]:
-    """Followers of a row: those that can stay, and the least used shifts for the others."""
+    """Return the followers of a row: the valid ones, and the least used shifts for the others."""
     count, factor = len(followed), len(given) + 1
     most = -(-factor // racks)
     chosen = [0]
@@ -117,7 +123,7 @@ def _mended(given: list[int], racks: int, sizes: Ints, followed: Ints) -> list[i
         rack = shift % racks
         if shift in chosen or in_rack[rack] >= most:
             return False
-        # Only so many racks may have one more than the others.
+        # Only `full` racks may have one more than the others.
         return in_rack[rack] + 1 < most or int((in_rack == most).sum()) < full
 
     for shift in given:
@@ -132,9 +138,9 @@ def _mended(given: list[int], racks: int, sizes: Ints, followed: Ints) -> list[i
     return chosen[1:]
 
 
-def _with_next(chosen: list[int], next_ones: Ints) -> list[int]:
-    """The same followers, with the one first that was so least often."""
-    best = min(range(len(chosen)), key=lambda at: (next_ones[chosen[at]], at), default=0)
+def _rotate_first_follower(chosen: list[int], first_followers: Ints) -> list[int]:
+    """Return the same followers, beginning with the one that was the first follower least often."""
+    best = min(range(len(chosen)), key=lambda at: (first_followers[chosen[at]], at), default=0)
     return [*chosen[best : best + 1], *chosen[:best], *chosen[best + 1 :]]
 
 

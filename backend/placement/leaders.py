@@ -1,7 +1,7 @@
-"""Which replica is the preferred one: as many of a broker's as of any other, with as few changes as that takes.
+"""The choice of preferred replicas: leaders balanced over brokers, with as few changes as that takes.
 
-What it takes to know is little (`Totals`), and of the candidates mostly few take part in a choice (`Rules`), so
-that a large cluster is asked in pieces.
+The choice needs little information (`Totals`), and usually few of the candidates take part in it (`Rules`), so
+that a large cluster is queried in pieces.
 """
 
 from __future__ import annotations
@@ -15,45 +15,50 @@ from backend.placement.flows import Network
 from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
 
 _MANY = 200_000
-"""From so many candidates on a choice will do that is within a hundredth of what changes anyhow: of a million, one
-more than the fewest was seen, and the fewest take longer than all the rest of a plan."""
+"""Number of candidates above which a choice within a hundredth of the unavoidable changes is good enough.
+
+With a million candidates one change more than the minimum was seen, and finding the minimum takes longer than all
+the rest of a plan.
+"""
 _ROUNDS = 3
 _WIDTH = 2
-"""Levels next to the average at which brokers are expected; tried wider where that does not hold."""
+"""Number of levels around the average at which brokers are expected; widened where that does not hold."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Who hands over to whom: brokers that lead too many to those that do not; from and to those that are stuck
-    everybody does."""
+    """The transfers of leadership that are considered.
+
+    Brokers that lead too many partitions hand over to those that do not. Brokers that are stuck exchange with all.
+    """
 
     is_full: Bools
-    """By broker: whether it leads more than it is to."""
+    """Mask of the brokers that lead more than their share."""
     is_stuck: Bools
-    """By broker."""
+    """Mask of the brokers that direct transfers did not bring to the level."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Who may lead which partition, one by one."""
+    """The brokers that may lead each partition."""
 
     partitions: Ints
     """Numbers of the partitions, in order."""
     staying: Ints
-    """Of each: who leads it now, and may go on; -1 for nobody."""
+    """Broker that leads each partition now and may continue; -1 if there is none."""
     owners: Ints
-    """Of each candidate: the partition, by its place in `partitions`,"""
+    """By candidate: the partition, as an index into `partitions`."""
     brokers: Ints
-    """and the broker."""
+    """Broker of each candidate."""
 
     @property
     def stays(self) -> Bools:
-        """Of each candidate: whether it leads the partition now."""
+        """Tell for each candidate whether it leads the partition now."""
         found: Bools = self.brokers == self.staying[self.owners]
         return found
 
     def taking_part(self, rules: Rules | None) -> Candidates:
-        """Those that may change by such rules; None: all."""
+        """Return the candidates that may change under these rules; all for None."""
         if rules is None:
             return self
         staying = self.staying
@@ -70,37 +75,37 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Totals:
-    """What is to be known of all partitions; sums."""
+    """Figures of all partitions; sums, so that pieces can be added up."""
 
     count: int
-    """Partitions that are asked about."""
+    """Partitions that have a choice."""
     candidates: int
     kept: Ints
-    """By broker: how many of them it leads now, and may go on to."""
+    """Number of these partitions that each broker leads now and may continue to lead."""
     fixed: Ints
-    """By broker: what it leads besides."""
+    """Number of other partitions that each broker leads."""
     could: Ints
-    """By broker: how many it is a candidate of."""
+    """Number of partitions that each broker is a candidate of."""
 
     @property
     def leaders(self) -> Ints:
-        """Brokers that may lead anything."""
+        """Return the brokers that may lead anything."""
         return np.flatnonzero(self.could)
 
     @property
     def level(self) -> int:
-        """Led by each of them, or one more."""
+        """Return the number of partitions that each leader gets at least; some lead one more."""
         return (self.count + int(self.fixed[self.leaders].sum())) // len(self.leaders)
 
 
 Part = Callable[[Rules | None], Candidates]
-"""The candidates of all pieces that take part by such rules."""
+"""Function that returns the candidates of all pieces that take part under these rules."""
 
 
 def choose_leaders(problem: Problem, replicas: Replicas) -> Ints:
-    """The preferred broker of each partition, one of its replicas; -1 for a partition without any.
+    """Choose the preferred broker of each partition, one of its replicas; -1 for a partition without replicas.
 
-    Partitions that are fixed keep theirs. One of whose replicas none may lead is led by its first.
+    Partitions that are fixed keep theirs. If no replica of a partition may lead, its first one does.
     """
     asked = candidates_of(problem, replicas, np.arange(len(replicas)))
     chosen = led_now(problem, replicas)
@@ -110,7 +115,7 @@ def choose_leaders(problem: Problem, replicas: Replicas) -> Ints:
 
 
 def candidates_of(some: Problem, replicas: Replicas, partitions: Ints) -> Candidates:
-    """Of the partitions that have a choice; `partitions`: their numbers."""
+    """Return the candidates of the partitions that have a choice; `partitions` are their numbers."""
     asked = _is_asked(some, replicas)
     usable = some.may_lead[replicas.brokers] & asked[replicas.owners]
     owners, brokers = replicas.owners[usable], replicas.brokers[usable]
@@ -122,7 +127,7 @@ def candidates_of(some: Problem, replicas: Replicas, partitions: Ints) -> Candid
 
 
 def totals_of(brokers: Brokers, asked: Candidates, led: Ints) -> Totals:
-    """Of a piece whose partitions are numbered from 0: its candidates, and who leads each now."""
+    """Sum up a piece whose partitions are numbered from 0, from its candidates and its present leaders."""
     total = len(brokers.broker_ids)
     others = np.delete(led, asked.partitions)
     return Totals(
@@ -135,7 +140,7 @@ def totals_of(brokers: Brokers, asked: Candidates, led: Ints) -> Totals:
 
 
 def led_now(some: Problem, replicas: Replicas) -> Ints:
-    """Who leads each partition unless that is changed: who does, or the first of the replicas."""
+    """Return the leader of each partition without any change: the present one, or the first of the replicas."""
     old, firsts = some.now.firsts, replicas.firsts
     stays = np.zeros(len(replicas), dtype=bool)
     stays[replicas.owners[replicas.brokers == old[replicas.owners]]] = True
@@ -149,7 +154,7 @@ def _is_asked(some: Problem, replicas: Replicas) -> Bools:
 
 
 def balanced(totals: Totals, part: Part) -> tuple[Ints, Ints]:
-    """(partitions, brokers): who is to lead what; others go on."""
+    """Choose leaders, and return (partitions, brokers) of those with a choice; all others are unchanged."""
     if not totals.count:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     asked, chosen = _directly(totals, part) or _among_all(totals, part(None))
@@ -157,14 +162,14 @@ def balanced(totals: Totals, part: Part) -> tuple[Ints, Ints]:
 
 
 def _among_all(totals: Totals, asked: Candidates) -> tuple[Candidates, Ints]:
-    """With everybody handing over to everybody."""
+    """Choose leaders with transfers between all brokers."""
     leaders, level = totals.leaders, totals.level
     width = _WIDTH
     while True:
         chosen = _flow(asked, totals.fixed, level, width)
         taken = np.bincount(chosen, minlength=len(totals.fixed))
         mine = (taken + totals.fixed)[leaders]
-        # Beyond the levels that have prices of their own nobody asked what is more even.
+        # Levels outside `width` have no price of their own, so that the flow did not optimize balance there.
         low = (mine <= level - width) & (totals.could > taken)[leaders]
         high = (mine > level + width) & (taken[leaders] > 0)
         if not (low | high).any():
@@ -173,9 +178,11 @@ def _among_all(totals: Totals, asked: Candidates) -> tuple[Candidates, Ints]:
 
 
 def _directly(totals: Totals, part: Part) -> tuple[Candidates, Ints] | None:
-    """By handing over from those that lead too many to those that lead too few, with others between only where it
-    must be; None if that is not shown to be the best, or as good as. On a cluster that was even before it is, and
-    much faster."""
+    """Choose leaders by transfers from brokers that lead too many to those that lead too few.
+
+    Other brokers take part only where necessary. Returns None if the result is not proven to be the best, or as
+    good as that. On a cluster that was balanced before it is, and much faster.
+    """
     leaders, level, total = totals.leaders, totals.level, len(totals.fixed)
     kept = totals.kept + totals.fixed
     rest = totals.count + int(totals.fixed[leaders].sum()) - level * len(leaders)
@@ -199,8 +206,10 @@ def _directly(totals: Totals, part: Part) -> tuple[Candidates, Ints] | None:
 
 
 def _flow(asked: Candidates, fixed: Ints, level: int, width: int) -> Ints:
-    """The most even choice with the fewest changes, as far as `width` levels around `level` say; `fixed`: by
-    broker, what it leads besides."""
+    """Compute the most balanced choice with the fewest changes, within `width` levels around `level`.
+
+    `fixed` is, by broker, the number of partitions that it leads besides.
+    """
     total, count, leaders = len(fixed), len(asked.partitions), np.unique(asked.brokers)
     sink = count + total
     uneven = 2 * (total + 2)

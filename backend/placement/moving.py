@@ -1,12 +1,12 @@
-"""Which replicas move: as few as evenness and racks allow, and the proof of it.
+"""The choice of replicas to move: as few as balance and racks allow, with the proof of minimality.
 
-One flow: partitions hand their replicas to racks, racks to brokers; it costs nothing to stay where one is, and one
-to go anywhere else in a rack. Where no rack has two replicas of a partition it does not matter which broker of a
-rack another one of them goes to, so that racks need one node each ("pool") for what is new. A flow's cost is
-lexicographic: evenness, then moves, then what is left behind (preferred replicas, bytes).
+It is one minimum-cost flow: partitions send their replicas to racks, and racks send them to brokers; staying costs
+nothing, and going anywhere else in a rack costs one. Where no rack has two replicas of a partition, it does not
+matter which broker of the rack gets a new one, so that racks need only one node each ("pool") for new replicas.
+The cost is lexicographic: balance first, then moves, then what is left behind (preferred replicas, bytes).
 
-Partitions are taken one by one where they are few; else together with all that have their replicas in the same
-racks (`grouping`), which gives the same bound, and a plan that `realising` makes of it.
+Few partitions are handled one by one. Many are handled in groups whose replicas are in the same racks
+(`grouping`), which gives the same bound; `realising` turns the flow of groups into a plan.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from backend.placement.shares import Bounds, Steps, broker_steps, rack_levels
 
 @dataclass(frozen=True)
 class Flow:
-    """What the flow says, group by group."""
+    """The result of the flow, group by group."""
 
     moves: int
-    """So many replicas go elsewhere."""
+    """Number of replicas that move to another broker."""
     squares: int
-    """Sum of the squares of what brokers have then: how even that is."""
+    """Sum of the squares of the brokers' resulting replica counts, the measure of balance."""
     kept: Ints
-    """By row of the groups' holdings: how many of them stay."""
+    """Number of replicas that stay, by row of the groups' holdings."""
     into_rack: Ints
-    """By group and rack: how many of the group's replicas are new there, on whichever broker."""
+    """Number of a group's replicas that are new in a rack, on whichever broker, by group and rack."""
     group: Ints
-    """New replicas on brokers that the flow has chosen: the group,"""
+    """Group of each entry of new replicas whose broker the flow has chosen."""
     broker: Ints
-    """the broker,"""
+    """Broker of each such entry."""
     times: Ints
-    """and how many; one where the group is one partition."""
+    """Number of replicas of each such entry; one where the group is a single partition."""
     loads: Ints
-    """By broker: what it has of all groups then."""
+    """Number of replicas that each broker ends up with, of all groups."""
 
     def planned(self, brokers: Brokers, groups: Groups) -> Ints:
-        """By broker: how many new ones it gets that came by way of its rack, if what is kept stays."""
+        """Return by broker how many new replicas it gets from its rack's pool, if `kept` replicas stay."""
         total = len(brokers.broker_ids)
         here = np.bincount(groups.holder, self.kept, total) + np.bincount(self.broker, self.times, total)
         return self.loads - here.astype(np.int64)
 
 
 def least_moves(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> Flow:
-    """The cheapest flow; `fixed` is what brokers have besides. Raises NoFlow."""
+    """Compute the cheapest flow; `fixed` is what brokers hold besides. Raises NoFlow."""
     flow = _cheapest(brokers, groups, bounds, fixed)
     several = groups.have_several(brokers, bounds)
     if not several.any():
         return flow
-    # Among flows that cost the same one that takes from a rack's brokers evenly: of two replicas that a partition
-    # has there one can stay if either may, but if neither broker gives up any, or both give up all, it is not so.
+    # Of the flows with equal cost, take one that drains a rack's brokers evenly. Of two replicas that a partition
+    # has in a rack, either can stay; that choice is lost if one broker gives up nothing and another everything.
     return _cheapest(brokers, groups.steadied(brokers, several, flow.kept), bounds, fixed)
 
 
@@ -66,7 +66,7 @@ def _cheapest(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> 
     highest = int(fixed.max(initial=0)) + int(groups.size @ groups.factor)
     width = 1
     while True:
-        # How full racks get says how full brokers do, unless two replicas of a partition would meet there.
+        # The level of a rack gives the loads of its brokers, unless two replicas of a partition would meet there.
         steps = broker_steps(brokers, levels, fixed, width)
         with contextlib.suppress(NoFlow):
             flow = _flow(brokers, groups, bounds, steps)
@@ -78,20 +78,20 @@ def _cheapest(brokers: Brokers, groups: Groups, bounds: Bounds, fixed: Ints) -> 
 
 
 def squares_of(brokers: Brokers, loads: Ints) -> int:
-    """How even loads are on the brokers that may have some."""
+    """Return the sum of squares of the loads on usable brokers, the measure of balance."""
     mine = loads[brokers.is_usable]
     return int((mine * mine).sum())
 
 
 def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> Flow:
-    """The cheapest flow by these steps."""
+    """Compute the cheapest flow for these steps of price."""
     racks, total, count = len(brokers.racks), len(brokers.broker_ids), len(groups.size)
     in_rack, pool = count, count + count * racks
     broker, sink = pool + racks, pool + racks + total
     least = groups.size[:, None] * bounds.least[groups.factor]
     most = groups.size[:, None] * bounds.most[groups.factor]
-    # A cycle of the flow passes each broker and pool at most once: so much more than the next lower aim weighs
-    # one.
+    # A cycle of the flow passes each broker and pool at most once, so each objective outweighs the next lower one
+    # by that factor.
     hops = total + racks + 2
     move = hops * (int(groups.worth.max(initial=0)) + 2)
     uneven = hops * 2 * move
@@ -109,7 +109,7 @@ def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> Flo
         network.add(holding, holder, groups.steady, -groups.worth - 1),
         network.add(holding, holder, groups.held - groups.steady, -groups.worth),
     ]
-    # Where partitions have one replica in a rack it does not matter which of its other brokers gets it.
+    # A partition with one replica in a rack may use any of its other brokers: the pool chooses.
     pooled = bounds.most[groups.factor[rows], columns] == 1
     to_pool = network.add(nodes[pooled], pool + columns[pooled], most[rows, columns][pooled], move)
     usable = np.flatnonzero(brokers.is_usable)
@@ -133,8 +133,7 @@ def _flow(brokers: Brokers, groups: Groups, bounds: Bounds, steps: Steps) -> Flo
 
 
 def _elsewhere(brokers: Brokers, groups: Groups, rows: Ints, racks: Ints) -> tuple[Ints, Ints, Ints]:
-    """(groups, brokers, how many): all brokers of these racks on which not all of the groups' partitions are, and
-    how many are not."""
+    """List the brokers of racks that lack some of a group's partitions, as (groups, brokers, free places)."""
     usable = np.flatnonzero(brokers.is_usable)
     usable = usable[np.argsort(brokers.rack_of[usable], kind="stable")]
     sizes = brokers.rack_sizes

@@ -1,4 +1,4 @@
-"""New replicas for all partitions that may move, and the bound that no plan can be below."""
+"""New replicas for all partitions that may move, and the lower bound of moves for any plan."""
 
 from __future__ import annotations
 
@@ -15,29 +15,32 @@ from backend.placement.realising import realise, sound
 from backend.placement.shares import Bounds
 
 ARCS_ALONE = 600_000
-"""Up to so many arcs partitions are taken one by one: some seconds."""
+"""Number of arcs up to which partitions are placed one by one, which takes some seconds."""
 AGAIN = (0, ARCS_ALONE // 8, ARCS_ALONE)
-"""Rounds of mending: of how many arcs' worth of other partitions are placed again besides."""
+"""Rounds of repair, given by the number of arcs of other partitions that are placed again as well."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Which brokers each partition has; in no order yet."""
+    """The brokers of each partition; their order is not decided yet."""
 
     problem: Problem
-    """What was asked; less what has to leave crowded racks, if partitions there are too many to be taken one by
-    one."""
+    """The problem that was solved.
+
+    It lacks the replicas that must leave crowded racks if the partitions there are too many to be placed one by
+    one.
+    """
     replicas: Replicas
     lower_bound: int
-    """Fewer replicas cannot be moved."""
+    """Number of replicas that any plan must move."""
     is_even: bool
-    """Whether no placement is more even; if not, the bound is that of any, even or not."""
+    """True if no placement is more balanced; otherwise the bound holds for any placement, balanced or not."""
     is_alone: bool
-    """Whether partitions were taken one by one."""
+    """True if partitions were placed one by one."""
 
 
 def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
-    """As few moves as evenness and racks allow. `problem.is_fixed` has those that cannot be placed."""
+    """Place partitions with as few moves as balance and racks allow; partitions in `problem.is_fixed` stay."""
     free = np.flatnonzero(~problem.is_fixed)
     some = problem.some(free)
     bounds = Bounds.of(problem.rack_sizes, np.unique(some.wanted))
@@ -62,7 +65,7 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
 def _mended(
     some: Problem, partitions: Ints, bounds: Bounds, fixed: Ints, placed: Replicas, squares: int, arcs: int
 ) -> Replicas:
-    """What is left over of groups is placed once more, one by one, and others with it where it takes them."""
+    """Place once more, one by one, what groups left invalid, with other partitions where necessary."""
     left_over = ~sound(some, placed, bounds)
     bad = int(left_over.sum())
     for most in AGAIN:
@@ -80,22 +83,26 @@ def _mended(
 
 
 def moves_anyhow(bounds: Bounds, kinds: Ints, sizes: Ints) -> int:
-    """Replicas that partitions lack, or have on brokers that are to have none, or beyond what a rack may have;
-    `kinds` and `sizes`: which partitions there are (`kinds_of`), and how many of each."""
+    """Count the replicas that partitions lack, or have on unusable brokers or beyond a rack's maximum.
+
+    `kinds` and `sizes` are the kinds of partitions (`kinds_of`) and how many there are of each.
+    """
     factor = kinds[:, 0]
     stays = np.minimum(kinds[:, 1:-2], bounds.most[factor]).sum(axis=1)
     return int((factor - np.minimum(stays, factor)) @ sizes)
 
 
 def arcs_of(brokers: Brokers, bounds: Bounds, by_factor: Ints, replicas: int) -> int:
-    """That it takes to look at partitions one by one: so many by replication factor, with so many replicas."""
+    """Estimate the arcs of placing partitions one by one, from their number by replication factor and replicas."""
     each = np.where(bounds.most == 1, 2, np.where(bounds.most > 1, 1 + brokers.rack_sizes, 0)).sum(axis=1)
     return int(each @ by_factor) + replicas
 
 
 def arcs_of_crowded(brokers: Brokers, bounds: Bounds, kinds: Ints, sizes: Ints) -> int:
-    """That it takes to look at those one by one that have more in a rack than they may; `kinds` and `sizes`: which
-    partitions there are (`kinds_of`), and how many of each."""
+    """Estimate the arcs of placing one by one the partitions that exceed a rack's maximum.
+
+    `kinds` and `sizes` are the kinds of partitions (`kinds_of`) and how many there are of each.
+    """
     crowded = is_crowded(kinds, bounds)
     kinds, sizes = kinds[crowded], sizes[crowded]
     by_factor = np.bincount(kinds[:, 0], sizes, len(bounds.most)).astype(np.int64)
@@ -103,14 +110,18 @@ def arcs_of_crowded(brokers: Brokers, bounds: Bounds, kinds: Ints, sizes: Ints) 
 
 
 def each_of(arcs: int, partitions: int, most_arcs: int) -> int:
-    """Each how many-th partition, by its number, is placed again with those that have to be, if all partitions
-    take so many arcs and the others may take so many; 0: none."""
+    """Return the stride of partition numbers that are placed again besides the invalid ones; 0 for none.
+
+    `arcs` is what all partitions take, and `most_arcs` what these may take.
+    """
     return partitions * max(1, arcs // max(1, partitions)) // most_arcs + 1 if most_arcs else 0
 
 
 def place_again(some: Problem, placed: Replicas, bounds: Bounds, loads: Ints) -> Replicas | None:
-    """Place partitions one by one, all others being where they are meant to be: `loads` is what brokers have by
-    then, with what is `placed` of these. None if there is no way."""
+    """Place partitions one by one while all others are in their planned places; None if there is no solution.
+
+    `loads` is what brokers have in the plan, including what is `placed` of these partitions.
+    """
     grouped = alone(some)
     try:
         flow = least_moves(some, grouped.groups, bounds, loads - some.loads(placed))

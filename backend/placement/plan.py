@@ -1,4 +1,4 @@
-"""A placement that was computed, checked and explained."""
+"""A placement plan that was computed, verified and explained."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
 
 NAMED = 100
 _UNEVEN = (
-    "brokers might be filled more evenly than this: no way was found; lower_bound is what any placement moves, "
-    "even or not"
+    "no better balance of replicas was found, though one may exist; lower_bound holds for any placement, "
+    "balanced or not"
 )
 
 
 @dataclass(frozen=True)
 class Violation:
-    """What a placement does not keep: which rule, where, and what would have to be given up."""
+    """A rule that a plan does not satisfy, with the partitions and the trade-off that would resolve it."""
 
     constraint: str
     partitions: tuple[str, ...]
-    """Some of them, by name."""
+    """Names of the first affected partitions, at most `NAMED`."""
     count: int
     detail: str
 
     @staticmethod
     def of(constraint: str, partitions: Sequence[str], detail: str) -> Violation:
-        """Of all these partitions, the first of which are named."""
+        """Build a violation from all affected partitions; only the first `NAMED` are listed by name."""
         return Violation(constraint, tuple(partitions[:NAMED]), len(partitions), detail)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What came out, without the partitions."""
+    """The figures of a plan, without its partitions."""
 
     brokers: Brokers
     counted: Counted
@@ -51,18 +51,18 @@ class Summary:
     largest_share: float
     digest: str
     remarks: tuple[str, ...] | None = field(default=None, kw_only=True)
-    """What is to be known of one that was handed in; None: it was computed."""
+    """Remarks on a plan that was submitted as a reassignment; None for a computed plan."""
     is_even: bool = field(default=True, kw_only=True)
-    """Whether brokers of one that was computed are as even as they can be."""
+    """False if the solver found no way to balance brokers as evenly as possible; True for submitted plans."""
 
     @property
     def notes(self) -> list[str]:
-        """What an operator should know of the question."""
+        """Return what an operator should know about the plan: remarks, uneven brokers, unknown brokers, racks."""
         uneven = [] if self.is_even else [_UNEVEN]
         return [*(self.remarks or ()), *uneven, *_notes(self.brokers)]
 
     def document(self) -> dict[str, Any]:
-        """As `treeline placement plan --json` prints it."""
+        """Return the JSON document that `treeline placement plan --json` prints, without partitions."""
         counted, ids = self.counted, self.brokers.broker_ids
         shown = np.flatnonzero(self.brokers.rack_of != GONE)
         return {
@@ -91,7 +91,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Plan(Summary):
-    """What is to be where."""
+    """A plan with its partitions: which replicas are to be on which brokers."""
 
     problem: Problem
     replicas: Replicas
@@ -106,7 +106,7 @@ class Plan(Summary):
         remarks: Sequence[str] | None = None,
         is_even: bool = True,
     ) -> Plan:
-        """Counted; without a `lower_bound` that is what it moves."""
+        """Build a plan and count its figures; without a `lower_bound`, its own number of moves is the bound."""
         counted = count(problem, replicas)
         return Plan(
             brokers=problem,
@@ -122,13 +122,15 @@ class Plan(Summary):
         )
 
     def document(self) -> dict[str, Any]:
-        """With the partitions."""
+        """Return the JSON document with partitions."""
         return {**super().document(), "partitions": documents.rows_of(self.problem, self.replicas)}
 
 
 def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
-    """The plan for a question. What cannot be kept is told, and leaves the partitions that it is about as they
-    are."""
+    """Compute the plan for a problem.
+
+    Rules that cannot be satisfied are reported as violations, and the partitions concerned stay as they are.
+    """
     settled = settle(problem)
     impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
@@ -139,19 +141,22 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     by = exchanges(rows_of(asked, every, found, leaders))
     spread, leaders = exchanged(asked, every, found, leaders, by)
     if placed.is_alone:
-        # Among the replicas that there are now there may be a choice with fewer changes.
+        # The exchange changed the candidates, and among the new ones there may be a choice with fewer leader
+        # changes.
         leaders = choose_leaders(asked, spread)
     replicas = ordered(asked, spread, leaders, ~asked.is_fixed)
-    told = []
+    found_violations = []
     if impossible.any():
         names = problem.names(np.flatnonzero(impossible))
-        told.append(Violation.of(FACTOR, names, too_many(problem, int(problem.wanted[impossible].max()))))
-    told += violations(problem, replicas, ~impossible)
-    return Plan.of(problem, replicas, told, lower_bound=placed.lower_bound, is_even=placed.is_even)
+        found_violations.append(
+            Violation.of(FACTOR, names, too_many(problem, int(problem.wanted[impossible].max())))
+        )
+    found_violations += violations(problem, replicas, ~impossible)
+    return Plan.of(problem, replicas, found_violations, lower_bound=placed.lower_bound, is_even=placed.is_even)
 
 
 def violations(problem: Problem, replicas: Replicas, judged: Bools) -> list[Violation]:
-    """Rules that those of the partitions break which are `judged`."""
+    """Return the rules that partitions marked in `judged` violate."""
     found = []
     for rule, partitions in broken(problem, replicas).items():
         mine = partitions[judged[partitions]]
@@ -161,16 +166,16 @@ def violations(problem: Problem, replicas: Replicas, judged: Bools) -> list[Viol
 
 
 def settle(problem: Problem) -> Problem:
-    """With those partitions fixed, too, that are to have more replicas than there are brokers for them."""
+    """Return the problem with partitions fixed whose replication factor exceeds the number of usable brokers."""
     return replace(problem, is_fixed=problem.is_fixed | (problem.wanted > int(problem.is_usable.sum())))
 
 
 def too_many(brokers: Brokers, most: int) -> str:
-    """Why partitions stay as they are that were to have up to so many replicas."""
+    """Explain why partitions with up to `most` requested replicas stay as they are."""
     there = int(brokers.is_usable.sum())
     return (
-        f"{most} replicas do not fit on {there} brokers, one on each: lower the replication factor to {there}, or "
-        f"add {most - there} brokers to target_brokers; these partitions stay as they are"
+        f"{most} replicas need {most} brokers, and only {there} may hold replicas: lower the replication "
+        f"factor to {there}, or add {most - there} brokers to target_brokers; these partitions stay as they are"
     )
 
 
@@ -180,18 +185,18 @@ def _notes(brokers: Brokers) -> list[str]:
     if gone:
         some = ", ".join(str(each) for each in gone[:5])
         found.append(
-            f"replicas are on brokers that are not among the brokers ({some}{' ...' if len(gone) > 5 else ''}): "
-            "taken for gone; their replicas are copied from the others"
+            f"replicas are on brokers that are not in the list of brokers ({some}{' ...' if len(gone) > 5 else ''}"
+            "): these brokers count as lost, and their replicas are recreated from the remaining ones"
         )
     sizes = brokers.rack_sizes
     if len(brokers.racks) == 1:
         named = brokers.racks[0]
         found.append(
-            f"all brokers are in rack {named!r}: no placement survives its loss"
+            f"all brokers are in rack {named!r}: no placement survives the loss of that rack"
             if named
-            else "no broker has a rack: replicas are spread over brokers only"
+            else "no broker has a rack: replicas are spread over brokers, not over racks"
         )
     elif (sizes == 0).any():
         empty = ", ".join(brokers.racks[at] for at in np.flatnonzero(sizes == 0).tolist())
-        found.append(f"no broker of {empty} is to hold replicas: there is one rack less to lose")
+        found.append(f"no broker in {empty} may hold replicas: fault tolerance is one rack lower")
     return found

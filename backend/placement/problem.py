@@ -1,7 +1,7 @@
-"""What a placement is asked for: brokers and their racks, partitions and where their replicas are now.
+"""The input of the solver: brokers and their racks, partitions and their present replicas.
 
-Arrays throughout, since a large cluster has a million replicas: brokers and racks are told by their index here, by
-their id and name outside.
+All data are arrays, since a large cluster has a million replicas: brokers and racks are identified by their index
+here, and by their id and name outside.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 GONE = -1
-"""Rack of a broker that nobody knows: it may hold replicas still, and gets none."""
+"""Rack of an unknown broker: it may still hold replicas, and gets no new ones."""
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """Brokers of each partition, the preferred one first: those of `p` are `brokers[starts[p]:starts[p + 1]]`."""
+    """Brokers of each partition `p`, preferred replica first: `brokers[starts[p]:starts[p + 1]]`."""
 
     starts: Ints
     brokers: Ints
@@ -31,35 +31,35 @@ class Replicas:
 
     @property
     def counts(self) -> Ints:
-        """Replicas of each partition."""
+        """Return the number of replicas of each partition."""
         return np.diff(self.starts)
 
     @property
     def owners(self) -> Ints:
-        """The partition of each replica."""
+        """Return the partition of each replica."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
 
     @property
     def firsts(self) -> Ints:
-        """The preferred replica of each partition; -1 where there is none."""
+        """Return the preferred replica of each partition; -1 for a partition without replicas."""
         found = np.full(len(self), -1, dtype=np.int64)
         some = self.counts > 0
         found[some] = self.brokers[self.starts[:-1][some]]
         return found
 
     def of(self, partition: int) -> Ints:
-        """Those of one partition."""
+        """Return the brokers of one partition."""
         return self.brokers[self.starts[partition] : self.starts[partition + 1]]
 
     def some(self, partitions: Ints) -> Replicas:
-        """Those of some partitions, in that order."""
+        """Return the replicas of some partitions, in that order."""
         counts = self.counts[partitions]
         starts = starts_of(counts)
         at = np.repeat(self.starts[partitions] - starts[:-1], counts) + np.arange(starts[-1])
         return Replicas(starts, self.brokers[at])
 
     def replaced(self, partitions: Ints, new: Replicas) -> Replicas:
-        """With those of some partitions being others."""
+        """Return a copy in which some partitions have the replicas in `new`."""
         counts = self.counts.copy()
         counts[partitions] = new.counts
         starts = starts_of(counts)
@@ -74,19 +74,19 @@ class Replicas:
 
     @staticmethod
     def listed(rows: Sequence[Sequence[int]]) -> Replicas:
-        """From a list of brokers for each partition."""
+        """Build replicas from a list of brokers for each partition."""
         counts = np.fromiter((len(row) for row in rows), np.int64, len(rows))
         brokers = np.fromiter((broker for row in rows for broker in row), np.int64, int(counts.sum()))
         return Replicas(starts_of(counts), brokers)
 
 
 def starts_of(counts: Ints) -> Ints:
-    """Where each of several runs of these lengths begins, and where the last one ends."""
+    """Return the offsets of consecutive runs with these lengths, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
 def nth(values: Ints) -> Ints:
-    """Which one of its equals each is, in the order they come in: 0, 1, ..."""
+    """Number equal values in order of appearance: 0, 1, ... for each value."""
     order = np.argsort(values, kind="stable")
     found = np.empty(len(values), dtype=np.int64)
     found[order] = np.arange(len(values)) - np.searchsorted(values[order], values[order])
@@ -95,57 +95,57 @@ def nth(values: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Brokers:
-    """Those that there are, also ones that nobody knows but by the replicas they hold."""
+    """The brokers of a cluster, including unknown ones that only occur because they hold replicas."""
 
     broker_ids: Ints
     rack_of: Ints
-    """By broker; GONE for one that is not known."""
+    """Rack of each broker; GONE for an unknown one."""
     racks: tuple[str, ...]
     may_hold: Bools
-    """By broker: whether it may have replicas afterwards."""
+    """Mask of the brokers that may hold replicas in the plan."""
     may_lead: Bools
-    """By broker: whether it may have preferred replicas afterwards."""
+    """Mask of the brokers that may hold preferred replicas in the plan."""
 
     @property
     def is_usable(self) -> Bools:
-        """By broker: whether it is there, and may hold replicas."""
+        """Return the mask of the known brokers that may hold replicas."""
         usable: Bools = self.may_hold & (self.rack_of != GONE)
         return usable
 
     @property
     def rack_sizes(self) -> Ints:
-        """Brokers of each rack that may hold replicas."""
+        """Return the number of usable brokers in each rack."""
         return np.bincount(self.rack_of[self.is_usable], minlength=len(self.racks)).astype(np.int64)
 
     def loads(self, replicas: Replicas) -> Ints:
-        """Replicas on each broker."""
+        """Return the number of replicas on each broker."""
         return np.bincount(replicas.brokers, minlength=len(self.broker_ids)).astype(np.int64)
 
     def leads(self, replicas: Replicas) -> Ints:
-        """Preferred replicas on each broker."""
+        """Return the number of preferred replicas on each broker."""
         firsts = replicas.firsts
         return np.bincount(firsts[firsts >= 0], minlength=len(self.broker_ids)).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Problem(Brokers):
-    """What is asked for; `now` are the replicas as they are."""
+    """The cluster and what is requested of it; `now` holds the present replicas."""
 
     topics: tuple[str, ...]
     topic_of: Ints
-    """By partition."""
+    """Topic of each partition, as an index into `topics`."""
     numbers: Ints
-    """By partition: its number within the topic."""
+    """Number of each partition within its topic."""
     now: Replicas
     wanted: Ints
-    """By partition: how many replicas it is to have."""
+    """Requested replication factor of each partition."""
     size_bytes: Ints
-    """By partition."""
+    """Size of one replica of each partition."""
     is_fixed: Bools
-    """By partition: whether it stays as it is, whatever that costs."""
+    """Mask of the partitions that must stay as they are, whatever that costs."""
 
     def some(self, partitions: Ints) -> Problem:
-        """The question of some partitions, in that order."""
+        """Return the problem restricted to some partitions, in that order."""
         return replace(
             self,
             topic_of=self.topic_of[partitions],
@@ -157,5 +157,5 @@ class Problem(Brokers):
         )
 
     def names(self, partitions: Ints) -> list[str]:
-        """Of these partitions, as topic-number."""
+        """Return the names of these partitions, as topic-number."""
         return [f"{self.topics[self.topic_of[p]]}-{self.numbers[p]}" for p in partitions.tolist()]

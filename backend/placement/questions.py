@@ -1,4 +1,4 @@
-"""The question that `treeline placement plan` reads."""
+"""Reading of the request document of `treeline placement plan`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from backend.placement.reading import HIGHEST, a_list, a_number, an_object, has_
 
 NAMES = ("brokers", "target_brokers", "partitions", "replication_factor", "excluded_topics", "no_leaders")
 _OF_A_BROKER = ("id", "rack")
-# What Kafka's own tool says is there has log_dirs, too: disks of brokers, which bear on nothing here.
+# Output of kafka-reassign-partitions.sh also has log_dirs, the brokers' disks, which play no role here.
 OF_A_PARTITION = ("topic", "partition", "replicas", "size_bytes", "log_dirs")
 _NOWHERE = ""
 
 
 @dataclass(frozen=True)
 class Aims:
-    """A question without its partitions."""
+    """The options of a placement request, without its partitions."""
 
     racks: Mapping[int, str]
-    """Of each broker that is there."""
+    """The rack of each broker that is available."""
     targets: frozenset[int]
-    """Brokers that are to hold replicas."""
+    """Brokers that may hold replicas."""
     no_leaders: frozenset[int]
     factors: Mapping[str, int]
-    """Replicas that topics are to have, of those that do not keep what they have."""
+    """Requested replication factor by topic; topics that are not listed keep their present one."""
     excluded: frozenset[str]
     """Topics that stay as they are."""
 
     def brokers(self, holding: Iterable[int]) -> Brokers:
-        """All of them: those that are there in order, then those that only hold replicas."""
+        """Return all brokers: the available ones by id, then those known only because they hold replicas."""
         ids = [*sorted(self.racks), *sorted(set(holding) - self.racks.keys())]
         names = tuple(sorted(set(self.racks.values())))
         at_rack = {name: at for at, name in enumerate(names)}
@@ -50,8 +50,10 @@ class Aims:
 
 
 def read_aims(document: object, topics: Collection[str]) -> Aims:
-    """From `{"brokers": [{"id", "rack"}], "target_brokers": [id]}`; more that is understood: `replication_factor`
-    (of all, or of topics), `excluded_topics`, `no_leaders` (broker ids). Partitions are not looked at.
+    """Read the options of a request: `{"brokers": [{"id", "rack"}], "target_brokers": [id]}`.
+
+    Optional fields: `replication_factor` (one for all topics, or by topic), `excluded_topics`, `no_leaders`
+    (broker ids). Partitions are ignored.
 
     Raises PlacementInvalid.
     """
@@ -60,7 +62,7 @@ def read_aims(document: object, topics: Collection[str]) -> Aims:
     racks = _brokers(a_list(given, "brokers", ""))
     targets = _ids(given, "target_brokers", racks) if "target_brokers" in given else set(racks)
     if not targets:
-        raise PlacementInvalid("/target_brokers: names no broker; name those that are to hold replicas")
+        raise PlacementInvalid("/target_brokers: is empty; list the brokers that may hold replicas")
     return Aims(
         racks=racks,
         targets=frozenset(targets),
@@ -71,7 +73,7 @@ def read_aims(document: object, topics: Collection[str]) -> Aims:
 
 
 def read_problem(document: object) -> Problem:
-    """From aims with `"partitions": [{"topic", "partition", "replicas": [id], "size_bytes"}]`.
+    """Read a request: the options with `"partitions": [{"topic", "partition", "replicas": [id], "size_bytes"}]`.
 
     Raises PlacementInvalid.
     """
@@ -100,8 +102,10 @@ def read_problem(document: object) -> Problem:
 
 
 def read_brokers(document: object) -> Problem:
-    """Brokers alone, that may all hold replicas: `[{"id", "rack"}]`, or a question, of which nothing else is
-    looked at. Raises PlacementInvalid."""
+    """Read brokers that may all hold replicas: `[{"id", "rack"}]`, or a request whose other fields are ignored.
+
+    Raises PlacementInvalid.
+    """
     given = document if isinstance(document, Mapping) else {"brokers": document}
     has_only(given, NAMES, "")
     return read_problem({"brokers": given.get("brokers"), "partitions": []})
@@ -114,17 +118,17 @@ def _brokers(rows: Sequence[Any]) -> dict[int, str]:
         broker = a_number(row.get("id"), f"/brokers/{at}/id", "a broker's id", HIGHEST)
         rack = row.get("rack")
         if rack is not None and not isinstance(rack, str):
-            raise PlacementInvalid(f"/brokers/{at}/rack: is to be a name, and is {shown(rack)}")
+            raise PlacementInvalid(f"/brokers/{at}/rack: must be a name, not {shown(rack)}")
         if broker in racks:
             raise PlacementInvalid(f"/brokers/{at}/id: broker {broker} is listed twice")
         racks[broker] = rack or None
     if not racks:
-        raise PlacementInvalid("/brokers: there is no broker")
+        raise PlacementInvalid("/brokers: is empty; list at least one broker")
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise PlacementInvalid(
-            f"/brokers: {few(without)} have no rack and the others have: with half of the racks known nothing "
-            "can be promised of them; give all of them one (broker.rack), or none"
+            f"/brokers: {few(without)} have no rack and the others have one: rack awareness needs the racks "
+            "of all brokers; set broker.rack on all of them, or on none"
         )
     return {broker: rack or _NOWHERE for broker, rack in racks.items()}
 
@@ -134,7 +138,7 @@ def _ids(given: Mapping[str, Any], name: str, known: Iterable[int]) -> set[int]:
     found = [a_number(each, f"/{name}/{at}", "a broker's id", HIGHEST) for at, each in enumerate(listed)]
     strange = sorted(set(found) - set(known))
     if strange:
-        raise PlacementInvalid(f"/{name}: {few(strange)} not among the brokers {few(sorted(known))}")
+        raise PlacementInvalid(f"/{name}: {few(strange)} not among the cluster's brokers {few(sorted(known))}")
     return set(found)
 
 
@@ -142,7 +146,7 @@ def _names(given: Mapping[str, Any], name: str, known: Collection[str]) -> list[
     found = a_list(given, name, "") if name in given else []
     for at, each in enumerate(found):
         if not isinstance(each, str):
-            raise PlacementInvalid(f"/{name}/{at}: is to be a topic's name, and is {shown(each)}")
+            raise PlacementInvalid(f"/{name}/{at}: must be a topic's name, not {shown(each)}")
     strange = sorted(set(found) - set(known))
     if strange:
         raise PlacementInvalid(f"/{name}: there is no topic {few(strange)}")
@@ -164,5 +168,5 @@ def _factors(given: Mapping[str, Any], topics: Collection[str]) -> dict[str, int
 def _factor(value: object, at: str) -> int:
     found = a_number(value, at, most=HIGHEST)
     if not found:
-        raise PlacementInvalid(f"{at}: is to be 1 or more")
+        raise PlacementInvalid(f"{at}: must be 1 or more")
     return found

@@ -1,8 +1,8 @@
-"""How many replicas of one partition each rack gets.
+"""The number of replicas of one partition that each rack gets.
 
 A partition spans min(replication factor, racks) racks, and replicas share a rack only as far as the sizes of the
 other racks force them to (the design document's open issue, "how to guarantee that at least one replica goes to a
-different rack", made a guarantee): they are poured over the racks like water, a rack being full when each of its
+different rack", made a guarantee). Replicas fill racks evenly, level by level; a rack is full when each of its
 brokers has one.
 """
 
@@ -14,7 +14,7 @@ from backend.placement.problem import Ints
 
 
 def rack_bounds(sizes: Ints, replicas: int) -> tuple[Ints, Ints]:
-    """The fewest and the most replicas of one partition in each rack; `sizes`: brokers of each rack.
+    """Return the minimum and maximum of one partition's replicas in each rack; `sizes` counts a rack's brokers.
 
     Raises ValueError if there are fewer brokers than replicas.
     """
@@ -29,6 +29,6 @@ def rack_bounds(sizes: Ints, replicas: int) -> tuple[Ints, Ints]:
 
 
 def spread_over(counts: Ints, sizes: Ints, replicas: int) -> bool:
-    """Whether replicas, so many in each rack, are spread as they are to be."""
+    """Tell whether replicas, counted by rack, are spread over racks as required."""
     least, most = rack_bounds(sizes, replicas)
     return bool((counts >= least).all() and (counts <= most).all())

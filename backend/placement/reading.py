@@ -1,5 +1,7 @@
-"""JSON documents of placements as they are read: tools or people wrote them, and each mistake is told with its
-place."""
+"""Reading of JSON documents about placement, with errors that point to the place of each mistake.
+
+Tools and people write these documents, so every mistake is reported with its JSON pointer.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from typing import Any, NamedTuple, NoReturn
 from backend.placement.errors import PlacementInvalid
 
 HIGHEST = 2**31 - 1
-"""Ids of brokers and numbers of partitions, which Kafka has 32 bits for."""
+"""Highest id of a broker and number of a partition: Kafka stores both in 32 bits, signed."""
 
 
 MOST = 2**62
-"""Bytes of a partition, which arrays have 64 bits for."""
+"""Largest size of a partition in bytes, far enough below the 64 bits of an array's element."""
 
 
 class Listed(NamedTuple):
@@ -24,17 +26,17 @@ class Listed(NamedTuple):
     topic: str
     number: int
     replicas: list[int]
-    """Ids of brokers, the preferred one first."""
+    """Ids of brokers, the preferred replica first."""
     size_bytes: int
 
 
 def parse(text: str | bytes) -> Any:
-    """Of JSON, where no object may have a name twice: one of the two values would be dropped without a word.
+    """Parse JSON, and refuse objects with a duplicate name: one of the two values would be dropped silently.
 
     Raises PlacementInvalid.
     """
 
-    def unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, value in pairs:
             if name in found:
@@ -44,21 +46,21 @@ def parse(text: str | bytes) -> Any:
             found[name] = value
         return found
 
-    def no_number(word: str) -> NoReturn:
-        raise PlacementInvalid(f"no JSON: {word} is no number")
+    def refuse_constant(word: str) -> NoReturn:
+        raise PlacementInvalid(f"invalid JSON: {word} is not a number")
 
     try:
-        return json.loads(text, object_pairs_hook=unlike, parse_constant=no_number)
+        return json.loads(text, object_pairs_hook=without_duplicates, parse_constant=refuse_constant)
     except RecursionError:
-        raise PlacementInvalid("no JSON that could be meant: it is nested too deeply") from None
+        raise PlacementInvalid("invalid JSON: it is nested too deeply") from None
     except PlacementInvalid:
         raise
     except ValueError as error:
-        raise PlacementInvalid(f"no JSON: {error}") from error
+        raise PlacementInvalid(f"invalid JSON: {error}") from error
 
 
 def partitions(rows: Sequence[Any], at: str = "/partitions") -> list[Listed]:
-    """From `[{"topic", "partition", "replicas": [id], "size_bytes"}]`. Raises PlacementInvalid."""
+    """Read `[{"topic", "partition", "replicas": [id], "size_bytes"}]`. Raises PlacementInvalid."""
     found = []
     seen: dict[tuple[str, int], int] = {}
     for index, each in enumerate(rows):
@@ -66,11 +68,11 @@ def partitions(rows: Sequence[Any], at: str = "/partitions") -> list[Listed]:
         row = an_object(each, where)
         topic = row.get("topic")
         if not isinstance(topic, str) or not topic:
-            raise PlacementInvalid(f"{where}/topic: is to be a topic's name, and is {shown(topic)}")
+            raise PlacementInvalid(f"{where}/topic: must be a topic's name, not {shown(topic)}")
         number = a_number(row.get("partition"), f"{where}/partition", "a partition's number", HIGHEST)
         first = seen.setdefault((topic, number), index)
         if first != index:
-            raise PlacementInvalid(f"{where}: {topic}-{number} is listed already, as {at}/{first}")
+            raise PlacementInvalid(f"{where}: {topic}-{number} is listed twice, first at {at}/{first}")
         replicas = [
             a_number(broker, f"{where}/replicas/{place}", "a broker's id", HIGHEST)
             for place, broker in enumerate(a_list(row, "replicas", where))
@@ -85,14 +87,14 @@ def partitions(rows: Sequence[Any], at: str = "/partitions") -> list[Listed]:
 
 
 def an_object(value: object, at: str) -> Mapping[str, Any]:
-    """What stands at a place, if it is one. Raises PlacementInvalid."""
+    """Return the value if it is an object. Raises PlacementInvalid that names `at`."""
     if not isinstance(value, Mapping):
-        raise PlacementInvalid(f"{at or '/'}: is to be an object, and is {shown(value)}")
+        raise PlacementInvalid(f"{at or '/'}: must be an object, not {shown(value)}")
     return value
 
 
 def has_only(owner: Mapping[str, Any], names: Collection[str], at: str) -> None:
-    """Refuses what an object at a place has besides: a wish that is spelled wrong would go unheard.
+    """Refuse unknown fields of an object, because a misspelled option would be ignored silently.
 
     Raises PlacementInvalid, with the name that was probably meant.
     """
@@ -100,35 +102,33 @@ def has_only(owner: Mapping[str, Any], names: Collection[str], at: str) -> None:
         return
     strange = min(str(name) for name in owner.keys() - set(names))
     near = get_close_matches(strange, names, 1, cutoff=0.5)
-    meant = f"{near[0]}, perhaps" if near else f"there are {', '.join(names)}"
-    raise PlacementInvalid(f"{at}/{shown(strange)[1:-1]}: is not understood here; {meant}")
+    meant = f"did you mean {near[0]}?" if near else f"known fields: {', '.join(names)}"
+    raise PlacementInvalid(f"{at}/{shown(strange)[1:-1]}: unknown field; {meant}")
 
 
 def a_list(owner: Mapping[str, Any], name: str, at: str) -> Sequence[Any]:
-    """The one of this name in an object that stands at a place. Raises PlacementInvalid."""
+    """Return the list in field `name` of an object at `at`. Raises PlacementInvalid."""
     value = owner.get(name)
     if not isinstance(value, list):
-        what = "is missing" if name not in owner else f"is to be a list, and is {shown(value)}"
+        what = "is missing" if name not in owner else f"must be a list, not {shown(value)}"
         raise PlacementInvalid(f"{at}/{name}: {what}")
     return value
 
 
 def a_number(value: object, at: str, what: str = "a whole number", most: int = MOST) -> int:
-    """What stands at a place, if it is one of 0 to `most`. Raises PlacementInvalid."""
-    # JSON that was edited by hand, or went through a tool, has 1.0 where 1 was.
+    """Return the value if it is an integer from 0 to `most`. Raises PlacementInvalid that names `at`."""
+    # JSON that was edited by hand, or converted by a tool, may have 1.0 in place of 1.
     if isinstance(value, float) and value.is_integer():
-        raise PlacementInvalid(
-            f"{at}: is to be {what}, and is the floating-point number {value}; write {int(value)}"
-        )
+        raise PlacementInvalid(f"{at}: must be {what}, not the floating-point number {value}; write {int(value)}")
     if not isinstance(value, int) or isinstance(value, bool):
-        raise PlacementInvalid(f"{at}: is to be {what}, and is {shown(value)}")
+        raise PlacementInvalid(f"{at}: must be {what}, not {shown(value)}")
     if value < 0:
-        raise PlacementInvalid(f"{at}: is to be {what} of 0 or more, and is {shown(value)}")
+        raise PlacementInvalid(f"{at}: must be {what} of 0 or more, not {shown(value)}")
     if value > most:
-        raise PlacementInvalid(f"{at}: is to be {what} of at most {most}, and is {shown(value)}")
+        raise PlacementInvalid(f"{at}: must be {what} of at most {most}, not {shown(value)}")
     return value
 
 
 def shown(value: object) -> str:
-    """The beginning of what was read, as it was written."""
+    """Return the beginning of a value as JSON, for error messages."""
     return json.dumps(value, default=str)[:60]

@@ -1,4 +1,4 @@
-"""Replicas of partitions from a flow of groups: who loses which, and who gets what is new."""
+"""Replicas of partitions from a flow of groups: the ones removed from each partition, and the new ones."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from backend.placement.staying import staying
 
 @dataclass(frozen=True)
 class Opened:
-    """What partitions keep, and the racks in which each gets something new."""
+    """The replicas that partitions keep, and the racks in which each gets new ones."""
 
     kept: Replicas
     owner: Ints
-    """Of each new replica whose broker is not chosen yet: the partition,"""
+    """Partition of each new replica whose broker is not chosen yet."""
     rack: Ints
-    """and the rack."""
+    """Rack of each such replica."""
     direct: Ints
-    """Of each new replica whose broker the flow has chosen: the partition,"""
+    """Partition of each new replica whose broker the flow has chosen."""
     broker: Ints
-    """and the broker."""
+    """Broker of each such replica."""
 
     def loads(self, brokers: Brokers) -> Ints:
-        """By broker, what it has of all that is known yet."""
+        """Return by broker the number of replicas whose place is known so far."""
         return brokers.loads(self.kept) + np.bincount(self.broker, minlength=len(brokers.broker_ids))
 
     def filled(self, chosen: Ints) -> Replicas:
-        """With brokers for what is new: those that stay in the order of before, then the new ones."""
+        """Return the replicas with brokers for the new ones, which follow those that stay, in their order."""
         owners = np.concatenate([self.kept.owners, self.owner, self.direct])
         brokers = np.concatenate([self.kept.brokers, chosen, self.broker])
         counts = np.bincount(owners, minlength=len(self.kept))
@@ -40,9 +40,9 @@ class Opened:
 
 
 def realise(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Replicas:
-    """Replicas of the groups' partitions.
+    """Return the replicas of the groups' partitions.
 
-    Where many partitions are one group some may come to have a broker or a rack twice: `sound` tells which.
+    If a group has many partitions, some may have a broker or a rack twice afterwards; `sound` finds these.
     """
     opened = open_places(some, grouped, bounds, flow)
     topics = some.topic_of[opened.owner]
@@ -51,8 +51,10 @@ def realise(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Repl
 
 
 def open_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Opened:
-    """Who loses what, and who gets something new in which rack. Groups do not depend on each other: a part of the
-    partitions, with all of each group's or none, comes to the same."""
+    """Decide which replicas partitions lose, and the racks in which they get new ones.
+
+    Groups are independent: a subset of the partitions that has all or none of each group has the same result.
+    """
     now, groups = some.now, grouped.groups
     stays, room = staying(some, grouped, bounds, flow)
     kept = Replicas(starts_of(np.bincount(now.owners[stays], minlength=len(now))), now.brokers[stays])
@@ -66,12 +68,15 @@ def open_places(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> 
 def _new_places(
     some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas, room: Ints
 ) -> tuple[Ints, Ints]:
-    """(partitions, racks) of what is new and has no broker yet: each rack's share of a group goes to those of it
-    that need one there most; where racks are shared, to those that have room there."""
+    """Return (partitions, racks) of new replicas that have no broker yet.
+
+    Each rack's share of a group goes to the partitions that need a replica there most; where racks are shared, to
+    those that have room there.
+    """
     were = grouped.groups.has_been_in(some)
     sharing = np.asarray(grouped.groups.sharing(bounds).any(axis=1), bool)
     filling = _Filling(some, grouped, bounds, flow, kept)
-    # First what comes back to racks that a group has been in: it can only go to those that have left them.
+    # Returns to racks of the group come first: only partitions that have left such a rack can take them.
     for is_return in (True, False):
         left = np.where((were == is_return) & ~sharing[:, None], flow.into_rack, 0)
         for rack in np.argsort(-left.sum(axis=0), kind="stable").tolist():
@@ -84,7 +89,7 @@ def _new_places(
 
 
 class _Filling:
-    """Gives racks to partitions that need replicas."""
+    """Assignment of racks to partitions that need replicas."""
 
     def __init__(self, brokers: Brokers, grouped: Grouped, bounds: Bounds, flow: Flow, kept: Replicas) -> None:
         groups = grouped.groups
@@ -98,15 +103,16 @@ class _Filling:
         self.racks: list[Ints] = [np.zeros(0, np.int64)]
 
     def fill(self, rack: int, into: Ints) -> None:
-        """Give a rack to so many partitions of each group."""
+        """Give a rack to `into` partitions of each group."""
         into = into.copy()
-        # A partition gets one each time; more than one only where racks are fewer than replicas.
+        # A partition gets one replica in each pass, and several in one rack only if racks are fewer than replicas.
         while True:
             rows = np.flatnonzero((self._need > 0) & (into[self._group_of] > 0))
             if not len(rows):
                 return
             group, has = self._group_of[rows], self._counts[rows, rack]
-            # First who must, last who has as much as it may have there; else whoever has most to find yet.
+            # Partitions below the rack's minimum come first, those at its maximum last; ties go to the one that
+            # lacks most.
             least, most = self._least[group, rack], self._most[group, rack]
             urgency = np.where(has < least, 0, np.where(has < most, 1, 2))
             ranked = np.lexsort((rows, -self._need[rows], urgency, group))
@@ -119,8 +125,10 @@ class _Filling:
 
 
 def choose_brokers(brokers: Brokers, wanted: Ints, topics: Ints, owner: Ints, rack: Ints) -> Ints:
-    """Brokers for new replicas, of a rack in turns, so that those of a topic come to many; `wanted`: how many each
-    broker gets. Racks do not depend on each other."""
+    """Choose brokers of a rack for new replicas in turns, so that a topic's replicas spread over many brokers.
+
+    `wanted` is the number of new replicas that each broker gets. Racks are independent.
+    """
     chosen = np.full(len(owner), -1, dtype=np.int64)
     for each in np.unique(rack).tolist():
         mine = np.flatnonzero(rack == each)
@@ -133,7 +141,7 @@ def choose_brokers(brokers: Brokers, wanted: Ints, topics: Ints, owner: Ints, ra
 
 
 def sound(some: Problem, replicas: Replicas, bounds: Bounds) -> Bools:
-    """Whether each partition has as many replicas as it is to have, on different brokers, spread over racks."""
+    """Tell for each partition whether it has its replication factor, on different brokers, spread over racks."""
     factor, total = some.wanted, len(some.broker_ids)
     counts = in_racks(some, replicas)
     different = np.unique(replicas.owners * total + replicas.brokers) // total

@@ -1,4 +1,4 @@
-"""A reassignment as Kafka's own tool writes and takes it: reading one that was handed in."""
+"""Reading of a reassignment in the format of kafka-reassign-partitions.sh."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from backend.placement.reading import Listed, a_list, a_number, an_object, parti
 
 _KNOWN = frozenset({"topic", "partition", "replicas", "log_dirs"})
 _ANYWHERE = "any"
-# What a cluster cannot have is refused here: no event could hold all that a name in JSON may have.
+# Names that no cluster can have are refused here: JSON allows names that no event could store.
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
 
 def read_reassignment(document: object, at: str = "") -> list[Listed]:
-    """From `{"version": 1, "partitions": [{"topic", "partition", "replicas": [id], "log_dirs": ["any"]}]}`; `at`:
-    where the document stands in what was read. Raises PlacementInvalid."""
+    """Read `{"version": 1, "partitions": [{"topic", "partition", "replicas": [id], "log_dirs": ["any"]}]}`.
+
+    `at` is the JSON pointer of the document. Raises PlacementInvalid.
+    """
     given = an_object(document, at)
     if "version" in given and a_number(given["version"], f"{at}/version", "the number 1") != 1:
-        raise PlacementInvalid(f"{at}/version: is to be 1, and is {given['version']}")
+        raise PlacementInvalid(f"{at}/version: must be 1, not {given['version']}")
     strange = sorted(map(str, given.keys() - {"version", "partitions"}))
     if strange:
-        raise PlacementInvalid(f"{at}: has {few(strange)}, which a reassignment has not")
+        raise PlacementInvalid(f"{at}: unknown fields of a reassignment: {few(strange)}")
     rows = a_list(given, "partitions", at)
     found = partitions(rows, f"{at}/partitions")
     if not found:
-        raise PlacementInvalid(f"{at}/partitions: names no partition")
+        raise PlacementInvalid(f"{at}/partitions: is empty; list at least one partition")
     for index, row in enumerate(rows):
         _check_row(row, f"{at}/partitions/{index}")
     return found
@@ -35,17 +37,17 @@ def read_reassignment(document: object, at: str = "") -> list[Listed]:
 
 def _check_row(row: Mapping[str, Any], where: str) -> None:
     if not _TOPIC.match(row["topic"]):
-        raise PlacementInvalid(f"{where}/topic: {shown(row['topic'])} cannot name a topic in Kafka")
+        raise PlacementInvalid(f"{where}/topic: {shown(row['topic'])} is not a valid topic name in Kafka")
     strange = sorted(map(str, row.keys() - _KNOWN))
     if strange:
-        raise PlacementInvalid(f"{where}: has {few(strange)}, which a reassignment has not")
+        raise PlacementInvalid(f"{where}: unknown fields of a reassignment: {few(strange)}")
     if "log_dirs" not in row:
         return
     folders = a_list(row, "log_dirs", where)
     if len(folders) != len(row["replicas"]):
-        raise PlacementInvalid(f"{where}/log_dirs: there are {len(folders)} for {len(row['replicas'])} replicas")
+        raise PlacementInvalid(f"{where}/log_dirs: has {len(folders)} entries for {len(row['replicas'])} replicas")
     other = [folder for folder in folders if folder != _ANYWHERE]
     if other:
         raise PlacementInvalid(
-            f'{where}/log_dirs: {shown(other[0])} cannot be chosen here; write "any", or leave log_dirs out'
+            f'{where}/log_dirs: {shown(other[0])} log directories cannot be chosen; use "any", or omit log_dirs'
         )

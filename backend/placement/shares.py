@@ -1,9 +1,10 @@
-"""How full brokers get: as even as the racks allow.
+"""Target loads of brokers: as balanced as the racks allow.
 
-Each broker gets as many replicas as any other, within one, unless the racks forbid it: where each partition has to
-have a replica in a rack of few brokers these get more, and the others share the rest. The loads are those of the
-flow that pours partitions over racks at the least cost where a broker's k-th replica costs k: what is least there
-is least for every convex measure of evenness (no broker can be relieved by one that has two fewer, or more).
+Each broker gets as many replicas as any other, within one, unless the racks forbid it: where each partition must
+have a replica in a rack with few brokers, these get more, and the others share the rest. The loads are those of
+the flow that distributes partitions over racks at the least cost when a broker's k-th replica costs k: a minimum
+of that cost is a minimum of every convex measure of imbalance (no broker can be relieved by one that has two
+fewer, or more).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from backend.placement.racks import rack_bounds
 
 @dataclass(frozen=True)
 class Bounds:
-    """The fewest and the most replicas of a partition in each rack, by replication factor and rack."""
+    """The minimum and maximum of a partition's replicas in each rack, by replication factor and rack."""
 
     least: Ints
     most: Ints
 
     @staticmethod
     def of(sizes: Ints, wanted: Ints) -> Bounds:
-        """For all replication factors up to the largest; no rack may have anything where there is no way."""
+        """Compute the bounds for all replication factors up to the largest; zero for those that do not fit."""
         highest = int(wanted.max(initial=0))
         least, most = (np.zeros((highest + 1, len(sizes)), dtype=np.int64) for _ in range(2))
         for replicas in np.unique(wanted).tolist():
@@ -36,10 +37,10 @@ class Bounds:
 
 
 def rack_levels(brokers: Brokers, bounds: Bounds, by_factor: Ints, fixed: Ints) -> Ints:
-    """For each rack how many replicas its fullest broker gets; all the others that are not too full anyhow get as
-    many, or one fewer.
+    """Return the number of replicas of the fullest broker in each rack.
 
-    `by_factor`: partitions that are placed, by replication factor; `fixed`: what each broker has besides.
+    All others in the rack that do not exceed it already get as many, or one fewer. `by_factor` counts the
+    partitions to place by replication factor; `fixed` is what each broker has besides.
     """
     racks = len(brokers.racks)
     factors = np.flatnonzero(by_factor)
@@ -62,15 +63,18 @@ def rack_levels(brokers: Brokers, bounds: Bounds, by_factor: Ints, fixed: Ints) 
     found = np.zeros(racks, dtype=np.int64)
     for rack, (levels, added) in enumerate(arcs):
         used = levels[network.flow(added) > 0]
-        # Of one that gets nothing, what its emptiest broker would come to: it may get what another one gets.
+        # A rack that gets nothing has the level of its emptiest broker: that broker may take what another one
+        # gets.
         lowest = levels[0] if len(levels) else 0
         found[rack] = max(int(used.max(initial=0)), int(lowest))
     return found
 
 
 def _steps(fixed: Ints, amount: int) -> tuple[Ints, Ints]:
-    """Levels, and how many brokers of a rack come up to each, while `amount` is poured over them; `fixed`, sorted,
-    is what they have before."""
+    """Return levels, and how many brokers of a rack reach each, while `amount` replicas are distributed over them.
+
+    `fixed`, sorted, is what the brokers have before.
+    """
     if not len(fixed) or not amount:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     top = int(fixed[0]) + amount // len(fixed) + 1
@@ -82,26 +86,28 @@ def _steps(fixed: Ints, amount: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Steps:
-    """What brokers take at which price: evenly filled ones come first."""
+    """Capacities of brokers by price: steps that keep brokers balanced are cheaper."""
 
     brokers: Ints
     levels: Ints
-    """By step and broker: up to which load the step goes;"""
+    """Load up to which a step goes, by step and broker."""
     sizes: Ints
-    """how many replicas there are in it,"""
+    """Number of replicas in each step, by step and broker."""
     ranks: Ints
-    """and its price, by the order of the levels of all: evenness depends on nothing but the order."""
+    """Price of each step: the rank of its level among all levels, since balance depends on the order alone."""
 
     def hold(self, loads: Ints) -> bool:
-        """Whether loads are such that no other steps would have led to others."""
+        """Tell whether finer steps could not have changed the loads."""
         mine = loads[self.brokers]
         free = self.sizes.sum(axis=0) > 0
         return not (free & ((mine >= self.levels[-1]) | (mine < self.levels[0]))).any()
 
 
 def broker_steps(brokers: Brokers, levels: Ints, fixed: Ints, width: int) -> Steps:
-    """Steps of one replica next to the level of each broker's rack, so many to each side, and one for all
-    below."""
+    """Return steps of one replica around the level of each broker's rack, and one step for all levels below.
+
+    `width` is the number of single steps on each side.
+    """
     usable = np.flatnonzero(brokers.is_usable)
     level, has = levels[brokers.rack_of[usable]], fixed[usable]
     around = level[None, :] + np.arange(-width - 1, width + 1)[:, None]

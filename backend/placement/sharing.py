@@ -1,9 +1,9 @@
-"""Partitions of a group that may have several replicas in a rack: which of these stay, and where what is new goes.
+"""Partitions of a group that may have several replicas in a rack: the ones that stay, and the racks of new ones.
 
-It matters which leave: if one partition lost all that it has in a rack and another one nothing, neither would be
-spread as it is to be; and one that kept two in each of two racks would have none left for a third. Each gets the
-least that it is to have in each rack, and one more in so many racks as it has replicas for. Of how many of the
-group's partitions a rack gets one more is for the flow to say.
+It matters which replicas leave: if one partition lost everything in a rack and another one nothing, neither would
+be spread as required; and one that kept two in each of two racks would have none left for a third. Each partition
+gets the minimum in each rack, and one more in as many racks as it has replicas left for. The flow decides how many
+of the group's partitions a rack gives one more.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from backend.placement.problem import Bools, Ints
 
 
 class Sharing:
-    """One group, rack after rack."""
+    """The sharing of racks within one group, processed rack by rack."""
 
     def __init__(self, partitions: int, factor: int, least: Ints, more: Ints) -> None:
         self._least, self._more = least, more.copy()
         self._spare = np.full(partitions, factor - int(least.sum()), dtype=np.int64)
         self._has_more = np.zeros((partitions, len(least)), dtype=bool)
 
-    def let(self, rack: int, left: Ints, holding: Ints, kept: Ints, broker: Ints, limits: Ints) -> Bools:
-        """Which of these replicas in a rack stay, whose partitions are `left`: of each holding as many as the flow
-        keeps (`kept`, by replica), else on each broker no more than it is to come to (`limits`, by replica)."""
+    def may_stay(self, rack: int, left: Ints, holding: Ints, kept: Ints, broker: Ints, limits: Ints) -> Bools:
+        """Tell which of the replicas in a rack stay; `left` are their partitions.
+
+        As many of each holding stay as the flow keeps (`kept`, by replica), then on each broker no more than its
+        final number (`limits`, by replica).
+        """
         stays = np.zeros(len(left), dtype=bool)
         for places, most in ((holding, kept), (broker, limits)):
             rest = np.flatnonzero(~stays)
@@ -49,7 +52,7 @@ class Sharing:
         self._more[rack] -= len(new)
 
     def rooms(self) -> Ints:
-        """By partition and rack: how many replicas it is to have there, after all racks."""
+        """Return by partition and rack how many replicas it is to have there; valid after all racks."""
         pairs = (self._spare > 0)[:, None] & ~self._has_more & (self._more > 0)
         left, right = np.nonzero(pairs)
         dealt = matched(left, right, self._spare, self._more)

@@ -1,8 +1,9 @@
-"""The order of replicas: who leads when a broker dies.
+"""The order of replicas, which decides the next leader when a broker fails.
 
-Kafka hands a partition over to the next replica in its list that is in sync. The document asks that the load of a
-broker that is down "is spread evenly to all surviving brokers, instead of to a single one": of all that a broker
-leads, each other broker is next for as few as can be had by changing one partition's order at a time.
+Kafka makes the next replica in the partition's list that is in sync the leader. The document asks that the load of
+a broker that is down "is spread evenly to all surviving brokers, instead of to a single one": for the partitions
+that a broker leads, the second replicas are spread over the other brokers as evenly as changes of one partition's
+order at a time can achieve.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from backend.placement.problem import Bools, Ints, Problem, Replicas
 
 
 def ordered(problem: Problem, replicas: Replicas, leaders: Ints, may_change: Bools) -> Replicas:
-    """Replicas with their leader first, then whoever is next, then the others as they were.
+    """Order each partition's replicas: the leader first, then the next leader, then the others unchanged.
 
-    `may_change`: by partition, whether the order of its followers may be another one than in `replicas`.
+    `may_change` tells by partition whether its followers may be reordered.
     """
     owners = replicas.owners
     is_leader = replicas.brokers == leaders[owners]
@@ -29,7 +30,7 @@ def ordered(problem: Problem, replicas: Replicas, leaders: Ints, may_change: Boo
 
 
 def _next(problem: Problem, now: Replicas, may_change: Bools) -> Ints:
-    """By partition, which replica is to be the second; -1 where there is none."""
+    """Return by partition the index of its second replica; -1 where there is none."""
     total = len(problem.broker_ids)
     followers = np.ones(len(now.brokers), dtype=bool)
     followers[now.starts[:-1][now.counts > 0]] = False
@@ -46,7 +47,7 @@ def _next(problem: Problem, now: Replicas, may_change: Bools) -> Ints:
         better = np.flatnonzero(gain > 1)
         if not len(better):
             break
-        # One change for each pair of brokers at a time: what others gain by depends on it.
+        # Only one change per pair of brokers in each pass, because the gains of others depend on it.
         best = better[np.lexsort((movable[better], -gain[better]))]
         best = best[_first_of(pair[chosen[owner[best]]])]
         best = best[_first_of(pair[movable[best]])]
@@ -58,12 +59,12 @@ def _next(problem: Problem, now: Replicas, may_change: Bools) -> Ints:
 
 
 def _first_of(values: Ints) -> Ints:
-    """Where each value comes first, in order."""
+    """Return the sorted indexes of the first occurrence of each value."""
     return np.sort(np.unique(values, return_index=True)[1])
 
 
 def largest_share(problem: Problem, replicas: Replicas) -> float:
-    """The largest share of what a broker leads that a single other one is next for."""
+    """Return the worst-case failover share: the largest part of a broker's leaders that one other inherits."""
     total = len(problem.broker_ids)
     some = np.flatnonzero(replicas.counts > 1)
     at = replicas.starts[:-1][some]

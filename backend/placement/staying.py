@@ -1,4 +1,4 @@
-"""Which replicas stay, of partitions that are placed together: as many on each broker as the flow says."""
+"""The choice of replicas that stay, of partitions placed together: as many on each broker as the flow says."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from backend.placement.sharing import Sharing
 
 
 def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tuple[Bools, Ints]:
-    """(by replica, whether it stays; by partition and rack, how many it is to have there if its group may have
-    several in racks, else 0). Groups do not depend on each other."""
+    """Return (mask of the replicas that stay, places by partition and rack).
+
+    A place is a replica that a partition is to have in a rack if its group may have several there, else 0. Groups
+    are independent.
+    """
     now, groups = some.now, grouped.groups
     stays: Bools = some.is_usable[now.brokers]
     replicas = np.flatnonzero(stays)
@@ -24,23 +27,24 @@ def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tupl
     lost = now.counts - np.bincount(owner, minlength=len(now))
     shared = groups.sharing(bounds)
     sharing = _sharing(some, grouped, bounds, flow)
-    # Nobody asks for them where no rack is shared.
+    # Limits are only used where a rack is shared.
     limits = _limits(some, groups, flow, group, broker) if sharing else group
     place = nth(grouped.group_of) if sharing else grouped.group_of
     for each in range(len(some.racks)):
         mine = np.flatnonzero(rack == each)
         is_shared = shared[group[mine], each]
         alone = mine[~is_shared & (leaving[mine] > 0)]
-        # Those leave of partitions that lose nothing else, which find a rack most easily; then the smallest.
+        # Replicas leave partitions first that lose nothing else, which find another rack most easily; then the
+        # smallest.
         ranked = alone[np.lexsort((alone, some.size_bytes[owner[alone]], lost[owner[alone]], holding[alone]))]
         going = [ranked[nth(holding[ranked]) < leaving[ranked]]]
         several = mine[is_shared]
         for number in np.unique(group[several]).tolist():
             rows = several[group[several] == number]
-            let = sharing[number].let(
+            may_stay = sharing[number].may_stay(
                 each, place[owner[rows]], holding[rows], flow.kept[holding[rows]], broker[rows], limits[rows]
             )
-            going.append(rows[~let])
+            going.append(rows[~may_stay])
         gone = np.concatenate(going)
         stays[replicas[gone]] = False
         lost += np.bincount(owner[gone], minlength=len(now))
@@ -51,7 +55,7 @@ def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tupl
 
 
 def _sharing(some: Brokers, grouped: Grouped, bounds: Bounds, flow: Flow) -> dict[int, Sharing]:
-    """The groups that are here and may have several replicas in a rack."""
+    """Return the sharing of each group that is present here and may have several replicas in a rack."""
     groups, racks = grouped.groups, len(some.racks)
     here = np.unique(grouped.group_of)
     here = here[groups.sharing(bounds)[here].any(axis=1)]
@@ -68,7 +72,7 @@ def _sharing(some: Brokers, grouped: Grouped, bounds: Bounds, flow: Flow) -> dic
 
 
 def _limits(some: Brokers, groups: Groups, flow: Flow, group: Ints, broker: Ints) -> Ints:
-    """Of replicas, how many their group is to have on their broker where the flow has chosen brokers."""
+    """Return for each replica how many its group is to have on that broker, where the flow has chosen brokers."""
     total = len(some.broker_ids)
     at = np.concatenate([groups.held_by, flow.group]) * total + np.concatenate([groups.holder, flow.broker])
     keys, index = np.unique(at, return_inverse=True)

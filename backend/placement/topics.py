@@ -1,13 +1,13 @@
-"""Topics spread over brokers, as far as that takes no move more.
+"""Distribution of each topic's replicas over brokers, improved as far as that takes no additional move.
 
-Of replicas that are as many moves from where they were it is all the same, up to here, which topics' they are. Two
-replicas in a rack exchange their brokers where that brings both topics nearer to as many replicas on each broker,
-and no more replicas move, nobody leads more or fewer partitions, and no more leaders change: what is new on one
-broker against what is new on another one, or against what has stayed where the first came from. So brokers, racks,
-moves and leaders are counted as before, and of no topic does a broker come to have more than the fullest had, or
-fewer than the emptiest.
+The earlier steps only count replicas; they do not care which topics the replicas belong to. Here two replicas in
+one rack exchange their brokers if that makes both topics' replica counts per broker more even, and if no more
+replicas move, no broker leads more or fewer partitions, and no more leaders change. Candidates are pairs of new
+replicas on different brokers, and a new replica with one that has stayed where the first came from. Brokers,
+racks, moves and leaders therefore count as before, and for each topic the fullest broker gets no fuller and the
+emptiest no emptier.
 
-Racks, and blocks of topics in them, do not depend on each other: a large cluster is looked at in these pieces.
+Racks, and blocks of topics in them, are independent, so that a large cluster is processed in these pieces.
 """
 
 from __future__ import annotations
@@ -20,53 +20,54 @@ from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas
 
 _NONE = np.zeros(0, np.int64)
 _COUNTS = 4_000_000
-"""Of replicas by topic and broker that are looked at together, at most (unless one topic has more)."""
+"""Upper bound of the counters (topics times brokers) that one piece holds, unless a single topic needs more."""
 _ROUNDS = 60
-"""At most; each takes time in proportion to what moves."""
+"""Maximum number of rounds; each takes time in proportion to the number of moves."""
 _SEED = 42
-"""The same in each piece, so that the same question has the same answer."""
+"""Seed of each piece's random numbers; it is constant so that the same problem has the same plan."""
 _HAS, _WAS, _LEADS, _MAY = 1, 2, 4, 8
 _SHIFT = 4
-"""Above `_HAS` and `_WAS`."""
+"""Factor that leaves room for `_HAS` and `_WAS` in the low bits of a key."""
 _IDLE = 3
-"""So many rounds without an exchange are the last ones: partners are drawn anew in each."""
+"""Number of consecutive rounds without an exchange after which the search ends; each draws new partners."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Replicas before and after, those of a partition one after the other; arrays by row."""
+    """Replicas before and after, grouped by partition; arrays by row."""
 
     pieces: Ints
-    """Rows of different pieces exchange nothing."""
+    """The piece of each row; rows of different pieces are never exchanged."""
     partitions: Ints
     topics: Ints
     brokers: Ints
     firsts: Ints
     """The broker of the partition's preferred replica before."""
     flags: Ints
-    """Whether there is one after, was one before, and is the preferred one; and whether it may go elsewhere."""
+    """Bit set: `_HAS` (a replica after), `_WAS` (a replica before), `_LEADS` (preferred), `_MAY` (may be
+    exchanged)."""
 
     def of(self, some: Ints) -> Rows:
-        """Some of them."""
+        """Return some of the rows."""
         return Rows(*(each[some] for each in vars(self).values()))
 
 
 @dataclass(frozen=True)
 class Exchanges:
-    """Replicas that are on another broker in the end; arrays."""
+    """Replicas that the exchange puts on another broker; arrays."""
 
     partitions: Ints
     given: Ints
-    """The broker that had the replica,"""
+    """The broker that had the replica."""
     taken: Ints
-    """and the one that has it instead."""
+    """The broker that gets the replica instead."""
 
 
 def rows_of(some: Problem, partitions: Ints, replicas: Replicas, leaders: Ints) -> Rows:
-    """Those of `some` partitions, whose numbers are `partitions`."""
+    """Return the rows of the partitions in `some`, whose numbers are `partitions`."""
     total, racks = len(some.broker_ids), len(some.racks)
     after, before = (each.owners * total + each.brokers for each in (replicas, some.now))
-    # Sorted, those of the same replica stand one after the other: one pass, where set functions take several.
+    # After sorting, the two entries of a replica are adjacent: one pass, where set functions take several.
     marked = np.sort(np.concatenate([after * _SHIFT + _HAS, before * _SHIFT + _WAS]))
     keys = marked // _SHIFT
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -74,7 +75,7 @@ def rows_of(some: Problem, partitions: Ints, replicas: Replicas, leaders: Ints) 
     usable = some.is_usable[keys[starts] % total]
     keys, flags = keys[starts][usable], flags[usable]
     owners, brokers = keys // total, keys % total
-    # One that is led where nothing is to be led has no other choice: it would have one after an exchange.
+    # Partitions led by a broker that may not lead have no other candidate; an exchange might give them one.
     may = ~some.is_fixed[owners] & some.may_lead[leaders[owners]]
     flags += _LEADS * (leaders[owners] == brokers) + _MAY * may
     rack = some.rack_of[brokers]
@@ -84,7 +85,7 @@ def rows_of(some: Problem, partitions: Ints, replicas: Replicas, leaders: Ints) 
 
 
 def exchanges(rows: Rows) -> Exchanges:
-    """Of all pieces that there are in `rows`, whole."""
+    """Compute the exchanges of all pieces in `rows`, each of which must be complete."""
     order = np.lexsort((rows.brokers, rows.partitions, rows.pieces))
     cuts = np.flatnonzero(np.diff(rows.pieces[order])) + 1
     found = [_Piece(rows.of(mine)).exchanged() for mine in np.split(order, cuts) if len(mine)]
@@ -95,7 +96,7 @@ def exchanges(rows: Rows) -> Exchanges:
 def exchanged(
     brokers: Brokers, partitions: Ints, replicas: Replicas, leaders: Ints, by: Exchanges
 ) -> tuple[Replicas, Ints]:
-    """Replicas and leaders of some partitions afterwards."""
+    """Apply exchanges, and return (replicas, leaders) of the partitions."""
     total = len(brokers.broker_ids)
     keys = by.partitions * total + by.given
     order = np.argsort(keys)
@@ -112,7 +113,7 @@ def exchanged(
 
 
 class _Piece:
-    """Places on brokers, each with one replica in it; two replicas exchange their places."""
+    """Places on brokers that hold one replica each; an exchange swaps the replicas of two places."""
 
     def __init__(self, rows: Rows) -> None:
         has = np.flatnonzero(rows.flags & _HAS)
@@ -129,13 +130,13 @@ class _Piece:
         known = np.isin(self._rows.firsts, self._ids)
         self._first = np.where(known, first, -1)
         self._may = (self._rows.flags & _MAY) > 0
-        # By place:
+        # Arrays by place:
         self._holds = np.argsort(brokers, kind="stable")
         self._broker = brokers[self._holds]
         self._leads = ((self._rows.flags & _LEADS) > 0)[self._holds]
         self._is_new = ((self._rows.flags & _WAS) == 0)[self._holds]
         self._starts = np.searchsorted(self._broker, np.arange(self._width + 1))
-        # By replica:
+        # Arrays by replica:
         self._place = np.argsort(self._holds)
         cells = int(topics.max(initial=-1) + 1) * self._width
         self._counts = np.bincount(self._topic * self._width + brokers, minlength=cells)
@@ -145,7 +146,7 @@ class _Piece:
         self._random = np.random.default_rng(_SEED)
 
     def exchanged(self) -> Exchanges:
-        """Round by round, until nothing more is found."""
+        """Repeat rounds until several in a row find nothing, and return the exchanges."""
         idle = 0
         for _ in range(_ROUNDS):
             done = self._round()
@@ -177,7 +178,7 @@ class _Piece:
         return len(one)
 
     def _at_home(self, new: Ints) -> Ints:
-        """For each place with something new any place of the broker that it came from; -1 if that is elsewhere."""
+        """Return for each place with a new replica a random place of a broker that it came from; -1 for none."""
         partition = self._partition[self._holds[new]]
         low, high = (np.searchsorted(self._was, (partition + each) * self._width) for each in (0, 1))
         pick, where = self._random.integers(0, 2**31, (2, len(new)))
@@ -189,7 +190,7 @@ class _Piece:
         return found
 
     def _gain(self, one: Ints, other: Ints) -> Ints:
-        """By how much replicas that exchange these places are spread better; 0 where they may not."""
+        """Return how much each exchange improves the distribution of topics; 0 where it is not allowed."""
         mine, yours = self._holds[one], self._holds[other]
         here, there = self._broker[one], self._broker[other]
         good = (here != there) & (self._leads[one] == self._leads[other])
@@ -218,7 +219,7 @@ class _Piece:
         return self._was[at] == keys if len(self._was) else np.zeros(len(keys), bool)
 
     def _is_on(self, replica: Ints, broker: Ints) -> Bools:
-        """Whether a broker has another replica of the same partition."""
+        """Tell whether a broker has another replica of the same partition."""
         found = np.zeros(len(replica), dtype=bool)
         for step in (*range(1 - self._most, 0), *range(1, self._most)):
             next_to = np.clip(replica + step, 0, len(self._partition) - 1)
@@ -227,7 +228,7 @@ class _Piece:
         return found
 
     def _apart(self, one: Ints, other: Ints) -> Ints:
-        """Of exchanges in order, those that share no partition, and no topic on a broker, with any before."""
+        """Return the exchanges that share no partition, and no topic on a broker, with an earlier one."""
         mine, yours = self._holds[one], self._holds[other]
         cells = [
             self._topic[replica] * self._width + self._broker[place]

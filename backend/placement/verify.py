@@ -1,4 +1,4 @@
-"""A placement counted anew, from nothing but what was asked for and what came out."""
+"""Figures and violations of a placement, computed independently from the problem and the result alone."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from backend.placement.racks import spread_over
 DOUBLED, OUTSIDE, FACTOR, RACKS = "distinct-brokers", "brokers", "replication-factor", "racks"
 LEADERS = "leaders"
 DETAILS = {
-    DOUBLED: "a broker is named twice",
-    OUTSIDE: "replicas are on brokers that are to have none",
-    FACTOR: "there are more or fewer replicas than asked for",
-    RACKS: "replicas share a rack although another one has room",
+    DOUBLED: "a partition has two replicas on one broker",
+    OUTSIDE: "replicas are on brokers that may not hold any",
+    FACTOR: "the number of replicas differs from the requested replication factor",
+    RACKS: "replicas share a rack although another rack has room",
     LEADERS: (
-        "the preferred replica is on a broker that is to lead nothing: all replicas are on such brokers, or the "
-        "topic is excluded; take a broker out of no_leaders, ask for more replicas, or exclude the topic no longer"
+        "the preferred replica is on a broker in no_leaders: all replicas are on such brokers, or the topic is "
+        "excluded; remove a broker from no_leaders, raise the replication factor, or stop excluding the topic"
     ),
 }
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What came out; sums, so that pieces of a placement can be counted apart."""
+    """Figures of a placement; sums, so that pieces of a placement can be counted separately."""
 
     moves: int
     """Replicas on brokers that had none of their partition before."""
     moved_bytes: int
     leader_changes: int
-    """Partitions whose preferred replica is on another broker."""
+    """Partitions whose preferred replica changes to another broker."""
     loads: Ints
     leads: Ints
 
 
 def count(problem: Problem, replicas: Replicas) -> Counted:
-    """Compare replicas with what was asked for."""
+    """Compare replicas with the problem and count what changes."""
     owners, old = replicas.owners, problem.now.counts
     is_new = np.ones(len(owners), dtype=bool)
     for place in range(int(old.max(initial=0))):
@@ -46,7 +46,7 @@ def count(problem: Problem, replicas: Replicas) -> Counted:
     changed = (problem.now.firsts != replicas.firsts) & (problem.now.counts > 0)
     return Counted(
         moves=int(is_new.sum()),
-        # Together they may have more than 64 bits, which arrays would cut off.
+        # The sum may exceed 64 bits, to which arrays would truncate it.
         moved_bytes=sum(problem.size_bytes[owners[is_new]].tolist()),
         leader_changes=int(changed.sum()),
         loads=problem.loads(replicas),
@@ -55,7 +55,7 @@ def count(problem: Problem, replicas: Replicas) -> Counted:
 
 
 def broken(problem: Problem, replicas: Replicas) -> dict[str, Ints]:
-    """Partitions by the rule that they do not keep."""
+    """Return the partitions that violate each rule; rules without violations are omitted."""
     total = len(problem.broker_ids)
     owners = replicas.owners
     _, first, times = np.unique(owners * total + replicas.brokers, return_index=True, return_counts=True)
@@ -70,14 +70,14 @@ def broken(problem: Problem, replicas: Replicas) -> dict[str, Ints]:
         [row[0] > sizes.sum() or spread_over(row[1:], sizes, int(row[0])) for row in rows.astype(np.int64)], bool
     )
     firsts, led = replicas.firsts, replicas.counts > 0
-    # One that is to hold nothing leads nothing either, which OUTSIDE tells.
+    # A broker that may hold nothing may not lead either; that is reported as OUTSIDE.
     is_barred = problem.is_usable & ~problem.may_lead
     unspread = np.flatnonzero(~good[index.ravel()] if len(rows) else np.zeros(0, bool))
     found = {
         DOUBLED: owners[first[times > 1]],
         OUTSIDE: owners[outside],
         FACTOR: np.flatnonzero(replicas.counts != problem.wanted),
-        # Of those that are on brokers that are to hold nothing that is told.
+        # Partitions with replicas on such brokers are reported as OUTSIDE already.
         RACKS: unspread[counts[unspread].sum(axis=1) == problem.wanted[unspread]],
         LEADERS: np.flatnonzero(led & is_barred[firsts]),
     }

@@ -1,1 +1,1 @@
-"""Jobs for spark-submit; a Celery worker runs the same in its resident session."""
+"""Jobs for spark-submit; Celery workers run the same code in their resident session."""

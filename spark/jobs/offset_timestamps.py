@@ -1,9 +1,9 @@
-"""Timestamps and origin vectors of committed offsets (design, "Offsets", 2).
+"""Compute timestamps and origin vectors of committed offsets (design, "Offsets", 2).
 
     spark-submit spark/jobs/offset_timestamps.py REQUEST.json OUTPUT
 
-`REQUEST.json` says which clusters and logs there are (docs/offsets.md); the job reads what groups have committed
-there, and each log once for all of them, and writes one JSON line for each group's commit into files below OUTPUT.
+REQUEST.json lists clusters and logs (docs/offsets.md). The job reads the groups' committed offsets and each log
+once, and writes one JSON line for each committed offset to files in OUTPUT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOG = ("cluster", "topic", "partition", "log")
 
 
 def records(spark: SparkSession, parts: Sequence[Slice]) -> DataFrame:
-    """Records of the ranges."""
+    """Return the records of the given ranges."""
     cut = [each for each in slices.cut(parts, TASKS_PER_CLUSTER) if each.size]
     if not cut:
         return spark.createDataFrame([], log_records.SCHEMA)
@@ -36,20 +36,22 @@ def records(spark: SparkSession, parts: Sequence[Slice]) -> DataFrame:
 
 
 def all_commits(spark: SparkSession, request: dict[str, Any]) -> DataFrame:
-    """The latest commit of every group, with the number of its log; those of topics that are no log of the request
-    are left out."""
+    """Return the latest commit of every group with the number of its log.
+
+    Commits to topics that are not among the request's logs are left out.
+    """
     read = spark.read.format(commits.NAME).option("clusters", json.dumps(request["clusters"])).load()
     logs = spark.createDataFrame(
         [(*(log[name] for name in _LOG), log["range"]["first"], log["range"]["end"]) for log in request["logs"]],
         "cluster string, topic string, partition int, log int, low long, end long",
     )
     joined = transforms.latest(read).join(f.broadcast(logs), ["cluster", "topic", "partition"])
-    # A group may have committed what the log does not have.
+    # A group may have committed an offset outside the log.
     return joined.withColumn("at", f.greatest("low", f.least("offset", "end"))).drop("low", "end")
 
 
 def whole(request: dict[str, Any]) -> list[Slice]:
-    """Every log of a request, from its first record on."""
+    """Return slices that cover every log of a request from its first record."""
     by_cluster: dict[str, list[Any]] = {}
     for log in request["logs"]:
         by_cluster.setdefault(log["cluster"], []).append([log["range"], log["born"]])
@@ -59,19 +61,21 @@ def whole(request: dict[str, Any]) -> list[Slice]:
 
 
 def main(words: Sequence[str]) -> int:
-    """As spark-submit starts it."""
+    """Run the job as spark-submit starts it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("request", type=Path)
-    parser.add_argument("output")
-    parser.add_argument("--master", help="Spark's; unset: that of spark-submit, or local[2].")
-    parser.add_argument("--heap-megabytes", type=int, default=1500)
+    parser.add_argument("request", type=Path, help="JSON file that lists clusters and logs.")
+    parser.add_argument("output", help="Directory for the results.")
+    parser.add_argument(
+        "--master", help="Spark master URL (default: the one given to spark-submit, else local[2])."
+    )
+    parser.add_argument("--heap-megabytes", type=int, default=1500, help="Heap size of the JVM in MB.")
     given = parser.parse_args(words)
     request = json.loads(given.request.read_text())
     spark = session(given.master, Path(given.output) / ".spark", given.heap_megabytes)
     committed = all_commits(spark, request).persist()
     asked = committed.select("log", f.col("at").alias("offset")).distinct().persist()
     found = transforms.segments(records(spark, whole(request)), asked).persist()
-    # Counted while they are written: to count them afterwards would be to compute them again.
+    # Count while writing: a separate count would compute everything again.
     written = Observation()
     stands = transforms.answers(found, asked).withColumnRenamed("offset", "at")
     results = committed.join(stands, ["log", "at"]).drop("at")

@@ -1,12 +1,12 @@
-"""Where replicas go in a large cluster (docs/placement.md).
+"""Compute a replica placement plan for a large cluster (docs/placement.md).
 
     spark-submit spark/jobs/replica_placement.py QUESTION.json PARTITIONS OUTPUT
 
-`QUESTION.json` is what `treeline placement plan --input` reads, without the partitions: these are in PARTITIONS,
-as Parquet or as JSON lines (`*.json`, `*.jsonl`), with the columns topic, partition, replicas and size_bytes.
-Written are `OUTPUT/partitions` (Parquet: topic, partition, replicas) and `OUTPUT/plan.json`, printed too.
+QUESTION.json is the document that `treeline placement plan --input` reads, without partitions. PARTITIONS is a
+Parquet file or JSON lines (*.json, *.jsonl) with the columns topic, partition, replicas and size_bytes.
+The job writes OUTPUT/partitions (Parquet: topic, partition, replicas) and OUTPUT/plan.json, and prints the plan.
 
-Exit codes: 0 computed, 2 bad input.
+Exit codes: 0 success, 2 invalid input.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from spark.placement.frames import Placing
 from spark.session import session
 
 _BATCH = 100_000
-"""Partitions that a Python worker looks at in one go."""
+"""Number of partitions that a Python worker handles in one batch."""
 
 
 def main(words: Sequence[str]) -> int:
-    """As spark-submit starts it."""
+    """Run the job as spark-submit starts it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", type=Path)
-    parser.add_argument("partitions")
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--master", help="Spark's; unset: that of spark-submit, or local[2].")
-    parser.add_argument("--heap-megabytes", type=int, default=1500)
+    parser.add_argument("question", type=Path, help="JSON file with brokers and options.")
+    parser.add_argument("partitions", help="Parquet file or JSON lines with the partitions.")
+    parser.add_argument("output", type=Path, help="Directory for the results.")
+    parser.add_argument(
+        "--master", help="Spark master URL (default: the one given to spark-submit, else local[2])."
+    )
+    parser.add_argument("--heap-megabytes", type=int, default=1500, help="Heap size of the JVM in MB.")
     parser.add_argument(
         "--most-arcs",
         type=int,
         default=ARCS_ALONE,
-        help="Up to so many ways for replicas to go, partitions are looked at one by one, as a whole.",
+        help="Largest flow, in arcs, that is solved as a whole, partition by partition.",
     )
     given = parser.parse_args(words)
     spark = session(given.master, given.output / ".spark", given.heap_megabytes)
@@ -71,7 +73,7 @@ def _aims(file: Path) -> Any:
     except OSError as error:
         raise PlacementInvalid(str(error.strerror)) from error
     except UnicodeDecodeError as error:
-        raise PlacementInvalid(f"no JSON: {error}") from error
+        raise PlacementInvalid(f"invalid JSON: {error}") from error
 
 
 def _partitions(spark: SparkSession, path: str) -> DataFrame:
@@ -80,7 +82,7 @@ def _partitions(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.json(path) if is_json else spark.read.parquet(path)
     except (PySparkException, Py4JJavaError) as error:
         said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-        # It goes on for lines.
+        # The message has many lines; the first one says what is wrong.
         raise asked.PartitionsInvalid(f"cannot be read: {said.partition(chr(10))[0]}") from error
 
 

@@ -1,1 +1,1 @@
-"""Replica placement in pieces, on Spark."""
+"""Replica placement of large clusters on Spark, in pieces."""

@@ -1,4 +1,4 @@
-"""What is asked for, read by Spark: aims, brokers, and the partitions in a frame of PARTITION."""
+"""Reading of a placement request on Spark: options, brokers, and the partitions as a frame of PARTITION."""
 
 from __future__ import annotations
 
@@ -22,44 +22,47 @@ _TYPES = {
     "size_bytes": ("a whole number", _WHOLE),
 }
 _NO_JSON = "_corrupt_record"
-"""Spark's column for lines that it could not read."""
+"""Name of Spark's column for lines that it could not parse."""
 _PER_TASK = 100_000
-"""Partitions, about."""
+"""Approximate number of partitions that one task handles."""
 
 
 class PartitionsInvalid(PlacementInvalid):
-    """Of the partitions, not of the question about them."""
+    """The partitions are invalid, not the request document."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question in pieces."""
+    """A placement request whose partitions are in a frame."""
 
     brokers: Brokers
     topics: tuple[str, ...]
-    """In order; partitions tell theirs by its place."""
+    """Topic names, sorted; partitions refer to a topic by its index."""
     partitions: DataFrame
     count: int
     tasks: int
-    """That they are cut for."""
+    """Number of tasks that the work is divided into."""
 
     @property
     def names(self) -> DataFrame:
-        """Of the topics."""
+        """Return the names of the topics as a frame of (topic, name)."""
         spark = self.partitions.sparkSession
         return spark.createDataFrame(list(enumerate(self.topics)), "topic int, name string")
 
 
 def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
-    """`aims`: what `questions.read_aims` reads; `rows`: columns topic, partition, replicas, and size_bytes where
-    that is known. Raises PlacementInvalid, and PartitionsInvalid of `rows`."""
+    """Read a request from its options document and the frame of its partitions.
+
+    `aims` is the document that `questions.read_aims` reads; `rows` has the columns topic, partition, replicas, and
+    size_bytes if known. Raises PlacementInvalid, and PartitionsInvalid for `rows`.
+    """
     if not rows.columns:
-        # An empty file of JSON lines.
+        # Spark infers no columns for an empty file of JSON lines.
         rows = spark.createDataFrame([], _NEEDED)
     _check_columns(dict(rows.dtypes))
     counts: dict[str | None, int] = {row[0]: row[1] for row in rows.groupBy("topic").count().collect()}
     if None in counts:
-        raise PartitionsInvalid("there is one without a topic's name")
+        raise PartitionsInvalid("a partition has no topic")
     count = sum(counts.values())
     tasks = max(4, -(-count // _PER_TASK))
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
@@ -78,17 +81,17 @@ def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
 
 def _check_columns(types: dict[str, str]) -> None:
     if _NO_JSON in types:
-        raise PartitionsInvalid("there are lines that are no JSON objects")
+        raise PartitionsInvalid("some lines are not JSON objects")
     lacking = [name for name in ("topic", "partition", "replicas") if name not in types]
     if lacking:
-        raise PartitionsInvalid(f"column {lacking[0]} is missing; there are {', '.join(types)}")
+        raise PartitionsInvalid(f"column {lacking[0]} is missing; found: {', '.join(types)}")
     try:
         has_only(types, OF_A_PARTITION, "")
     except PlacementInvalid as error:
         raise PartitionsInvalid(f"column {str(error).removeprefix('/')}") from None
     for name, (what, known) in _TYPES.items():
         if types.get(name, known[0]) not in known:
-            raise PartitionsInvalid(f"column {name} is to be {what}, and is {types[name]}")
+            raise PartitionsInvalid(f"column {name} must be {what}, not {types[name]}")
 
 
 def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:
@@ -117,19 +120,17 @@ def _frame(rows: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def _flaw() -> Column:
-    """What is wrong with a partition."""
+    """Return a column that describes what is wrong with a partition; null for a valid one."""
     now, number = f.col("now"), f.col("partition")
     strange = f.exists(now, lambda broker: broker.isNull() | ~broker.between(0, HIGHEST))
-    up_to = f"is to be 0 or more, and at most {HIGHEST}"
+    up_to = f"must be from 0 to {HIGHEST}"
     return (
         f.when(number.isNull() | ~number.between(0, HIGHEST), f.lit(f"its number {up_to}"))
         .when(f.col("is_doubled"), f.lit("it is listed twice"))
         .when(now.isNull() | (f.size(now) == 0), f.lit("it has no replica"))
         .when(strange, f.lit(f"a broker's id {up_to}"))
         .when(f.size(f.array_distinct(now)) < f.size(now), f.lit("it names a broker twice"))
-        .when(
-            ~f.col("size_bytes").between(0, MOST), f.lit(f"its size_bytes is to be 0 or more, and at most {MOST}")
-        )
+        .when(~f.col("size_bytes").between(0, MOST), f.lit(f"its size_bytes must be from 0 to {MOST}"))
     )
 
 
@@ -138,5 +139,5 @@ def _refuse(frame: DataFrame) -> None:
     some = flawed.orderBy("p").select("called", "flaw").limit(1).collect()
     if some:
         others = flawed.count() - 1
-        more = f" ({others:,} more are wrong)" if others else ""
+        more = f" ({others:,} more are invalid)" if others else ""
         raise PartitionsInvalid(f"{some[0]['called']}: {some[0]['flaw']}{more}")

@@ -1,6 +1,7 @@
-"""The placement of a large cluster: what is large stays in frames, and is looked at in pieces by `stages`; what
-says how the pieces hang together (kinds of partitions, the flow of groups, leaders that change) is small, and is
-computed here by the same kernel that computes small clusters whole (`backend.placement`).
+"""The placement of a large cluster: data of its size stay in frames, which `stages` processes in pieces.
+
+What connects the pieces (kinds of partitions, the flow of groups, leaders that change) is small, and is computed
+here by the same solver that computes small clusters as a whole (`backend.placement`).
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from spark.placement.stages import Overrides
 
 _NONE = np.zeros(0, np.int64)
 _OF_NONE = {"counts": (np.arange(4)[:, None], np.zeros(4, np.int64)), "digest": (_NONE[:, None], _NONE)}
-"""What is counted where there is no partition."""
+"""Sums of a placement without partitions."""
 
 
 class Placing:
-    """One placement; `run` once."""
+    """The computation of one placement; call `run` once."""
 
     def __init__(self, asked: Asked, most_arcs: int = ARCS_ALONE) -> None:
         self._asked, self._most_arcs = asked, most_arcs
@@ -49,8 +50,10 @@ class Placing:
         self._overrides = Overrides(_NONE, Replicas.listed([]))
 
     def run(self, output: str) -> Summary:
-        """Write topic, partition and replicas of all partitions to `output`, as Parquet, and read them again to
-        count what came out."""
+        """Compute the placement, write it to `output`, and return figures that are counted from what was written.
+
+        The output is Parquet with topic, partition and replicas of all partitions.
+        """
         by_factor, replicas = self._free()
         bounds = Bounds.of(self._brokers.rack_sizes, np.flatnonzero(by_factor))
         arcs = arcs_of(self._brokers, bounds, np.resize(by_factor, len(bounds.least)), replicas)
@@ -64,7 +67,7 @@ class Placing:
         return self._verified(output, bound, is_even=is_even)
 
     def _free(self) -> tuple[Ints, int]:
-        """(partitions that may move, by how many replicas they are to have; replicas that they have)"""
+        """Count the partitions that may move by their replication factor, and their present replicas."""
         usable = int(self._brokers.is_usable.sum())
         free = self._asked.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
         rows = free.groupBy("wanted").agg(f.count("*").alias("count"), f.sum(f.size("now")).alias("has")).collect()
@@ -74,7 +77,7 @@ class Placing:
         return by_factor, sum(row["has"] for row in rows)
 
     def _whole(self) -> tuple[int, bool, DataFrame]:
-        """(bound, whether it is as even as can be, partitions): small enough to be looked at one by one."""
+        """Solve as a whole, partition by partition; returns (lower bound, is it balanced, partitions)."""
         piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
         plan = make(replace(piece.problem, topics=self._asked.topics), self._most_arcs)
         done = stages.done(table, self._brokers, plan.replicas)
@@ -96,7 +99,7 @@ class Placing:
         opened = self._by_group(grouped, stage, stages.OPENED).persist()
         wanted = flow.planned(brokers, groups)
         if groups.sharing(bounds).any():
-            # Not all that the flow keeps may stay: what stays is counted.
+            # Not all replicas that the flow keeps may be able to stay, so that the staying ones are counted.
             wanted = fixed + flow.loads - self._loads(opened, f.concat("kept", "direct"))
         new = (
             opened.select("p", "topic", f.posexplode("racks").alias("place", "rack"))
@@ -125,15 +128,14 @@ class Placing:
     def _flow(
         self, partitions: DataFrame, bounds: Bounds, kinds: tuple[Ints, Ints], *, apart: bool
     ) -> tuple[DataFrame, Groups, Ints, Flow]:
-        """(partitions with their groups; these groups; what brokers have of partitions that do not move; the
-        groups' flow)"""
+        """Compute the groups' flow: (partitions with groups, groups, loads of fixed partitions, flow)."""
         stage = stages.groups(self._brokers, bounds, kinds[0], apart=apart)
         grouped = self._map(partitions, stage, stages.GROUPED).persist()
         groups, fixed = self._groups(grouped, *kinds)
         return grouped, groups, fixed, least_moves(self._brokers, groups, bounds, fixed)
 
     def _groups(self, grouped: DataFrame, kinds: Ints, sizes: Ints) -> tuple[Groups, Ints]:
-        """(groups; what brokers have of partitions that do not move)"""
+        """Count the groups: (groups, loads of brokers from partitions that do not move)."""
         table = (
             grouped.select("group", f.posexplode("now").alias("place", "broker"))
             .groupBy("group", "broker", (f.col("place") == 0).alias("first"))
@@ -155,7 +157,7 @@ class Placing:
         return groups_of(brokers, kinds, sizes, keys[order], held[stays][order], loads), fixed
 
     def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> int:
-        """Place once more what is left over of groups, one by one; see `placing.place`. How even it is then."""
+        """Place what groups left invalid once more, one by one (`placing.place`); return the sum of squares."""
         brokers = self._brokers
         loads = self._loads(placed, f.col("placed"))
         bad = placed.filter(~f.col("is_sound")).count()
@@ -178,7 +180,7 @@ class Placing:
         return squares_of(brokers, loads)
 
     def _loads(self, frame: DataFrame, column: Column) -> Ints:
-        """By broker, how often it is in a column of lists of brokers' indexes."""
+        """Count by broker how often it occurs in a column of lists of broker indexes."""
         table = frame.select(f.explode(column).alias("broker")).groupBy("broker").count().toArrow()
         loads = np.zeros(len(self._brokers.broker_ids), dtype=np.int64)
         loads[numbers(table, "broker")] = numbers(table, "count")
@@ -199,7 +201,7 @@ class Placing:
 
         return leaders.balanced(totals, part)
 
-    # --- what came out
+    # --- verification of the output
 
     def _verified(self, output: str, bound: int, *, is_even: bool) -> Summary:
         asked, brokers = self._asked, self._brokers
@@ -213,7 +215,7 @@ class Placing:
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
         counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
         if written.count() != asked.count or int(leads.sum()) != asked.count:
-            raise ArithmeticError("not all partitions were written, or some twice")
+            raise ArithmeticError("the output lacks partitions or has some of them twice")
         digests = {asked.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
         return Summary(
             brokers=brokers,
@@ -226,22 +228,22 @@ class Placing:
         )
 
     def _violations(self, found: dict[str, tuple[Ints, Ints]]) -> list[Violation]:
-        brokers, told = self._brokers, []
+        brokers, violations = self._brokers, []
         partitions = self._asked.partitions
         usable = int(brokers.is_usable.sum())
         impossible = partitions.filter(~f.col("is_fixed") & (f.col("wanted") > usable))
         ((count, most),) = impossible.agg(f.count("*"), f.max("wanted")).collect()
         if count:
-            told.append(Violation(FACTOR, self._names(impossible), count, too_many(brokers, most)))
+            violations.append(Violation(FACTOR, self._names(impossible), count, too_many(brokers, most)))
         for rule, detail in DETAILS.items():
             if f"broken {rule}" in found:
                 some = found[f"named {rule}"][0][:NAMED, 0].tolist()
                 named = self._names(partitions.filter(f.col("p").isin(some)))
-                told.append(Violation(rule, named, int(found[f"broken {rule}"][1].sum()), detail))
-        return told
+                violations.append(Violation(rule, named, int(found[f"broken {rule}"][1].sum()), detail))
+        return violations
 
     def _names(self, partitions: DataFrame) -> tuple[str, ...]:
-        """Of the first of some partitions."""
+        """Return the names of the first partitions."""
         rows = partitions.orderBy("p").select("topic", "number").limit(NAMED).collect()
         return tuple(f"{self._asked.topics[row['topic']]}-{row['number']}" for row in rows)
 
@@ -252,13 +254,13 @@ class Placing:
         shares = pairs.groupBy("leader").agg((f.max("count") / f.sum("count")).alias("share"))
         return float(shares.agg(f.max("share")).collect()[0][0] or 0)
 
-    # --- running stages
+    # --- stages
 
     def _map(self, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
         return frame.mapInArrow(stages.on_batches(stage), schema)
 
     def _by(self, column: Column, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
-        """All rows that have the same in a column come to one piece."""
+        """Run a stage so that all rows with equal values in a column are in one piece."""
         bucket = f.pmod(column, f.lit(self._asked.tasks))
         return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
 

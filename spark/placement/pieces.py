@@ -1,7 +1,7 @@
-"""Pieces of a cluster's partitions, between Arrow tables and the arrays of `backend.placement`.
+"""Conversion of pieces of a cluster's partitions between Arrow tables and the arrays of `backend.placement`.
 
-A piece is what one call in a Python worker sees: some partitions, each with its number `p` among all of the
-cluster (by topic and number). Brokers are told by their ids in tables, by their index in arrays.
+A piece is what one call in a Python worker handles: some partitions, each with its number `p` among all of the
+cluster (by topic and number). Brokers are identified by id in tables and by index in arrays.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from backend.placement.plan import settle
 from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
 
 PARTITION = "p long, topic int, number long, wanted int, size_bytes long, is_fixed boolean, now array<long>"
-"""A partition as it is, and what is asked of it."""
+"""Schema of a partition: its present state and what is requested of it."""
 COLUMNS = tuple(each.split(" ")[0] for each in PARTITION.split(", "))
 SUMS = "what string, at binary, value long"
-"""What is added up over pieces: `at` are whole numbers of eight bytes."""
+"""Schema of values that are added up over pieces; `at` is a key of integers of eight bytes each."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some partitions."""
+    """Some of a cluster's partitions."""
 
     partitions: Ints
-    """Their numbers, in order."""
+    """Numbers of the partitions, in order."""
     problem: Problem
-    """Topics without names."""
+    """The problem restricted to these partitions; its topics have no names."""
 
     @property
     def settled(self) -> Problem:
-        """With those fixed that cannot be placed."""
+        """Return the problem with partitions fixed that cannot be placed."""
         return settle(self.problem)
 
     def some(self, rows: Ints) -> Piece:
-        """A part of it."""
+        """Return a part of the piece."""
         return Piece(self.partitions[rows], self.problem.some(rows))
 
 
 def read(table: pa.Table, brokers: Brokers) -> tuple[Piece, pa.Table]:
-    """The piece that a table of PARTITION and more columns is, and the table in its order."""
+    """Convert a table of PARTITION, possibly with more columns, to a piece; also return the table in its order."""
     table = table.sort_by("p").combine_chunks()
     now = lists(table, "now")
     problem = Problem(
@@ -60,38 +60,38 @@ def read(table: pa.Table, brokers: Brokers) -> tuple[Piece, pa.Table]:
 
 
 def numbers(table: pa.Table, name: str) -> Ints:
-    """A column of whole numbers."""
+    """Return a column of integers."""
     return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def lists(table: pa.Table, name: str) -> Replicas:
-    """A column of lists of whole numbers."""
+    """Return a column of lists of integers."""
     column = table[name]
     counts = np.asarray(pc.list_value_length(column).to_numpy(), np.int64)
     return Replicas(starts_of(counts), np.asarray(pc.list_flatten(column).to_numpy(), np.int64))
 
 
 def as_lists(values: Replicas) -> pa.Array:
-    """The column that `lists` reads."""
+    """Return the column that `lists` reads."""
     starts = pa.array(values.starts.astype(np.int32))
     return pa.ListArray.from_arrays(starts, pa.array(np.ascontiguousarray(values.brokers)))
 
 
 def listed(owners: Ints, values: Ints, count: int) -> Replicas:
-    """Values of owners 0 to `count`, those of each in the order given."""
+    """Group values by owner, 0 to `count` (exclusive), in the given order."""
     starts = starts_of(np.bincount(owners, minlength=count))
     return Replicas(starts, values[np.argsort(owners, kind="stable")])
 
 
 def index_of(brokers: Brokers, ids: Ints) -> Ints:
-    """Where these are among the brokers, all of which are known."""
+    """Return the indexes of broker ids; all of them must be known."""
     order = np.argsort(brokers.broker_ids)
     found: Ints = order[np.searchsorted(brokers.broker_ids, ids, sorter=order)]
     return found
 
 
 def sums(found: Mapping[str, tuple[Ints, Ints]]) -> pa.Table:
-    """Rows of SUMS: for each name (numbers, or rows of numbers; what there is of each)."""
+    """Build rows of SUMS: for each name (integers or rows of integers as keys, values)."""
     parts = []
     for what, (at, values) in found.items():
         width = 8 * (at.shape[1] if at.ndim == 2 else 1)
@@ -103,7 +103,7 @@ def sums(found: Mapping[str, tuple[Ints, Ints]]) -> pa.Table:
 
 
 def summed(table: pa.Table) -> dict[str, tuple[Ints, Ints]]:
-    """From rows of SUMS what `sums` was given, rows of numbers in order."""
+    """Convert rows of SUMS to what was given to `sums`, with keys in order."""
     found = {}
     for what in table["what"].unique().to_pylist():
         mine = table.filter(pc.equal(table["what"], what))
@@ -115,13 +115,13 @@ def summed(table: pa.Table) -> dict[str, tuple[Ints, Ints]]:
 
 
 def of_brokers(values: Ints) -> tuple[Ints, Ints]:
-    """What `sums` takes of an array by broker."""
+    """Convert an array by broker to the form that `sums` takes."""
     some = np.flatnonzero(values)
     return some, values[some]
 
 
 def by_broker(found: Mapping[str, tuple[Ints, Ints]], what: str, brokers: Brokers) -> Ints:
-    """One of the sums, that has brokers' indexes, as an array."""
+    """Return one of the sums whose keys are broker indexes as an array by broker."""
     values = np.zeros(len(brokers.broker_ids), dtype=np.int64)
     if what in found:
         at, counts = found[what]

@@ -1,5 +1,7 @@
-"""What Python workers do with pieces, stage by stage. Pieces do not depend on each other in any of them, so that
-it comes to the same however the partitions are cut."""
+"""Stages that Python workers run on pieces.
+
+Pieces are independent in every stage, so that the result does not depend on how the partitions are divided.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,10 @@ from spark.placement.pieces import (
 Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[pa.Table], pa.Table]
 OPENED = f"{PARTITION}, kept array<long>, racks array<long>, direct array<long>"
-"""With what each keeps, the racks where it gets something new, and brokers that are chosen for it already; brokers
-by their index from here on."""
+"""Schema with the replicas that each partition keeps, the racks of new ones, and brokers already chosen.
+
+From here on, brokers are identified by index.
+"""
 NEW = "p long, place int, broker long"
 GROUPED = f"{PARTITION}, group long"
 PLACED = f"{PARTITION}, placed array<long>, is_sound boolean"
@@ -45,13 +49,13 @@ LED = f"{PARTITION}, placed array<long>, leader long"
 ROWS = ", ".join(f"{field.name} long" for field in fields(topics.Rows))
 EXCHANGES = ", ".join(f"{field.name} long" for field in fields(topics.Exchanges))
 DONE = "topic int, number long, replicas array<long>"
-"""Brokers by their ids."""
+"""Schema of the result; brokers are identified by id."""
 BYTES_LOW = 2**32
-"""What the lower half of a number of bytes stays below."""
+"""Return a stage as a function for mapInArrow."""
 
 
 def on_batches(stage: Stage) -> Callable[[Batches], Batches]:
-    """For mapInArrow."""
+    """Return a stage as a function for mapInArrow."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -62,27 +66,27 @@ def on_batches(stage: Stage) -> Callable[[Batches], Batches]:
 
 
 def _with(table: pa.Table, **columns: pa.Array) -> pa.Table:
-    """The partitions of a table, and more about them."""
+    """Return the partition columns of a table with further columns."""
     return pa.table({**{name: table[name] for name in COLUMNS}, **columns})
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """Partitions that were placed once more, and how."""
+    """Partitions that were placed once more, with their replicas."""
 
     partitions: Ints
-    """In order."""
+    """Numbers of the partitions, in order."""
     placed: Replicas
 
     def on(self, partitions: Ints, placed: Replicas) -> Replicas:
-        """The replicas of some partitions, as they are by now."""
+        """Return the replicas of some partitions with overrides applied."""
         here = np.flatnonzero(np.isin(partitions, self.partitions))
         if not len(here):
             return placed
         return placed.replaced(here, self.placed.some(np.searchsorted(self.partitions, partitions[here])))
 
     def and_of(self, partitions: Ints, placed: Replicas) -> Overrides:
-        """With more of them, or the same anew."""
+        """Return the overrides with more partitions, which replace earlier ones."""
         stay = np.flatnonzero(~np.isin(self.partitions, partitions))
         every = np.concatenate([self.partitions[stay], partitions])
         order = np.argsort(every)
@@ -99,12 +103,12 @@ def _ids(brokers: Brokers, replicas: Replicas) -> pa.Array:
 
 
 def done(table: pa.Table, brokers: Brokers, replicas: Replicas) -> pa.Table:
-    """Rows of DONE for a piece's table."""
+    """Return rows of DONE for a piece's table."""
     return pa.table({"topic": table["topic"], "number": table["number"], "replicas": _ids(brokers, replicas)})
 
 
 def kinds(brokers: Brokers, bounds: Bounds, *, apart: bool) -> Stage:
-    """How many partitions of each kind there are, of those that may move; `apart`: as in `kinds_of`."""
+    """Count the movable partitions of each kind; `apart` as in `kinds_of`."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, _ = read(table, brokers)
@@ -117,7 +121,7 @@ def kinds(brokers: Brokers, bounds: Bounds, *, apart: bool) -> Stage:
 
 
 def groups(brokers: Brokers, bounds: Bounds, known: Ints, *, apart: bool) -> Stage:
-    """The group of each partition: its kind's place among all that there are; -1 for one that does not move."""
+    """Add to each partition its group, the index of its kind; -1 for one that does not move."""
     rows = {row.tobytes(): at for at, row in enumerate(known)}
 
     def run(table: pa.Table) -> pa.Table:
@@ -136,7 +140,7 @@ def groups(brokers: Brokers, bounds: Bounds, known: Ints, *, apart: bool) -> Sta
 
 
 def relieved(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> Stage:
-    """With less in crowded racks; of all partitions of a group, or none."""
+    """Remove replicas from crowded racks; a piece must have all partitions of a group or none."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -149,7 +153,7 @@ def relieved(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -
 
 
 def opened(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> Stage:
-    """What each partition keeps, and where it gets something new; of all partitions of a group, or none."""
+    """Add what each partition keeps and where it gets replicas; a piece must have whole groups."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -165,7 +169,7 @@ def opened(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -> 
 
 
 def filled(brokers: Brokers, wanted: Ints) -> Stage:
-    """Brokers for what is new in a rack; of all of it."""
+    """Choose brokers for new replicas in racks; a piece must have all of a rack."""
 
     def run(table: pa.Table) -> pa.Table:
         table = table.sort_by([("p", "ascending"), ("place", "ascending")])
@@ -177,7 +181,7 @@ def filled(brokers: Brokers, wanted: Ints) -> Stage:
 
 
 def placed(brokers: Brokers, bounds: Bounds, owners: Ints, chosen: Ints) -> Stage:
-    """Put together; `owners` and `chosen`: what is new, in order."""
+    """Combine kept and new replicas; `owners` and `chosen` are the new ones, in order."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -206,7 +210,7 @@ def _pieces(table: pa.Table, brokers: Brokers, overrides: Overrides) -> tuple[Pi
 
 
 def leader_totals(brokers: Brokers, overrides: Overrides) -> Stage:
-    """What is to be known before leaders are chosen."""
+    """Sum up what is needed to choose leaders."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, _, replicas = _pieces(table, brokers, overrides)
@@ -221,7 +225,7 @@ def leader_totals(brokers: Brokers, overrides: Overrides) -> Stage:
 
 
 def candidates(brokers: Brokers, overrides: Overrides, rules: Rules | None) -> Stage:
-    """Who may lead what, of those that take part by some rules."""
+    """Return the candidates that take part in the choice of leaders under some rules."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, _, replicas = _pieces(table, brokers, overrides)
@@ -235,7 +239,7 @@ def candidates(brokers: Brokers, overrides: Overrides, rules: Rules | None) -> S
 
 
 def led(brokers: Brokers, overrides: Overrides, partitions: Ints, chosen: Ints) -> Stage:
-    """With the leader of each; `partitions`: those whose leader was chosen, in order."""
+    """Add the leader of each partition; `partitions` are those whose leader was chosen, in order."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table, replicas = _pieces(table, brokers, overrides)
@@ -248,7 +252,7 @@ def led(brokers: Brokers, overrides: Overrides, partitions: Ints, chosen: Ints) 
 
 
 def replica_rows(brokers: Brokers) -> Stage:
-    """Replicas before and after, one by one."""
+    """Return replicas before and after, one row each."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -259,13 +263,13 @@ def replica_rows(brokers: Brokers) -> Stage:
 
 
 def exchanges(table: pa.Table) -> pa.Table:
-    """Brokers that replicas exchange for the sake of topics; of all rows of their pieces."""
+    """Compute the exchanges of replicas that improve topics' distribution; pieces must be complete."""
     rows = topics.Rows(*(numbers(table, field.name) for field in fields(topics.Rows)))
     return pa.table(vars(topics.exchanges(rows)))
 
 
 def exchanged(brokers: Brokers, by: topics.Exchanges) -> Stage:
-    """With these exchanges made."""
+    """Apply exchanges."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -277,7 +281,7 @@ def exchanged(brokers: Brokers, by: topics.Exchanges) -> Stage:
 
 
 def in_order(brokers: Brokers) -> Stage:
-    """Who is next; of all that a broker leads, or none."""
+    """Order replicas by failover; a piece must have all partitions that a broker leads, or none."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
@@ -289,14 +293,14 @@ def in_order(brokers: Brokers) -> Stage:
 
 
 def verified(brokers: Brokers) -> Stage:
-    """Everything counted anew, from what was read and what was written; of all partitions of a topic, or none."""
+    """Count everything again, from the request and the output; a piece must have whole topics."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
         ids = lists(table, "replicas")
         replicas = Replicas(ids.starts, index_of(brokers, ids.brokers))
         counted = verify.count(piece.problem, replicas)
-        # In two halves: together they may have more than 64 bits.
+        # The number is split in two because it may exceed 64 bits.
         high, low = divmod(counted.moved_bytes, BYTES_LOW)
         found = {"counts": (np.arange(4), np.array([counted.moves, high, low, counted.leader_changes]))}
         found |= {what: of_brokers(getattr(counted, what)) for what in ("loads", "leads")}

@@ -1,1 +1,1 @@
-"""Spark data sources on confluent-kafka: logs of topics, and committed offsets."""
+"""Spark data sources on confluent-kafka: records of topic logs, and committed offsets."""

@@ -1,4 +1,4 @@
-"""Columns of Python values as Spark's sources give them."""
+"""Conversion of columns of Python values to the Arrow batches that Spark's sources return."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pyarrow as pa
 
 
 def batch(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """The columns, in the schema's order."""
+    """Build a batch from columns in the schema's order."""
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

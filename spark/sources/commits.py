@@ -1,9 +1,9 @@
 """Spark data source `treeline_commits`: decoded `__consumer_offsets` of clusters.
 
-`spark.read.format("treeline_commits")` with the option `clusters`: JSON list of {"cluster", "bootstrap_servers",
-"properties"}. One task reads one cluster's share of the topic's partitions, up to where they end now.
-`spark.readStream` with the same option gives all that is there and goes on with what comes; the stream's offset is
-{cluster: {partition: position}}.
+`spark.read.format("treeline_commits")` takes the option `clusters`, a JSON list of {"cluster",
+"bootstrap_servers", "properties"}. Each task reads a share of one cluster's partitions of the topic, up to their
+present ends. `spark.readStream` with the same option returns the present records and continues with new ones; the
+stream's offset is {cluster: {partition: position}}.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA = (
     "offset bigint, metadata string, committed_at_ms bigint, "
     "log_partition int not null, log_offset bigint not null"
 )
-"""`offset` and what follows it are null for a tombstone: the offset expired, or was deleted."""
+"""Schema; `offset` and later fields are null for a tombstone: the offset expired or was deleted."""
 ARROW = pa.schema(
     [
         pa.field("cluster", pa.string(), nullable=False),
@@ -48,7 +48,7 @@ _REQUEST_SECONDS = 15.0
 
 
 class Commits(DataSource):
-    """See the module."""
+    """Data source `treeline_commits`; see the module."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,13 +65,13 @@ class Commits(DataSource):
 
 
 class CommitReader(DataSourceReader):
-    """Reads whole topics of offsets."""
+    """Batch reader of whole `__consumer_offsets` topics."""
 
     def __init__(self, clusters: Sequence[dict[str, Any]]) -> None:
         self._clusters = clusters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Raises KafkaCallFailed."""
+        """Return the shares to read, two for each cluster. Raises KafkaCallFailed."""
         return [
             share
             for cluster in self._clusters
@@ -81,41 +81,43 @@ class CommitReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises KafkaCallFailed."""
+        """Read one share. Raises KafkaCallFailed."""
         return _read(partition)
 
 
 Positions = dict[str, dict[str, int]]
-"""cluster -> partition of the topic -> offset of the next record."""
+"""Positions by cluster and partition of the topic: the offset of the next record."""
 
 
 class CommitStream(DataSourceStreamReader):
-    """Reads topics of offsets on and on. A cluster that cannot be reached stops the stream, which goes on from its
-    checkpoint when it is started again."""
+    """Stream reader of `__consumer_offsets` topics.
+
+    An unreachable cluster stops the stream, which continues from its checkpoint when it is started again.
+    """
 
     def __init__(self, clusters: Sequence[dict[str, Any]]) -> None:
         self._clusters = clusters
 
     def initialOffset(self) -> Positions:  # noqa: N802 - Spark's name
-        """Where the topics begin. Raises KafkaCallFailed."""
+        """Return the beginnings of the topics. Raises KafkaCallFailed."""
         return {
             cluster["cluster"]: {str(number): low for number, (low, _) in _ends(cluster).items()}
             for cluster in self._clusters
         }
 
     def latestOffset(self, start: Positions, limit: ReadLimit) -> Positions:  # noqa: N802 - Spark's name
-        """Where they end now; all is read, whatever the limit: tasks hold little of it. Raises KafkaCallFailed."""
+        """Return the present ends; the limit is ignored, since tasks hold little. Raises KafkaCallFailed."""
         found = dict(start)
         for cluster in self._clusters:
             config, name = client_config(cluster["bootstrap_servers"], cluster["properties"]), cluster["cluster"]
-            # The topic is made when the first group commits; partitions that were not there begin at 0.
+            # The topic is created when the first group commits; new partitions begin at 0.
             before = dict.fromkeys(partitions(config, group_log.INTERNAL_TOPIC, _REQUEST_SECONDS), 0)
             before |= {(group_log.INTERNAL_TOPIC, int(p)): at for p, at in start.get(name, {}).items()}
             found[name] = {str(p): at for (_, p), at in stretch(config, before, _REQUEST_SECONDS).items()}
         return found
 
     def partitions(self, start: Positions, end: Positions) -> Sequence[InputPartition]:
-        """What lies between two offsets of the stream."""
+        """Return the shares between two offsets of the stream."""
         found = []
         for cluster in self._clusters:
             before, behind = start.get(cluster["cluster"], {}), end.get(cluster["cluster"], {})
@@ -124,7 +126,7 @@ class CommitStream(DataSourceStreamReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises KafkaCallFailed."""
+        """Read one share. Raises KafkaCallFailed."""
         return _read(partition)
 
 
@@ -159,8 +161,10 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 def decoded(
     key: bytes | None, value: bytes | None
 ) -> tuple[str, str, int, int | None, str | None, int | None] | None:
-    """(group, topic, partition, offset, metadata, committed at) of a record; None if it is none of an offset, or
-    not readable: one such must not keep all others from being seen."""
+    """Decode a record to (group, topic, partition, offset, metadata, committed_at_ms).
+
+    Returns None for other kinds of records, and for unreadable ones, since one of them must not hide all others.
+    """
     try:
         record = group_log.offset_record(key, value)
     except group_log.Unreadable:

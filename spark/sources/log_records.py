@@ -1,10 +1,10 @@
-"""Spark data source `treeline_log`: records of ranges of Kafka logs, and where each was born.
+"""Spark data source `treeline_log`: records in ranges of Kafka logs, with the origin of each.
 
-Neither keys nor values: what is asked of them is when and where. `spark.read.format("treeline_log")` with the
-option `slices` (`slices.encode`); one task reads one slice. The JVM's Kafka source would give headers as they are,
-and where a record was born is not in its header alone (`backend/domain/records/log_prefix.py`).
+It reads neither keys nor values, only positions, times and origins. `spark.read.format("treeline_log")` takes the
+option `slices` (`slices.encode`); each task reads one slice. Spark's own Kafka source would return the headers,
+which do not determine a record's origin alone (`backend/domain/records/log_prefix.py`).
 
-`spark.readStream` with the same option goes on reading, from the beginning of each range: see `LogStream`.
+`spark.readStream` with the same option reads continuously from the beginning of each range; see `LogStream`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ SCHEMA = (
     "log int not null, offset bigint not null, timestamp_ms bigint not null, "
     "origin int, incarnation bigint, reached bigint"
 )
-"""`reached`: the record's offset on the cluster where it was born; null as its origin and incarnation if
-unknown."""
+"""Schema; `reached` is the record's offset where it was produced, null like origin and incarnation if unknown."""
 ARROW = pa.schema(
     [
         pa.field("log", pa.int32(), nullable=False),
@@ -46,12 +45,12 @@ ARROW = pa.schema(
 )
 _BATCH_RECORDS = 20_000
 _MOST_OFFSETS = 200_000
-"""Of a micro-batch: its records are in memory at once."""
+"""Largest micro-batch in offsets, since its records are in memory at once."""
 _REQUEST_SECONDS = 15.0
 
 
 class LogRecords(DataSource):
-    """See the module."""
+    """Data source `treeline_log`; see the module."""
 
     @classmethod
     def name(cls) -> str:
@@ -72,39 +71,41 @@ class LogRecords(DataSource):
 
 
 class LogReader(DataSourceReader):
-    """Reads slices, one a task."""
+    """Batch reader of slices, one per task."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
-        """Raises ValueError if a range has no end."""
+        """Raise ValueError if a range has no end."""
         if any(one.end == OPEN_END for each in slices for one, _ in each.ranges):
-            raise ValueError("a range without an end is for streams; give it one")
+            raise ValueError("a range without an end can only be read as a stream; set its end")
         self._slices = slices
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(each) for each in self._slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises KafkaCallFailed."""
+        """Read one slice. Raises KafkaCallFailed."""
         slice_: Slice = partition.value
         return _batches(slice_, {one.log: prefix(one, born) for one, born in slice_.ranges})
 
 
 Places = dict[str, dict[str, Any]]
-"""log -> {"position": offset of the next record, "seen": {cluster number: {"incarnation", "offset"}}}: what has to
-be known to judge the records from there on."""
+"""Places by log: {"position": offset of the next record, "seen": {cluster number: {"incarnation", "offset"}}}.
+
+A place holds what must be known to determine the origins of the records after it.
+"""
 
 
 class LogStream(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads logs on and on: each of `slices` from its first offset up to its end, or without one (`OPEN_END`).
+    """Stream reader of logs: each range of `slices` from its first offset to its end, or without end (`OPEN_END`).
 
-    What lies before a record decides where it was born, so the stream's offset holds, besides the position in each
-    log, the vector there; to know it, whoever says where a micro-batch ends must have read it. Hence the simple
-    reader of Spark: one process beside the driver reads, judges and hands on, at most `most_offsets` at a time. A
-    long backlog is a matter for the batch reader, whose tasks read side by side.
+    A record's origin depends on the records before it, so the stream's offset holds, besides the position in each
+    log, the origin vector there, and only a process that has read a micro-batch knows its end. Hence Spark's
+    simple reader: one process beside the driver reads at most `most_offsets` records at a time, determines
+    origins, and passes them on. A long backlog is better read with the batch reader, whose tasks read in parallel.
 
-    The tree may grow while the stream goes on: at a number that is neither among the known origins nor in
-    `foreign` it ends with UnknownOrigin, before the micro-batch; started again with what is known by then, it goes
-    on from its checkpoint. At a log that ends before its position, cut off or made anew, it ends too.
+    The tree may grow meanwhile: a cluster number that is neither among the known origins nor in `foreign` ends the
+    stream with UnknownOrigin before the micro-batch; restarted with updated origins, it continues from its
+    checkpoint. A log that ends before its position, truncated or recreated, ends the stream, too.
     """
 
     def __init__(self, slices: Sequence[Slice], *, most_offsets: int, foreign: frozenset[int]) -> None:
@@ -112,15 +113,15 @@ class LogStream(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: dict[str, int] | None = None
 
     def initialOffset(self) -> Places:  # noqa: N802 - Spark's name
-        """The beginnings of the ranges."""
+        """Return the beginnings of the ranges."""
         return {str(one.log): _place(one.first, born.seen) for each in self._slices for one, born in each.ranges}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What comes from now on is left for later. Raises KafkaCallFailed."""
+        """Leave records that arrive from now on for later. Raises KafkaCallFailed."""
         self._last = self._ends(self.initialOffset())
 
     def read(self, start: Places) -> tuple[Iterator[Any], Places]:
-        """What is there now, and where the next reading begins. Raises KafkaCallFailed and UnknownOrigin."""
+        """Return the available records and the next place. Raises KafkaCallFailed and UnknownOrigin."""
         places = {**start, **{log: place for log, place in self.initialOffset().items() if log not in start}}
         ends = self._ends(places)
         last = self._last or ends
@@ -129,7 +130,7 @@ class LogStream(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._read(places, until)
 
     def readBetweenOffsets(self, start: Places, end: Places) -> Iterator[Any]:  # noqa: N802 - Spark's name
-        """The records of a micro-batch once more. Raises KafkaCallFailed and UnknownOrigin."""
+        """Return the records of a micro-batch again. Raises KafkaCallFailed and UnknownOrigin."""
         places = {**self.initialOffset(), **start}
         return self._read(places, {log: place["position"] for log, place in end.items()})[0]
 

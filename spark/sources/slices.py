@@ -1,5 +1,4 @@
-"""What one task of a Spark job reads: ranges of logs on one cluster, as JSON, since options of sources are
-text."""
+"""The work of one task of a Spark job: ranges of logs on one cluster, as JSON, since source options are text."""
 
 from __future__ import annotations
 
@@ -13,8 +12,10 @@ from backend.kafka.logs.log_ranges import BornIn, LogRange
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Ranges of one cluster's logs, with what is known of the records before each; properties hold references,
-    never secrets."""
+    """Ranges of one cluster's logs, with what is known about the records before each.
+
+    Properties hold references to secrets, never secrets.
+    """
 
     bootstrap_servers: str
     properties: Mapping[str, str]
@@ -22,12 +23,12 @@ class Slice:
 
     @property
     def size(self) -> int:
-        """Offsets to read."""
+        """Return the number of offsets to read."""
         return sum(one.end - one.first for one, _ in self.ranges)
 
 
 def cut(slices: Iterable[Slice], tasks: int) -> list[Slice]:
-    """The same ranges, each cluster's spread over at most so many slices of about the same size."""
+    """Divide each cluster's ranges into at most `tasks` slices of about equal size."""
     found: list[Slice] = []
     for whole in slices:
         parts: list[list[tuple[LogRange, BornIn]]] = [[] for _ in range(min(tasks, len(whole.ranges)))]
@@ -44,7 +45,7 @@ def cut(slices: Iterable[Slice], tasks: int) -> list[Slice]:
 
 
 def encode(slices: Iterable[Slice]) -> str:
-    """For the option `slices` of the source."""
+    """Encode slices for the source's option `slices`."""
     return json.dumps([_plain(one) for one in slices])
 
 
@@ -64,12 +65,12 @@ def _plain_born(born: BornIn) -> dict[str, Any]:
 
 
 def decode(text: str) -> list[Slice]:
-    """Slices from the option's text."""
+    """Decode slices from the option's text."""
     return parsed(json.loads(text))
 
 
 def parsed(plain: Iterable[Mapping[str, Any]]) -> list[Slice]:
-    """Slices from what JSON says of them."""
+    """Build slices from decoded JSON."""
     return [
         Slice(
             bootstrap_servers=one["bootstrap_servers"],

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.domain.placement.broker_changes import (
-    Asked,
     BrokerChange,
     BrokerPresence,
-    Doing,
+    BrokerStatus,
+    EarlierPlacement,
     broker_change,
     doing,
-    is_to_be_asked,
+    hold_back_reason,
     seen_again,
-    why_held_back,
+    should_propose,
 )
 from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import PlacementState
@@ -95,7 +95,7 @@ def test_after_a_time_without_looks_who_is_away_may_have_been_here() -> None:
     gone = {**THREE, 3: GONE}
     late = known(THREE, gone, gone, pause=timedelta(hours=1))
     assert late[3].since == T0 + timedelta(hours=2)
-    assert doing(late[3], SETTLED, AWAY, T0 + timedelta(hours=2)) is Doing.AWAY
+    assert doing(late[3], SETTLED, AWAY, T0 + timedelta(hours=2)) is BrokerStatus.AWAY
     assert late[1].since == T0
 
 
@@ -138,8 +138,10 @@ def asked(
     minutes: float = 1,
     target: tuple[int, ...] | None = (1, 2, 3, 4),
     is_given: bool = False,
-) -> Asked:
-    return Asked(target_brokers=target, is_given=is_given, state=state, time=T0 + timedelta(minutes=minutes))
+) -> EarlierPlacement:
+    return EarlierPlacement(
+        target_brokers=target, is_given=is_given, state=state, time=T0 + timedelta(minutes=minutes)
+    )
 
 
 NOW = T0 + timedelta(minutes=5)
@@ -172,16 +174,16 @@ P = PlacementState
         (JOINED, [asked(P.FAILED, -4)], True),
     ],
 )
-def test_each_change_is_asked_for_once(what: BrokerChange, before: list[Asked], wanted: bool) -> None:
-    assert is_to_be_asked(what, before, NOW) is wanted
+def test_each_change_is_asked_for_once(what: BrokerChange, before: list[EarlierPlacement], wanted: bool) -> None:
+    assert should_propose(what, before, NOW) is wanted
 
 
 @pytest.mark.parametrize(("failures", "minutes"), [(1, 10), (2, 20), (3, 40), (30, 1440)])
 def test_what_failed_is_tried_again_ever_more_seldom(failures: int, minutes: int) -> None:
     before = [asked(P.FAILED, failures - at) for at in range(failures)]
     last = before[0].time
-    assert not is_to_be_asked(JOINED, before, last + timedelta(minutes=minutes, seconds=-1))
-    assert is_to_be_asked(JOINED, before, last + timedelta(minutes=minutes))
+    assert not should_propose(JOINED, before, last + timedelta(minutes=minutes, seconds=-1))
+    assert should_propose(JOINED, before, last + timedelta(minutes=minutes))
 
 
 # --- by itself
@@ -200,7 +202,7 @@ def test_what_failed_is_tried_again_ever_more_seldom(failures: int, minutes: int
 def test_what_is_to_be_looked_at_first_is_held_back(
     now: BrokerChange, violations: dict[str, int], said: str | None
 ) -> None:
-    found = why_held_back(Proposal(policy="apply", joined=(4,), left=()), now, violations)
+    found = hold_back_reason(Proposal(policy="apply", joined=(4,), left=()), now, violations)
     if said is None:
         assert found is None
     else:
@@ -211,7 +213,7 @@ def test_what_is_to_be_looked_at_first_is_held_back(
 def test_many_that_are_away_at_once_are_cut_off_rather(left: int, brokers: int, held: bool) -> None:
     away = tuple(range(1, left + 1))
     now = replace(LEFT, left=away, brokers=brokers)
-    found = why_held_back(Proposal(policy="apply", joined=(), left=away), now, {})
+    found = hold_back_reason(Proposal(policy="apply", joined=(), left=away), now, {})
     assert (found is not None) is held
 
 
@@ -228,16 +230,19 @@ def test_no_change_is_asked_for_twice_and_none_while_it_is_unclear(
 ) -> None:
     """Each plan is cancelled at once, so that only what is remembered keeps the next from being asked for."""
     found: dict[int, BrokerPresence] = {}
-    now, before, answered = T0, list[Asked](), set[tuple[object, ...]]()
+    now, before, answered = T0, list[EarlierPlacement](), set[tuple[object, ...]]()
     for look, pause in zip(given_looks, pauses, strict=False):
         now += timedelta(minutes=pause)
         found = seen_again(found, look, now, is_first=not found, is_late=False)
         for _ in range(3):
             now += timedelta(seconds=61)
             what = broker_change(found.values(), SETTLED, AWAY, now)
-            unclear = {doing(each, SETTLED, AWAY, now) for each in found.values()} & {Doing.SETTLING, Doing.AWAY}
+            unclear = {doing(each, SETTLED, AWAY, now) for each in found.values()} & {
+                BrokerStatus.SETTLING,
+                BrokerStatus.AWAY,
+            }
             assert (what is None) == bool(unclear)
-            if what is None or not is_to_be_asked(what, before, now):
+            if what is None or not should_propose(what, before, now):
                 continue
             key = (what.joined, what.left, what.since)
             assert key not in answered
@@ -251,5 +256,6 @@ def test_no_change_is_asked_for_twice_and_none_while_it_is_unclear(
             assert all(found[id_].is_empty for id_ in what.joined)
             assert any(not each.is_empty for each in found.values())
             before.insert(
-                0, Asked(target_brokers=what.target_brokers, is_given=False, state=P.CANCELLED, time=now)
+                0,
+                EarlierPlacement(target_brokers=what.target_brokers, is_given=False, state=P.CANCELLED, time=now),
             )

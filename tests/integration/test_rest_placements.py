@@ -239,7 +239,7 @@ def test_show_tells_how_far_it_is_and_what_came_of_it(clusters: Rest, database: 
         assert "planned; nothing was moved" in shell("placement", "show", one).stderr
         assert shell("placement", "apply", one, "--no-watch", "--digest", "1f").exit_code == 0
         with database.engine.begin() as connection:
-            placement_runs.tell(connection, one, {**told, "held_up": {}, "failing": None})
+            placement_runs.store_progress(connection, one, {**told, "held_up": {}, "failing": None})
         said = shell("placement", "show", one).stderr
         assert "applying, 5 of 14 moves (99% of bytes), 2 under way, about 1 s left" in said
         assert "limits: as fast as brokers can" in said and "nothing was moved" not in said

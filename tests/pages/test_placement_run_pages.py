@@ -39,7 +39,7 @@ def apply(operator: Visitor, **fields: str) -> int:
 
 def tell(database: Database, **other: object) -> None:
     with database.engine.begin() as connection:
-        placement_runs.tell(connection, "p1", {**TOLD, **other})
+        placement_runs.store_progress(connection, "p1", {**TOLD, **other})
 
 
 def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Database) -> None:

@@ -1,1 +1,1 @@
-"""Moving the replicas of placements that are applied, or taken back."""
+"""Execution and rollback of placements."""

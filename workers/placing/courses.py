@@ -1,4 +1,4 @@
-"""What the documents of a plan, and the cluster itself, say to whoever carries it out."""
+"""Conversion of a plan's documents and of cluster observations to the input of the executing steps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from backend.queries.placement.placements import PlanDocuments
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """Where replicas are to go, and what the cluster was like when that was planned."""
+    """The moves of a plan, and the state of the cluster that it was made from."""
 
     forth: Course
-    """Of the partitions that change."""
+    """Course of the partitions that change."""
     back: Course
     planned_from: PlannedFrom
     sizes: Mapping[Place, int]
-    """Bytes of one replica, by partition that changes."""
+    """Bytes of one replica of each partition that changes."""
 
 
 def read(documents: PlanDocuments) -> Planned:
-    """Of a placement that is planned."""
+    """Read the documents of a planned placement."""
     before: dict[Place, Brokers] = {}
     sizes: dict[Place, int] = {}
     for row in documents.question["partitions"]:
@@ -46,7 +46,7 @@ def read(documents: PlanDocuments) -> Planned:
 
 
 def as_now(seen: ClusterReplicas, ongoing: Ongoing, topic_ids: Mapping[str, str]) -> ClusterNow:
-    """A look at the cluster; `ongoing` read before it, `topic_ids` those of when the first replica was moved."""
+    """Convert an observation; `ongoing` was read before it, `topic_ids` when the first replica was moved."""
     return ClusterNow(
         replicas={place: each.replicas for place, each in seen.partitions.items()},
         brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_here},

@@ -1,4 +1,4 @@
-"""Moves the replicas of every placement that is applied, or taken back."""
+"""The host of placement runs: it executes every placement that is being applied or rolled back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.run_host import RunHost
 
 
 def placement_run_host(engine: Engine, settings: Settings) -> RunHost:
-    """This process's."""
+    """Return this process's host of placement runs."""
     return RunHost(
         engine,
         settings,

@@ -1,7 +1,7 @@
-"""Asks for placements when brokers come or go, and applies them, as the policy of each cluster says.
+"""Automatic placements: proposed, and applied, as each cluster's policy says when brokers join or leave.
 
-All that is decided is decided under the append lock, from what is read there: two processes that tick at the same
-time ask once.
+All decisions are made under the append lock from what is read there, so that two processes that tick at the same
+time propose once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from backend.changes import placements as changes
 from backend.dispatch import Directed
 from backend.domain.base.errors import DomainError
 from backend.domain.placement.broker_changes import (
-    Asked,
     BrokerChange,
+    EarlierPlacement,
     broker_change,
-    is_to_be_asked,
-    why_held_back,
+    hold_back_reason,
+    should_propose,
 )
 from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placement_policy import PlacementPolicy, Policy
@@ -42,27 +42,29 @@ from workers import context
 log = structlog.get_logger("placement-policy")
 
 ACTOR = "worker:placement-policy"
-_MOST_REMEMBERED = 200
-"""Placements of one cluster that are looked through."""
+_MAX_EARLIER = 200
+"""Number of earlier placements of a cluster that are considered."""
 
 
 class PlacementPolicies:
-    """One process's; `tick` is called about once a second."""
+    """The automatic placements of one process; call `tick` about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._due = float("-inf")
 
     def tick(self) -> None:
-        """Look at the clusters whose brokers have come or gone, if that was not done just now. Raises
-        DatabaseUnavailable."""
+        """Handle the clusters whose brokers joined or left, unless that was done recently.
+
+        Raises DatabaseUnavailable.
+        """
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self._settings.replication_look_seconds
         with self._engine.connect() as connection:
             news = set(clusters_with_news(connection))
             rows = [row for row in list_clusters(connection) if row.kafka_cluster_id in news] if news else []
-            # Nobody else has to wait where nothing is to be done, as most of the time.
+            # Check outside the append lock first: usually there is nothing to do.
             acting = [row for row in rows if self._commands(connection, row)]
         for row in acting:
             self._act(row)
@@ -77,15 +79,15 @@ class PlacementPolicies:
         try:
             context.dispatch_all(build)
         except DomainError as error:
-            log.warning("a placement is not proposed, or applied, now", cluster=row.name, reason=error.detail)
+            log.warning("automatic placement skipped", cluster=row.name, reason=error.detail)
             return
         for each in done:
             log.info(
-                "brokers came or went", cluster=row.name, stream=each.stream, said=type(each.command).__name__
+                "automatic placement", cluster=row.name, stream=each.stream, command=type(each.command).__name__
             )
 
     def _commands(self, connection: Connection, row: ClusterRow) -> Sequence[Directed]:
-        """What is to be done for a cluster."""
+        """Return the commands to execute for a cluster."""
         policy = find_policy(connection, row.name).policy
         seen = read_brokers(connection, row.kafka_cluster_id)
         if row.state != "online" or policy.policy is Policy.OFF or not seen.is_fresh:
@@ -94,10 +96,10 @@ class PlacementPolicies:
         change = broker_change(seen.brokers, settled, timedelta(minutes=policy.away_minutes), seen.now)
         if not change or seen.moving:
             return []
-        rows = list_placements(connection, cluster=row.name, most=_MOST_REMEMBERED)
-        if rows and (command := _next(connection, policy, rows, change)) is not None:
+        rows = list_placements(connection, cluster=row.name, most=_MAX_EARLIER)
+        if rows and (command := _next_command(connection, policy, rows, change)) is not None:
             return [_directed(rows[0].id, command)]
-        if not is_to_be_asked(change, _asked(connection, rows), seen.now):
+        if not should_propose(change, _earlier(connection, rows), seen.now):
             return []
         placement = uuid.uuid4().hex[:12]
         aims = Aims(target_brokers=change.target_brokers)
@@ -106,18 +108,20 @@ class PlacementPolicies:
         return [_directed(placement, asking.build(connection))]
 
 
-def _next(
+def _next_command(
     connection: Connection, policy: PlacementPolicy, rows: Sequence[PlacementRow], change: BrokerChange
 ) -> PlacementCommand | None:
-    """What is to be done with the newest placement of a cluster, the first of `rows`, if it was proposed to be
-    applied and nobody has had a hand in it."""
+    """Return the command for a cluster's newest placement, the first of `rows`.
+
+    Returns None unless the placement was proposed to be applied and nobody has changed it.
+    """
     row = rows[0]
     proposal = row.proposal
     if proposal is None or proposal.policy != Policy.APPLY or policy.policy is not Policy.APPLY:
         return None
     if row.state is not PlacementState.PLANNED or row.run or row.held_back is not None or row.digest is None:
         return None
-    reason = why_held_back(proposal, change, (row.summary or {}).get("violations", {}))
+    reason = hold_back_reason(proposal, change, (row.summary or {}).get("violations", {}))
     if reason is not None:
         return HoldBack(reason=reason)
     if any(each.state in RUNNING for each in rows):
@@ -125,10 +129,10 @@ def _next(
     return changes.applying(connection, row.digest, policy.limits.named())
 
 
-def _asked(connection: Connection, rows: Sequence[PlacementRow]) -> list[Asked]:
+def _earlier(connection: Connection, rows: Sequence[PlacementRow]) -> list[EarlierPlacement]:
     times: dict[int, datetime] = events.times_of(connection, [row.requested for row in rows])
     return [
-        Asked(
+        EarlierPlacement(
             target_brokers=row.aims.target_brokers,
             is_given=row.given is not None,
             state=row.state,

@@ -1,7 +1,7 @@
-"""Moves the replicas of one placement, forth or back, step by step, until nothing is left to be moved.
+"""Execution of one placement, forward or back, step by step until nothing is left to move.
 
-Each round asks the cluster where everything is and goes on from there. So whoever takes a run over, after a crash
-say, begins with what is so; what has to be remembered is in `backend.queries.placement.placement_runs`.
+Each round reads the cluster and continues from there, so that a process that takes a run over, after a crash for
+example, needs no more than the cluster and what is stored in `backend.queries.placement.placement_runs`.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ log = structlog.get_logger("placements")
 
 ACTOR = "worker:placements"
 _PAUSE_SECONDS = 0.5
-_REST = 2.0
-"""A round is followed by as many times its own duration: large clusters are not asked all the time."""
-_AFTER_A_FAULT_SECONDS = 10.0
+_REST_FACTOR = 2.0
+"""Pause after a round as a multiple of its duration, so that large clusters are not read all the time."""
+_RETRY_SECONDS = 10.0
 _PACE_SECONDS = 60.0
-"""So far back the pace is taken from that tells how long the rest takes."""
+"""Length of the window that determines the pace for the estimate of the time left."""
 _NAMED = 100
 _ELECTIONS = 5
 
 
 class PlacementRunner:
-    """Of one placement; for one thread."""
+    """The execution of one placement; used by one thread."""
 
     def __init__(self, engine: Engine, placement: str, is_mine: Callable[[str], bool]) -> None:
         self._engine, self._id, self._is_mine = engine, placement, is_mine
@@ -84,7 +84,7 @@ class PlacementRunner:
             return courses.read(read_documents(connection, self._id))
 
     def run(self) -> None:
-        """Until nothing is left to be done, or the lease is another process's."""
+        """Execute the placement until nothing is left to do or another process has its lease."""
         try:
             while True:
                 began = time.monotonic()
@@ -94,23 +94,23 @@ class PlacementRunner:
                 except KafkaCallFailed as error:
                     self._failing(error.reason)
                 except DomainError as error:
-                    # The database, say: the cluster goes on with what it was asked for.
-                    log.warning("moving replicas waits", placement=self._id, reason=error.detail)
+                    # The database may be unavailable; the cluster continues the requested reassignments.
+                    log.warning("placement run waiting", placement=self._id, reason=error.detail)
                 took = time.monotonic() - began
-                time.sleep(max(_PAUSE_SECONDS, min(_REST * took, 30.0)))
+                time.sleep(max(_PAUSE_SECONDS, min(_REST_FACTOR * took, 30.0)))
         except Exception:
-            log.exception("moving replicas failed; it is taken up again", placement=self._id)
-            time.sleep(_AFTER_A_FAULT_SECONDS)
+            log.exception("placement run failed; retrying", placement=self._id)
+            time.sleep(_RETRY_SECONDS)
         finally:
             if self._admin is not None:
                 self._admin.close()
 
     def _round(self) -> bool:
-        """Look, and ask for what is next; whether the run is over."""
+        """Read the cluster and request the next steps; return True if the run is over."""
         with self._engine.connect() as connection:
             row = find_placement(connection, self._id)
             if self._topic_ids is None:
-                self._topic_ids = placement_runs.recall(connection, self._id).topic_ids
+                self._topic_ids = placement_runs.find_run_state(connection, self._id).topic_ids
         if row.state not in RUNNING:
             return True
         if row.run != self._run:
@@ -125,17 +125,17 @@ class PlacementRunner:
             planned = self._planned.planned_from
             reasons = drift(planned, now.replicas, now.brokers, ongoing)
             if reasons:
-                why = f"{row.cluster} is not as it was planned for: {'; '.join(reasons)}; make a new plan"
+                why = f"{row.cluster} has changed since the plan was made: {'; '.join(reasons)}; create a new plan"
                 self._record(RefuseRun(run=row.run, reason=why))
                 return True
             topics = {topic for topic, _ in self._planned.forth.targets}
             with self._engine.begin() as connection:
                 ids = {topic: seen.topic_ids[topic] for topic in topics}
-                placement_runs.keep_topic_ids(connection, self._id, ids)
+                placement_runs.store_topic_ids(connection, self._id, ids)
             self._topic_ids = ids
-        return self._go_on(row, admin, now)
+        return self._step(row, admin, now)
 
-    def _go_on(self, row: PlacementRow, admin: ReplicaAdmin, now: ClusterNow) -> bool:
+    def _step(self, row: PlacementRow, admin: ReplicaAdmin, now: ClusterNow) -> bool:
         is_back = row.state is PlacementState.ROLLING_BACK
         course = self._planned.back if is_back else self._planned.forth
         limits = row.limits or RunLimits()
@@ -156,8 +156,8 @@ class PlacementRunner:
                 waiting = steps.waiting
                 refused = admin.alter({**steps.ask, **astray})
             finished = standing.is_finished and row.state is not PlacementState.PAUSED
-        self._tell(course, standing, admin, refused, waiting)
-        # Brokers hear of an end one after the other: what one look finds to be changed by others may be old.
+        self._store_progress(course, standing, admin, refused, waiting)
+        # Brokers learn of a completed move one after another, so a single observation may be stale.
         over, self._last = finished and self._last == standing, standing if finished else None
         if not over:
             return False
@@ -166,10 +166,10 @@ class PlacementRunner:
         if not self._throttling.remove(admin):
             return False
         self._record(EndRun(run=row.run, after=row.state, report=self._report(course, now, standing)))
-        return False  # looked at once more: somebody may have wished for something else meanwhile
+        return False  # another round follows, since an operator may have changed the state meanwhile
 
     def _is_led(self, wanted: list[Place], admin: ReplicaAdmin) -> bool:
-        """Whether the preferred brokers lead, or will not, where they do not yet."""
+        """Return True once the preferred brokers lead, or elections have failed too often."""
         if not wanted or self._elections == _ELECTIONS:
             return True
         self._elections += 1
@@ -179,7 +179,7 @@ class PlacementRunner:
         return False
 
     def _report(self, course: Course, now: ClusterNow, standing: Standing) -> dict[str, Any]:
-        # A course speaks only of what moves.
+        # A course covers only the partitions that move.
         stays = self._planned.planned_from.replicas
         lists = {
             "gone": standing.gone,
@@ -197,7 +197,7 @@ class PlacementRunner:
             },
         }
 
-    def _tell(
+    def _store_progress(
         self,
         course: Course,
         standing: Standing,
@@ -212,7 +212,7 @@ class PlacementRunner:
         while self._samples[0][0] < clock - _PACE_SECONDS:
             self._samples.popleft()
         held_up = {**waiting, **refused}
-        told = {
+        progress_document = {
             **vars(found),
             "seconds_left": seconds_left(list(self._samples), found.bytes_left, is_finished=found.is_finished),
             "changed_by_others": [name(each) for each in sorted(standing.strangers)[:_NAMED]],
@@ -222,23 +222,23 @@ class PlacementRunner:
             "failing": None,
         }
         with self._engine.begin() as connection:
-            placement_runs.tell(connection, self._id, told)
+            placement_runs.store_progress(connection, self._id, progress_document)
 
     def _failing(self, reason: str) -> None:
-        log.warning("moving replicas waits", placement=self._id, reason=reason)
+        log.warning("placement run waiting", placement=self._id, reason=reason)
         try:
             with self._engine.begin() as connection:
-                told = placement_runs.told(connection, self._id) or {}
-                placement_runs.tell(connection, self._id, {**told, "failing": reason})
+                progress_document = placement_runs.find_progress(connection, self._id) or {}
+                placement_runs.store_progress(connection, self._id, {**progress_document, "failing": reason})
         except DomainError as error:
-            log.warning("moving replicas waits", placement=self._id, reason=error.detail)
+            log.warning("placement run waiting", placement=self._id, reason=error.detail)
 
     def _connected(self, cluster: str) -> ReplicaAdmin:
         if self._admin is None:
             with self._engine.connect() as connection:
                 row = next((each for each in list_clusters(connection) if each.name == cluster), None)
             if row is None:
-                raise KafkaCallFailed(f"there is no cluster {few([cluster])} any more")
+                raise KafkaCallFailed(f"cluster {few([cluster])} no longer exists")
             self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties)
         return self._admin
 

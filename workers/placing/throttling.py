@@ -1,4 +1,4 @@
-"""The throttle of one run: kept before it is set, and taken away when it is not wanted any more."""
+"""The throttle of one run: stored before it is set, and removed when it is no longer wanted."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from backend.queries.placement import placement_runs
 
 
 class Throttling:
-    """Of one placement; for one thread."""
+    """The throttle of one placement; used by one thread."""
 
     def __init__(self, engine: Engine, placement: str) -> None:
         self._engine, self._placement = engine, placement
-        self._set: tuple[int, Course] | None = None  # as asked for last by this process
+        self._set: tuple[int, Course] | None = None  # as last set by this process
         self._is_known = False
-        self._kept: Throttle | None = None  # as it is written down, once that is known
+        self._kept: Throttle | None = None  # as stored, once that was read
         self.refused: dict[str, str] = {}
-        """What could not be set, or taken away, and why."""
+        """Throttles that could not be set or removed, with the reasons."""
 
     def keep(self, admin: ReplicaAdmin, bytes_per_second: int, course: Course) -> None:
-        """Have moves of this course go no faster. Raises KafkaCallFailed."""
+        """Throttle the moves of a course. Raises KafkaCallFailed."""
         if self._set == (bytes_per_second, course) and not self.refused:
             return
         earlier = self._earlier()
@@ -32,7 +32,7 @@ class Throttling:
         self._set = (bytes_per_second, course)
 
     def remove(self, admin: ReplicaAdmin) -> bool:
-        """Whether nothing of it is left. Raises KafkaCallFailed."""
+        """Remove the throttle; return True once nothing of it is left. Raises KafkaCallFailed."""
         self._set = None
         earlier = self._earlier()
         if earlier is None:
@@ -47,12 +47,12 @@ class Throttling:
     def _earlier(self) -> Throttle | None:
         if not self._is_known:
             with self._engine.connect() as connection:
-                kept = placement_runs.recall(connection, self._placement).throttle
+                kept = placement_runs.find_run_state(connection, self._placement).throttle
             self._kept, self._is_known = None if kept is None else Throttle.read(kept), True
         return self._kept
 
     def _keep(self, throttle: Throttle | None) -> None:
         with self._engine.begin() as connection:
             document = None if throttle is None else throttle.document()
-            placement_runs.keep_throttle(connection, self._placement, document)
+            placement_runs.store_throttle(connection, self._placement, document)
         self._kept, self._is_known = throttle, True

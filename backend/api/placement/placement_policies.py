@@ -1,4 +1,4 @@
-"""`/clusters/{cluster}/placement-policy`: what is done about replicas when brokers come or go."""
+"""`/clusters/{cluster}/placement-policy`: the reaction to brokers that join or leave."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ router = APIRouter(prefix="/clusters", tags=["clusters"], dependencies=[Depends(
 
 
 class NewPolicy(Body):
-    """What is to hold; what is left out is as usual."""
+    """A placement policy; omitted fields have their defaults."""
 
     policy: Literal["off", "propose", "apply"] = Field(
-        description="`off`: nothing; `propose`: a placement is planned; `apply`: and applied, if nothing in it is "
-        "to be looked at first."
+        description="`off`: do nothing; `propose`: create a plan for an operator to review; `apply`: also apply "
+        "the plan, unless it needs review."
     )
     away_minutes: int = Field(
         PlacementPolicy.away_minutes,
         ge=1,
         le=LONGEST_AWAY_MINUTES,
-        description="A broker that is away for longer has left.",
+        description="Minutes after which a broker that is away counts as having left.",
     )
-    limits: HowFast = Field(default_factory=HowFast, description="Of what is applied.")
+    limits: HowFast = Field(default_factory=HowFast, description="Limits of the runs that the policy starts.")
 
     def wanted(self) -> PlacementPolicy:
-        """What the domain takes."""
+        """Convert the body to the domain's policy."""
         return PlacementPolicy(
             policy=Policy(self.policy), away_minutes=self.away_minutes, limits=self.limits.limits()
         )
@@ -47,7 +47,7 @@ class NewPolicy(Body):
 
 @router.get("/{cluster}/placement-policy", openapi_extra=needs(Action.READ_ESTATE))
 def get_placement_policy(cluster: str, connection: Reading, at: At) -> Response:
-    """What is done about replicas of a cluster when brokers come or go."""
+    """Return the placement policy of a cluster: what happens when brokers join or leave."""
     find_cluster(connection, cluster, at)
     row = find_policy(connection, cluster, at)
     return shown_at(row.version, shown(cluster, row))
@@ -55,7 +55,7 @@ def get_placement_policy(cluster: str, connection: Reading, at: At) -> Response:
 
 @router.put("/{cluster}/placement-policy", openapi_extra=needs(Action.CHANGE_ESTATE))
 def set_placement_policy(cluster: str, body: NewPolicy, write: Writing) -> Response:
-    """Have it like this from now on; the same again changes nothing."""
+    """Set the placement policy of a cluster; repeating the request changes nothing."""
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         row = find_policy(connection, cluster)
@@ -65,7 +65,7 @@ def set_placement_policy(cluster: str, body: NewPolicy, write: Writing) -> Respo
 
 
 def shown(cluster: str, row: PolicyRow) -> dict[str, Any]:
-    """A policy as answers show it."""
+    """Return a policy as responses show it."""
     policy = row.policy
     return {
         "cluster": cluster,

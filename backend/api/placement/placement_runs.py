@@ -1,4 +1,4 @@
-"""`/placements/{id}/apply` and what follows: moving replicas as planned, more slowly, not at all, and back."""
+"""`/placements/{id}/apply` and related routes: execute a plan, change its limits, pause, cancel and roll back."""
 
 from __future__ import annotations
 
@@ -30,22 +30,30 @@ router = APIRouter(prefix="/placements", tags=["placements"])
 
 
 class HowFast(Body):
-    """How fast replicas are moved."""
+    """Limits of moving replicas."""
 
     bytes_per_second: int | None = Field(
-        None, ge=1, le=HIGHEST_RATE, description="A broker sends, and gets; null: as fast as it can."
+        None,
+        ge=1,
+        le=HIGHEST_RATE,
+        description="Replication throttle of each broker, sending and receiving; null: no throttle.",
     )
     moves_per_broker: int = Field(
-        RunLimits.moves_per_broker, ge=1, le=MOST_MOVES, description="That a broker takes part in at once."
+        RunLimits.moves_per_broker,
+        ge=1,
+        le=MOST_MOVES,
+        description="Concurrent moves that a broker takes part in.",
     )
-    partitions_at_once: int = Field(RunLimits.partitions_at_once, ge=1, le=MOST_MOVES)
+    partitions_at_once: int = Field(
+        RunLimits.partitions_at_once, ge=1, le=MOST_MOVES, description="Partitions that move concurrently."
+    )
 
     def limits(self) -> RunLimits:
-        """All of them, the usual ones where none is named."""
+        """Return all limits; omitted ones have their defaults."""
         return RunLimits(**self.named())
 
     def named(self) -> NamedLimits:
-        """Those that were sent."""
+        """Return the limits that were sent."""
         sent: NamedLimits = {}
         if "bytes_per_second" in self.model_fields_set:
             sent["bytes_per_second"] = self.bytes_per_second
@@ -57,16 +65,18 @@ class HowFast(Body):
 
 
 class Applying(HowFast):
-    """A plan, as it was looked at."""
+    """Digest of the reviewed plan, and limits of the run."""
 
-    digest: str = Field(max_length=200, description="Of the plan.")
+    digest: str = Field(max_length=200, description="Digest of the plan that was reviewed.")
 
 
 @router.post("/{placement}/apply", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def apply_placement(placement: str, body: Applying, write: Writing) -> Response:
-    """Move replicas as planned, one of a partition at a time. While that goes on: change its limits. What is not
-    named stays as it was. A cluster that is not as it was when the plan was made is left as it is: the answer to
-    GET says why."""
+    """Move replicas as planned, one replica of a partition at a time.
+
+    While the placement is being applied, this changes its limits; omitted limits stay as they are. If the cluster
+    has changed since the plan was made, nothing is moved, and `reason` says what has changed.
+    """
     limits, digest = body.named(), body.digest
 
     return _carry_out(placement, write, lambda connection: changes.applying(connection, digest, limits))
@@ -74,26 +84,28 @@ def apply_placement(placement: str, body: Applying, write: Writing) -> Response:
 
 @router.post("/{placement}/pause", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def pause_placement(placement: str, write: Writing) -> Response:
-    """Begin no further moves; those under way come to their end."""
+    """Begin no further moves; ongoing moves continue."""
     return _carry_out(placement, write, lambda _: Pause())
 
 
 @router.post("/{placement}/resume", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def resume_placement(placement: str, write: Writing) -> Response:
-    """Go on after a pause."""
+    """Resume a paused placement."""
     return _carry_out(placement, write, lambda _: Resume())
 
 
 @router.post("/{placement}/cancel", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def cancel_placement(placement: str, write: Writing) -> Response:
-    """End it: moves under way are given back, what has moved stays. It can be applied again, or rolled back."""
+    """End the run: ongoing moves are cancelled, completed moves stay. It can be applied again or rolled back."""
     return _carry_out(placement, write, lambda _: Cancel())
 
 
 @router.post("/{placement}/rollback", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def roll_placement_back(placement: str, write: Writing, body: HowFast | None = None) -> Response:
-    """Move replicas back to where they were when the plan was made, from wherever they are. Of limits what is not
-    named stays as it was."""
+    """Move replicas back to where they were when the plan was made, from wherever they are.
+
+    Omitted limits stay as they are.
+    """
     limits: NamedLimits = {} if body is None else body.named()
 
     return _carry_out(placement, write, lambda connection: changes.going_back(connection, limits))

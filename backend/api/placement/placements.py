@@ -1,4 +1,4 @@
-"""`/placements`: plans for the replicas of clusters, asked for, looked at, and as Kafka's own tool takes them."""
+"""`/placements`: plans for the replicas of clusters: request, review and export them."""
 
 from __future__ import annotations
 
@@ -32,38 +32,39 @@ router = APIRouter(prefix="/placements", tags=["placements"])
 
 
 class NewPlacement(Body):
-    """A placement that is wished for, or handed in. Of a wish, what is left out stays as it is."""
+    """A request for a plan, or a reassignment to use as the plan. Omitted options keep the present state."""
 
     cluster: str = Field(max_length=200)
     target_brokers: list[int] | None = Field(
-        None, max_length=MOST_NAMED, description="Brokers that are to hold replicas; all, if left out."
+        None, max_length=MOST_NAMED, description="Brokers that may hold replicas (default: all)."
     )
     replication_factor: int | dict[str, int] | Literal["declared"] | None = Field(
         None,
-        description="Of all topics, or by topic; `declared`: of streams' topics, as these declare it, and no more "
-        "than there are brokers.",
+        description="One for all topics, or by topic; `declared`: the factors that streams declare, limited to "
+        "the number of brokers.",
     )
     excluded_topics: list[str] = Field(
-        default_factory=list, max_length=MOST_NAMED, description="Stay as they are."
+        default_factory=list, max_length=MOST_NAMED, description="Topics that stay as they are."
     )
     no_leaders: list[int] = Field(
-        default_factory=list, max_length=MOST_NAMED, description="Brokers that are to lead nothing."
+        default_factory=list, max_length=MOST_NAMED, description="Brokers that may not be preferred leaders."
     )
 
     reassignment: dict[str, Any] | None = Field(
-        None, description="As kafka-reassign-partitions.sh takes it: to be checked, and to be the plan."
+        None,
+        description="Reassignment in the format of kafka-reassign-partitions.sh, to be used as the plan.",
     )
 
     def change(self, placement: str) -> PlacementChange:
-        """What is to be done. Raises ValueInvalid."""
+        """Return the change to make. Raises ValueInvalid."""
         if self.reassignment is None:
             return changes.request_placement(placement, self.cluster, self.aims())
         wishes = self.model_fields_set - {"cluster", "reassignment"}
-        refuse([FieldError(f"/{name}", "does not go with a reassignment") for name in sorted(wishes)])
+        refuse([FieldError(f"/{name}", "cannot be combined with a reassignment") for name in sorted(wishes)])
         return changes.give_placement(placement, self.cluster, self.reassignment)
 
     def aims(self) -> Aims:
-        """What the domain takes."""
+        """Convert the body to the domain's options."""
         factor = self.replication_factor
         return Aims(
             target_brokers=None if self.target_brokers is None else tuple(self.target_brokers),
@@ -77,7 +78,7 @@ class NewPlacement(Body):
 
 Which = Annotated[
     Literal["planned", "present"],
-    Query(description="Where replicas are to go, or where they were when the plan was made: the way back."),
+    Query(description="`planned`: the planned replicas; `present`: those before the plan, for a rollback."),
 ]
 
 
@@ -86,21 +87,21 @@ def list_placements(
     connection: Reading,
     at: At,
     page: Paging,
-    cluster: Annotated[str | None, Query(description="Of this one only.")] = None,
+    cluster: Annotated[str | None, Query(description="Only placements of this cluster.")] = None,
 ) -> dict[str, Any]:
-    """Every placement, the newest first."""
+    """List all placements, the newest first."""
     before = -page.after if isinstance(page.after, int) else None
     rows = queries.list_placements(connection, at, cluster=cluster, before=before, most=page.limit + 1)
     return listed(rows, page, lambda row: -row.requested, shown)
 
 
-async def _says_nothing_twice(request: Request) -> None:
-    # What is parsed for us keeps the last of two values of one name, and says nothing.
+async def _refuse_duplicate_names(request: Request) -> None:
+    # FastAPI's JSON parser silently keeps the last of two values with the same name.
     body = await request.body()
     if not body:
         return
     try:
-        # It may have megabytes, and others are waiting.
+        # The body may have megabytes, which must not block the event loop.
         await run_in_threadpool(parse, body)
     except PlacementInvalid as error:
         raise ValueInvalid(str(error)) from error
@@ -110,10 +111,10 @@ async def _says_nothing_twice(request: Request) -> None:
     "",
     status_code=202,
     openapi_extra=needs(Action.CHANGE_ESTATE),
-    dependencies=[Depends(_says_nothing_twice)],
+    dependencies=[Depends(_refuse_duplicate_names)],
 )
 def request_placement(body: NewPlacement, write: Writing) -> Response:
-    """Have a plan made, or a reassignment checked: a worker reads the cluster and computes. Nothing is moved."""
+    """Request a plan, or submit a reassignment to be checked. A worker reads the cluster; nothing is moved."""
     placement = uuid.uuid4().hex[:12]
 
     def answer(connection: Connection, _: Outcome) -> Answer:
@@ -125,19 +126,19 @@ def request_placement(body: NewPlacement, write: Writing) -> Response:
 
 @router.get("/{placement}", openapi_extra=needs(Action.READ_ESTATE))
 def get_placement(placement: str, connection: Reading, at: At) -> Response:
-    """One placement; once it is planned, with what `treeline placement plan --json` prints but the partitions."""
+    """Return a placement; its `plan` is the output of `treeline placement plan --json` without partitions."""
     row = find_placement(connection, placement, at)
     plan = None
     if row.state in HAS_PLAN:
         documents = queries.read_documents(connection, placement)
         plan = {name: value for name, value in documents.plan.items() if name != "partitions"}
-    now = placement_runs.told(connection, placement) if row.state in RUNNING else None
+    now = placement_runs.find_progress(connection, placement) if row.state in RUNNING else None
     return shown_at(row.version, {**shown(row), "plan": plan, "now": now})
 
 
 @router.get("/{placement}/reassignment", openapi_extra=needs(Action.READ_ESTATE))
 def get_reassignment(placement: str, connection: Reading, which: Which = "planned") -> dict[str, Any]:
-    """The partitions that change, as `kafka-reassign-partitions.sh --reassignment-json-file` takes them."""
+    """Return the partitions that change, as `kafka-reassign-partitions.sh --reassignment-json-file` reads them."""
     find_placement(connection, placement)
     documents = queries.read_documents(connection, placement)
     now, then = (
@@ -153,7 +154,7 @@ def get_reassignment(placement: str, connection: Reading, which: Which = "planne
 
 
 def shown(row: PlacementRow) -> dict[str, Any]:
-    """A placement as answers show it."""
+    """Return a placement as responses show it."""
     aims = asdict(row.aims)
     factors = aims.pop("replication_factors")
     return {

@@ -1,4 +1,4 @@
-"""`treeline placement`.
+"""The commands of `treeline placement`.
 
 Of this layer's rooms it imports distribution and shell.
 """

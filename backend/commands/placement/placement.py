@@ -1,7 +1,8 @@
-"""`treeline placement plan` and `initial`: where replicas go, computed here, without a cluster and without Spark;
-of a cluster that the control plane knows (`plan --cluster`) a worker computes it.
+"""`treeline placement plan` and `initial`: placements computed here, without a cluster and without Spark.
 
-Exit codes: 0 computed (what cannot be kept is in `violations`, and stays as it is), 2 bad input.
+`plan --cluster` lets a worker compute the plan for a cluster that the control plane knows.
+
+Exit codes: 0 computed (rules that cannot be satisfied are in `violations`), 2 bad input.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("broker", "rack", "replicas", "after", "leaders", "leaders_after")
 
-placement = typer.Typer(no_args_is_help=True, help="Where replicas go: plans, and initial placements.")
+placement = typer.Typer(no_args_is_help=True, help="Plan and execute replica placements.")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,43 +39,49 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     question: Annotated[
-        Path | None, typer.Option("--input", help="JSON: brokers, target_brokers, partitions; - is stdin.")
+        Path | None,
+        typer.Option("--input", help="JSON file with brokers, target_brokers and partitions; - is stdin."),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="Or a cluster, which a worker reads.", autocompletion=clusters_beginning)
+        str | None,
+        typer.Option(help="Plan for a cluster of the control plane.", autocompletion=clusters_beginning),
     ] = None,
     target_brokers: Annotated[
-        str | None, typer.Option(help="With --cluster: ids of those that are to hold replicas, with commas.")
+        str | None, typer.Option(help="With --cluster: ids of the brokers that may hold replicas, such as 1,2,3.")
     ] = None,
     replication_factor: Annotated[
         str | None,
-        typer.Option(help="With --cluster: of all topics; or declared: of streams' topics as they declare it."),
+        typer.Option(
+            help="With --cluster: replication factor of all topics, or declared for that of each stream."
+        ),
     ] = None,
     given: Annotated[
         Path | None,
         typer.Option(
             "--from-reassignment",
-            help="What kafka-reassign-partitions takes: to be the plan, in place of a computed one; - is stdin.",
+            help="Use this reassignment (kafka-reassign-partitions format) as the plan; - is stdin.",
         ),
     ] = None,
     reassignment: placement_of_clusters.Reassignment = None,
     rounds: Annotated[
         Path | None,
-        typer.Option(help="With --input: write the plan to this folder in rounds, of one replica a partition."),
+        typer.Option(
+            help="With --input: write the plan to this folder in rounds that move one replica per partition."
+        ),
     ] = None,
     moves_per_broker: Annotated[
-        int, typer.Option(min=1, help="With --rounds: so many moves that a broker takes part in at once.")
+        int, typer.Option(min=1, help="With --rounds: concurrent moves that a broker takes part in.")
     ] = 5,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Spread replicas evenly over brokers and racks with the fewest moves, and prove that they are."""
+    """Compute a placement that balances replicas over brokers and racks with the fewest moves."""
     shape = Form.JSON if as_json else form
     if (question is None) == (cluster is None):
-        fail("name either --input or --cluster", 2)
+        fail("use either --input or --cluster", 2)
     if question is None:
         if rounds is not None:
-            fail("--rounds goes with --input", 2)
+            fail("--rounds can only be used with --input", 2)
         wish: dict[str, Any] = {"cluster": cluster}
         if target_brokers is not None:
             wish["target_brokers"] = _ids(target_brokers)
@@ -82,13 +89,16 @@ def plan(
             wish["replication_factor"] = _factor(replication_factor)
         if given is not None:
             wish["reassignment"] = _read_reassignment(given)
-        placement_of_clusters.ask(wish, reassignment, shape)
+        placement_of_clusters.create_plan(wish, reassignment, shape)
         return
     if (target_brokers, replication_factor) != (None, None):
-        fail("--target-brokers and --replication-factor go with --cluster; --input has them in its file", 2)
+        fail(
+            "--target-brokers and --replication-factor need --cluster; with --input, set them in the file",
+            2,
+        )
     found = _plan_file(question, given, reassignment)
     document = found.document()
-    placement_of_clusters.tell(document)
+    placement_of_clusters.print_plan(document)
     if rounds is not None:
         _write_rounds(found, rounds, moves_per_broker)
     show(document, shape, COLUMNS, _rows(found))
@@ -98,7 +108,7 @@ def _ids(text: str) -> list[int]:
     try:
         return [int(each) for each in text.split(",")]
     except ValueError:
-        fail(f"--target-brokers: {text[:60]!r} is no list of broker ids like 1,2,3", 2)
+        fail(f"--target-brokers: {text[:60]!r} is not a list of broker ids such as 1,2,3", 2)
 
 
 def _factor(text: str) -> int | str:
@@ -107,7 +117,7 @@ def _factor(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        fail(f"--replication-factor: {text[:60]!r} is no number, and not the word declared", 2)
+        fail(f"--replication-factor: {text[:60]!r} is neither a number nor the word declared", 2)
 
 
 def _plan_file(question: Path, given: Path | None, reassignment: Path | None) -> Plan:
@@ -116,11 +126,11 @@ def _plan_file(question: Path, given: Path | None, reassignment: Path | None) ->
     from backend.placement.given import answered
 
     if str(question) == str(given) == "-":
-        fail("--input and --from-reassignment cannot both be stdin: name a file for one of them", 2)
+        fail("--input and --from-reassignment cannot both read stdin: use a file for one of them", 2)
     asked = _read(question)
     if given is not None:
         if not isinstance(asked, dict) or "reassignment" in asked:
-            fail(f"{question}: is to be an object without reassignment, as --from-reassignment gives it", 2)
+            fail(f"{question}: must be an object without reassignment when --from-reassignment is used", 2)
         asked["reassignment"] = _read_reassignment(given)
     try:
         found = answered(asked)
@@ -144,7 +154,7 @@ def _read_reassignment(given: Path) -> Any:
 
 
 def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
-    """One file for each, which `kafka-reassign-partitions.sh` takes once the one before is verified."""
+    """Write one file per round for `kafka-reassign-partitions.sh`; each needs the previous one to be complete."""
     from backend.placement.carrying_out.applying import Limits
     from backend.placement.carrying_out.rounds import NoWay, rounds
 
@@ -154,20 +164,20 @@ def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         left = sorted(folder.glob("round-*.json"))
         if left:
-            fail(f"{folder} has rounds already, such as {left[0].name}: name another folder", 2)
+            fail(f"{folder} already has rounds, such as {left[0].name}: use another folder", 2)
         for count, each in enumerate(rounds(found.problem, found.replicas, limits), 1):
             (folder / f"round-{count:04}.json").write_text(json.dumps(each.document(), indent=1) + "\n")
             done = each.progress
             typer.echo(
                 f"round {count}: {len(each.partitions):,} partitions; {done.moves_done:,} moves and "
-                f"{done.bytes_done:,} bytes done by then, {done.bytes_left:,} bytes left",
+                f"{done.bytes_done:,} bytes done after it, {done.bytes_left:,} bytes left",
                 err=True,
             )
     except OSError as error:
         fail(f"{folder}: {error.strerror}", 2)
     except NoWay as error:
-        fail(f"{count:,} rounds are in {folder}; then there is no way on: {error}")
-    typer.echo(f"{count:,} rounds are in {folder}", err=True)
+        fail(f"wrote {count:,} rounds to {folder}, then the plan is blocked: {error}")
+    typer.echo(f"wrote {count:,} rounds to {folder}", err=True)
 
 
 def _rows(found: Plan) -> list[dict[str, Any]]:
@@ -187,17 +197,20 @@ def _rows(found: Plan) -> list[dict[str, Any]]:
 
 
 def initial(
-    brokers: Annotated[Path, typer.Option(help="JSON: [{id, rack}], or {brokers: [...]}; - is stdin.")],
-    partitions: Annotated[int, typer.Option(min=1, max=10_000_000, help="Of the new topic.")],
+    brokers: Annotated[Path, typer.Option(help="JSON file with [{id, rack}] or {brokers: [...]}; - is stdin.")],
+    partitions: Annotated[int, typer.Option(min=1, max=10_000_000, help="Partitions of the new topic.")],
     replication_factor: Annotated[int, typer.Option(min=1, max=1000, help="Replicas of each partition.")],
-    topic: Annotated[str, typer.Option(help="Its name, to be written with each partition.")] = "topic",
+    topic: Annotated[str, typer.Option(help="Name of the new topic.")] = "topic",
     literal: Annotated[
-        bool, typer.Option("--literal", help="As the formula of the design document says, collisions included.")
+        bool,
+        typer.Option(
+            "--literal", help="Apply the formula of Kafka's replication design literally, including collisions."
+        ),
     ] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Place the replicas of a new topic so that what a lost broker led comes to all others."""
+    """Place the replicas of a new topic so that all other brokers share the load of a lost one."""
     from backend.placement import initial as placing
     from backend.placement.errors import PlacementInvalid
     from backend.placement.questions import read_brokers
@@ -220,6 +233,6 @@ def _read(path: Path) -> Any:
     except OSError as error:
         fail(f"{path}: {error.strerror}", 2)
     except UnicodeDecodeError as error:
-        fail(f"{path}: no JSON: {error}", 2)
+        fail(f"{path}: invalid JSON: {error}", 2)
     except PlacementInvalid as error:
         fail(f"{path}: {error}", 2)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import typer
 
-from backend.commands.placement.placement_progress import say_run
+from backend.commands.placement.placement_progress import print_run
 from backend.commands.shell.completion import placements_beginning
 from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, fail, rest_client
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     import httpx2
 
 COLUMNS = ("broker", "replicas", "leaders")
-_EVERY_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 Reassignment = Annotated[
-    Path | None, typer.Option(help="Write what kafka-reassign-partitions takes to this file.")
+    Path | None, typer.Option(help="Write the reassignment for kafka-reassign-partitions to this file.")
 ]
 
 
-def ask(wish: dict[str, Any], reassignment: Path | None, form: Form) -> None:
-    """Have a plan made, wait for it and show it. Exit 1: there is none; 2: the wish cannot be meant."""
+def create_plan(wish: dict[str, Any], reassignment: Path | None, form: Form) -> None:
+    """Request a plan, wait for it and print it. Exit codes: 1 no plan could be made, 2 invalid request."""
     with rest_client() as client:
         row = answer(client.post("/placements", json=wish))
-        typer.echo(f"placement {row['id']} of {row['cluster']}: a worker reads the cluster and computes", err=True)
+        typer.echo(f"placement {row['id']} of {row['cluster']}: a worker is computing the plan", err=True)
         while row["state"] == "requested":
-            time.sleep(_EVERY_SECONDS)
+            time.sleep(_POLL_SECONDS)
             row = read_placement(client, row["id"])
-        _tell(client, row, reassignment, form)
+        _print(client, row, reassignment, form)
 
 
 def show_one(
     placement: Annotated[
-        str, typer.Argument(metavar="ID", help="Of a placement.", autocompletion=placements_beginning)
+        str, typer.Argument(metavar="ID", help="Id of a placement.", autocompletion=placements_beginning)
     ],
     reassignment: Reassignment = None,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a placement that was asked for, and its plan. Exit 1: it could not be planned."""
+    """Show a placement and its plan. Exit code 1: no plan could be made."""
     with rest_client() as client:
-        _tell(client, read_placement(client, placement), reassignment, Form.JSON if as_json else form)
+        _print(client, read_placement(client, placement), reassignment, Form.JSON if as_json else form)
 
 
 def read_placement(client: httpx2.Client, placement: str) -> dict[str, Any]:
-    """One placement, with its plan if it has one."""
+    """Return a placement, with its plan if it has one."""
     found: dict[str, Any] = answer(client.get(_path(placement)))
     return found
 
@@ -60,15 +60,15 @@ def _path(placement: str) -> str:
     return f"/placements/{quote(placement, safe='')}"
 
 
-def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None, form: Form) -> None:
+def _print(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None, form: Form) -> None:
     plan = row["plan"]
     if plan is None:
         show(row, form, ("id", "cluster", "state"), [row])
         if row["state"] == "failed":
-            fail(f"{row['cluster']} was not planned: {row['reason']}")
+            fail(f"no plan for {row['cluster']}: {row['reason']}")
         return
-    tell(plan)
-    say_run(row)
+    print_plan(plan)
+    print_run(row)
     if reassignment is not None:
         moves = answer(client.get(f"{_path(row['id'])}/reassignment"))
         write(reassignment, moves)
@@ -80,10 +80,10 @@ def _tell(client: httpx2.Client, row: dict[str, Any], reassignment: Path | None,
     show(row, form, COLUMNS, rows)
 
 
-def tell(plan: dict[str, Any]) -> None:
-    """A plan in some sentences, on stderr."""
-    bound = "the fewest possible" if plan["gap"] == 0 else f"at least {plan['lower_bound']:,} needed"
-    bound = "as handed in" if plan.get("given") else bound
+def print_plan(plan: dict[str, Any]) -> None:
+    """Print a summary of a plan to stderr."""
+    bound = "the minimum" if plan["gap"] == 0 else f"minimum {plan['lower_bound']:,}"
+    bound = "as submitted" if plan.get("given") else bound
     typer.echo(f"{plan['moves']:,} replica moves ({bound}), {plan['moved_bytes']:,} bytes", err=True)
     typer.echo(f"{plan['leader_changes']:,} leader changes; digest {plan['digest']}", err=True)
     for each in plan["violations"]:
@@ -93,9 +93,9 @@ def tell(plan: dict[str, Any]) -> None:
 
 
 def write(file: Path, moves: dict[str, Any]) -> None:
-    """What Kafka's own tool takes, to a file."""
+    """Write a reassignment for kafka-reassign-partitions.sh to a file."""
     try:
         file.write_text(json.dumps(moves, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}")
-    typer.echo(f"{len(moves['partitions']):,} partitions that change are in {file}", err=True)
+    typer.echo(f"wrote {len(moves['partitions']):,} changed partitions to {file}", err=True)

@@ -1,4 +1,4 @@
-"""`treeline placement policy`: what is done about replicas when brokers come or go."""
+"""`treeline placement policy`: the reaction to brokers that join or leave a cluster."""
 
 from __future__ import annotations
 
@@ -17,35 +17,36 @@ _COLUMNS = ("cluster", "policy", "away_minutes", "bytes_per_second", "moves_per_
 
 
 def policy(
-    cluster: Annotated[
-        str, typer.Argument(help="A cluster that the control plane knows.", autocompletion=clusters_beginning)
-    ],
+    cluster: Annotated[str, typer.Argument(help="Name of a cluster.", autocompletion=clusters_beginning)],
     wanted: Annotated[
         Policy | None,
-        typer.Option("--set", help="off: nothing; propose: a plan is made; apply: and carried out."),
+        typer.Option("--set", help="off: do nothing; propose: create a plan; apply: also apply it."),
     ] = None,
     away_minutes: Annotated[
-        int | None, typer.Option(min=1, help="A broker that is away for longer has left.")
+        int | None, typer.Option(min=1, help="Minutes after which a broker that is away counts as having left.")
     ] = None,
     bytes_per_second: Annotated[
-        str | None, typer.Option(help='That a broker sends, and gets, of what is applied; "none": no limit.')
+        str | None, typer.Option(help='Replication throttle per broker, in bytes per second; "none" removes it.')
     ] = None,
     moves_per_broker: Annotated[
-        int | None, typer.Option(min=1, help="Moves of that which a broker takes part in at once.")
+        int | None, typer.Option(min=1, help="Concurrent moves that a broker takes part in.")
     ] = None,
     partitions_at_once: Annotated[
-        int | None, typer.Option(min=1, help="Partitions of that which are moved at once.")
+        int | None, typer.Option(min=1, help="Partitions that move concurrently.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is done about replicas when brokers come or go, or set it. What is not named stays."""
+    """Show or set the placement policy of a cluster: what happens when brokers join or leave.
+
+    Omitted options keep their values.
+    """
     path = f"/clusters/{quote(cluster, safe='')}/placement-policy"
     named = named_limits(bytes_per_second, moves_per_broker, partitions_at_once)
     sets = wanted is not None or away_minutes is not None or bool(named)
     if dry_run and not sets:
-        fail("--dry-run goes with what is to be set, such as --set propose", 2)
+        fail("--dry-run needs a change to check, such as --set propose", 2)
     with rest_client() as client:
         read = client.get(path)
         found: dict[str, Any] = answer(read)

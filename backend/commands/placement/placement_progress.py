@@ -1,4 +1,4 @@
-"""What commands say of a placement that is carried out: how far it is, and what came of it."""
+"""Output about the execution of a placement: its progress and its report."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any
 
 import typer
 
-from backend.commands.placement.placement_limits import say_limits
+from backend.commands.placement.placement_limits import print_limits
 from backend.placement.errors import few
 
 _OTHERS = ("gone", "changed_by_others", "grown", "not_led")
 
 
-def say_run(row: dict[str, Any]) -> None:
-    """Whether replicas have been moved for it, how far that is, and what came of it; on stderr."""
+def print_run(row: dict[str, Any]) -> None:
+    """Print the state, progress and report of a placement to stderr."""
     if not row["run"]:
         typer.echo(f"{row['state']}; nothing was moved" + _why(row), err=True)
         return
     typer.echo(progress_of(row) + _why(row), err=True)
-    say_limits(row)
+    print_limits(row)
     report = row["report"]
     if report is not None:
         typer.echo(
-            f"{report['arrived']:,} of {report['partitions']:,} partitions that change are as they are to be; "
+            f"{report['arrived']:,} of {report['partitions']:,} changed partitions are at their target; "
             f"{report['elected']:,} leaders elected",
             err=True,
         )
-        say_what_others_did(report)
+        print_deviations(report)
 
 
 def _why(row: dict[str, Any]) -> str:
@@ -34,13 +34,13 @@ def _why(row: dict[str, Any]) -> str:
 
 
 def progress_of(row: dict[str, Any]) -> str:
-    """Its state, and how far a worker is that moves its replicas."""
+    """Describe the state of a placement and the progress of its moves."""
     now = row.get("now") or {}
     words = [row["state"]]
     if "moves_done" in now:
         whole = now["moves_done"] + now["moves_in_flight"] + now["moves_left"]
         words.append(f"{now['moves_done']:,} of {whole:,} moves ({now['fraction']:.0%} of bytes)")
-        words.append(f"{now['moves_in_flight']:,} under way")
+        words.append(f"{now['moves_in_flight']:,} in flight")
         if now["seconds_left"]:
             words.append(f"about {now['seconds_left']:,.0f} s left")
         held = now["held_up"]
@@ -52,10 +52,10 @@ def progress_of(row: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def say_what_others_did(report: dict[str, Any]) -> None:
-    """Partitions that came out otherwise than planned, on stderr."""
+def print_deviations(report: dict[str, Any]) -> None:
+    """Print the partitions that differ from the plan to stderr."""
     for what in _OTHERS:
-        told = report.get(what)
-        if told and told["count"]:
-            names = few(told["examples"], told["count"])
-            typer.echo(f"{what.replace('_', ' ')}: {told['count']:,} partitions ({names})", err=True)
+        entry = report.get(what)
+        if entry and entry["count"]:
+            names = few(entry["examples"], entry["count"])
+            typer.echo(f"{what.replace('_', ' ')}: {entry['count']:,} partitions ({names})", err=True)

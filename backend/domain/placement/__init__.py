@@ -1,4 +1,4 @@
-"""Where replicas are to be, runs that move them, and what is done when brokers come or go.
+"""Replica placements, the runs that execute them, and policies for brokers that join or leave.
 
 Of this layer's rooms it imports base.
 """

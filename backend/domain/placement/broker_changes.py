@@ -1,9 +1,9 @@
-"""Which brokers of a cluster have come or gone, as told from one look after another, and what is to be asked for.
+"""Detection of brokers that joined or left a cluster, from successive observations, and the placements to propose.
 
-A broker has joined if it came without replicas and holds none yet. One that was emptied while it was here is meant
-to be empty, and so is one that was empty when the cluster was first looked at. A broker has left if it holds
-replicas and is away for long. Nothing is asked for while it is not clear what a broker does: each change of that
-kind is asked for once.
+A broker has joined if it arrived without replicas and still holds none. A broker that was emptied while available
+is meant to be empty, and so is one that was empty at the first observation of its cluster. A broker has left if it
+holds replicas and has been away for long. Nothing is proposed while the status of a broker is unclear, and each
+change is proposed once.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import RUNNING, PlacementState
 
 _AGAIN = timedelta(minutes=10)
-"""After a plan that failed; twice as long after each further one."""
+"""Pause before the retry after a failed plan; it doubles with each further failure."""
 _LONGEST_PAUSE = timedelta(days=1)
 _LARGEST_SHARE_AWAY = 3
-"""If more than one in so many brokers has left, that is a cut in the network rather."""
+"""If more than one in this many brokers has left, a network partition is more likely."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerPresence:
-    """What is known of a broker."""
+    """The observed presence of a broker."""
 
     id: int
     is_here: bool
     is_empty: bool
-    """It holds no replica, not even one that is only being copied to it."""
+    """True if it holds no replica, not even one that is still being copied to it."""
     came_empty: bool
-    """It is here, and has held none since it came."""
+    """True if it is here and has held no replica since it arrived."""
     was_emptied: bool
-    """It holds none, and was here when its last one went."""
+    """True if it holds no replica and was here when its last one was removed."""
     since: datetime
-    """When it came, or was first missed."""
+    """Time at which it arrived, or was first missed."""
 
 
 def seen_again(
@@ -47,14 +47,15 @@ def seen_again(
     is_first: bool,
     is_late: bool,
 ) -> dict[int, BrokerPresence]:
-    """What is known after a further look.
+    """Update what is known of the brokers with a further observation.
 
     Args:
-        before: by id; what was known.
-        seen: by id: is it here, is it empty. One that is neither here nor holds anything may be missing.
-        now: of the look.
-        is_first: nothing was known of the cluster: its empty brokers are meant to be.
-        is_late: nobody has looked for so long that who is away may have been here meanwhile.
+        before: what was known, by id.
+        seen: the observation, by id: is it here, is it empty. A broker that is neither here nor holds replicas
+            may be missing.
+        now: time of the observation.
+        is_first: nothing was known of the cluster, so that its empty brokers are meant to be empty.
+        is_late: the last observation is so old that brokers now away may have been here in between.
     """
     gone = {id_: (False, True) for id_, known in before.items() if known.was_emptied and id_ not in seen}
     found = {}
@@ -77,49 +78,54 @@ def seen_again(
     return found
 
 
-class Doing(StrEnum):
-    """What there is to say of a broker that does not just hold replicas."""
+class BrokerStatus(StrEnum):
+    """The status of a broker that does not simply hold replicas."""
 
     SETTLING = "settling"
-    """It came just now, and holds nothing."""
+    """A broker that arrived recently and holds nothing."""
     JOINED = "joined"
     EMPTY = "empty"
-    """It holds nothing, and is meant to."""
+    """A broker that holds nothing and is meant to be empty."""
     AWAY = "away"
-    """It is away, but not for long enough to have left."""
+    """A broker that is away, but not long enough to have left."""
     LEFT = "left"
 
 
-_UNCLEAR = frozenset({Doing.SETTLING, Doing.AWAY})
+_UNCLEAR = frozenset({BrokerStatus.SETTLING, BrokerStatus.AWAY})
 
 
-def doing(broker: BrokerPresence, settled: timedelta, away: timedelta, now: datetime) -> Doing | None:
-    """`settled`, `away`: after how long a broker that came, or went, has joined, or left."""
+def broker_status(
+    broker: BrokerPresence, settled: timedelta, away: timedelta, now: datetime
+) -> BrokerStatus | None:
+    """Return the status of a broker; None if it simply holds replicas, or needs none.
+
+    `settled` and `away` are the times after which an arrived broker has joined, and a missing one has left.
+    """
     if not broker.is_here:
         if broker.is_empty:
             return None
-        return Doing.LEFT if now - broker.since >= away else Doing.AWAY
+        return BrokerStatus.LEFT if now - broker.since >= away else BrokerStatus.AWAY
     if not broker.is_empty:
         return None
     if not broker.came_empty:
-        return Doing.EMPTY
-    return Doing.JOINED if now - broker.since >= settled else Doing.SETTLING
+        return BrokerStatus.EMPTY
+    return BrokerStatus.JOINED if now - broker.since >= settled else BrokerStatus.SETTLING
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerChange:
-    """Brokers that have come and gone; both may be empty."""
+    """Brokers that have joined and left; both may be empty."""
 
     joined: tuple[int, ...]
     left: tuple[int, ...]
     returned: tuple[int, ...]
-    """Of those that joined: they had been emptied before."""
+    """Brokers among `joined` that had been emptied before."""
     target_brokers: tuple[int, ...]
     """Brokers that are to hold replicas: all but those that have left or are meant to be empty."""
     brokers: int
-    """How many the cluster has, with those that have left."""
+    """Number of brokers of the cluster, including those that have left."""
     since: datetime | None
-    """When the last of them came or went."""
+    """Time at which the last of them arrived or was first missed."""
 
     def __bool__(self) -> bool:
         return bool(self.joined or self.left)
@@ -128,15 +134,17 @@ class BrokerChange:
 def broker_change(
     brokers: Collection[BrokerPresence], settled: timedelta, away: timedelta, now: datetime
 ) -> BrokerChange | None:
-    """What has changed; None: that is not clear yet."""
-    what = {each.id: doing(each, settled, away, now) for each in brokers}
+    """Return the brokers that have joined and left; None while the status of a broker is unclear."""
+    what = {each.id: broker_status(each, settled, away, now) for each in brokers}
     if not _UNCLEAR.isdisjoint(what.values()):
         return None
     known = {each.id: each for each in brokers}
     holds = any(not each.is_empty for each in brokers)
-    joined = tuple(sorted(id_ for id_ in known if what[id_] is Doing.JOINED and holds))
-    left = tuple(sorted(id_ for id_ in known if what[id_] is Doing.LEFT))
-    target = tuple(sorted(id_ for id_, each in known.items() if each.is_here and what[id_] is not Doing.EMPTY))
+    joined = tuple(sorted(id_ for id_ in known if what[id_] is BrokerStatus.JOINED and holds))
+    left = tuple(sorted(id_ for id_ in known if what[id_] is BrokerStatus.LEFT))
+    target = tuple(
+        sorted(id_ for id_, each in known.items() if each.is_here and what[id_] is not BrokerStatus.EMPTY)
+    )
     return BrokerChange(
         joined=joined,
         left=left,
@@ -148,18 +156,18 @@ def broker_change(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A placement of the cluster that was asked for before."""
+class EarlierPlacement:
+    """An earlier placement of the cluster."""
 
     target_brokers: tuple[int, ...] | None
-    """None: all that were here."""
+    """Requested target brokers; None means all brokers at that time."""
     is_given: bool
-    """A reassignment was handed in: it was not asked where replicas are to go."""
+    """True if it was submitted as a reassignment, which does not choose where replicas go."""
     state: PlacementState
     time: datetime
 
     def answers(self, change: BrokerChange) -> bool:
-        """Whether it fills those that joined, and not those that left."""
+        """Tell whether the placement fills the brokers that joined and empties those that left."""
         if self.is_given:
             return False
         if self.target_brokers is None:
@@ -167,16 +175,16 @@ class Asked:
         return set(change.joined) <= set(self.target_brokers) and set(change.left).isdisjoint(self.target_brokers)
 
 
-def is_to_be_asked(change: BrokerChange, asked: Sequence[Asked], now: datetime) -> bool:
-    """Whether a placement is to be asked for; `asked`: those of the cluster, the newest first."""
+def should_propose(change: BrokerChange, earlier: Sequence[EarlierPlacement], now: datetime) -> bool:
+    """Tell whether to propose a placement; `earlier` are the cluster's placements, the newest first."""
     if not change or change.since is None or not change.target_brokers:
         return False
-    if any(each.state in RUNNING or each.state is PlacementState.REQUESTED for each in asked):
+    if any(each.state in RUNNING or each.state is PlacementState.REQUESTED for each in earlier):
         return False
-    if asked and asked[0].state is PlacementState.PLANNED and asked[0].answers(change):
-        # A broker that is started again and again would have one made each time.
+    if earlier and earlier[0].state is PlacementState.PLANNED and earlier[0].answers(change):
+        # Otherwise a broker that restarts repeatedly would have a placement proposed each time.
         return False
-    mine = [each for each in asked if each.time >= change.since and each.answers(change)]
+    mine = [each for each in earlier if each.time >= change.since and each.answers(change)]
     if any(each.state is not PlacementState.FAILED for each in mine):
         return False
     if not mine:
@@ -186,24 +194,24 @@ def is_to_be_asked(change: BrokerChange, asked: Sequence[Asked], now: datetime) 
     return now - max(each.time for each in mine) >= pause
 
 
-def why_held_back(proposal: Proposal, change: BrokerChange, violations: Mapping[str, int]) -> str | None:
-    """Why a plan is not applied by itself; None: it is.
+def hold_back_reason(proposal: Proposal, change: BrokerChange, violations: Mapping[str, int]) -> str | None:
+    """Return the reason to leave a plan to an operator instead of applying it; None to apply it.
 
     Args:
-        proposal: what it was made for.
-        change: as it is now.
-        violations: what the plan does not keep, by constraint, with the number of partitions.
+        proposal: the change that the plan was made for.
+        change: the present change.
+        violations: the plan's violations, as the number of partitions by constraint.
     """
     if (change.joined, change.left) != (proposal.joined, proposal.left):
-        return "other brokers have come or gone since than those that it was made for"
+        return "the brokers that joined or left are no longer those that the plan was made for"
     if len(change.left) * _LARGEST_SHARE_AWAY > change.brokers:
         return (
-            f"{len(change.left)} of {change.brokers} brokers are away at once: see whether they are cut off only"
+            f"{len(change.left)} of {change.brokers} brokers are away at once: check for a network partition first"
         )
     if change.returned:
-        those = ", ".join(map(str, change.returned))
-        return f"it fills brokers that had been emptied before ({those}): say whether they are to be used again"
+        names = ", ".join(map(str, change.returned))
+        return f"the plan fills brokers that were emptied before ({names}): confirm that they are to be used again"
     if violations:
-        those = ", ".join(f"{name} ({count})" for name, count in sorted(violations.items()))
-        return f"it cannot keep everything: {those}"
+        names = ", ".join(f"{name} ({count})" for name, count in sorted(violations.items()))
+        return f"the plan has violations: {names}"
     return None

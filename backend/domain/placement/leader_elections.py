@@ -1,6 +1,6 @@
-"""Event stream `replication-<cluster>`: elections of preferred leaders that an operator asked a cluster for.
+"""Event stream `replication-<cluster>`: preferred leader elections that an operator requested.
 
-Who leads what is the cluster's own business and observed; that somebody had it changed is kept.
+Leadership itself is observed from the cluster; the stream records that an operator changed it.
 
     (partitions) --RecordElection--> led by their preferred brokers, any number of times
 """
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from backend.domain.base.event import Event
 
 MOST_TOPICS = 1000
-"""That an operator may name at once."""
+"""Number of topics that an operator may name in one request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferredLeadersElected(Event, name="PreferredLeadersElected", version=1):
-    """Preferred brokers were asked to lead their partitions, and do."""
+    """Partitions were returned to their preferred leaders."""
 
     cluster: str
     topics: tuple[str, ...] | None
-    """What was asked for; None: all topics."""
+    """Requested topics; None for all topics."""
     elected: int
-    """Partitions that their preferred broker leads since."""
+    """Number of partitions that the election gave back to their preferred broker."""
     refused: dict[str, int]
-    """Why others are still led by another broker -> how many partitions."""
+    """Number of partitions that another broker still leads, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordElection:
-    """Say what came of an election."""
+    """Record the result of an election."""
 
     cluster: str
     topics: tuple[str, ...] | None
@@ -39,20 +39,20 @@ class RecordElection:
 
 
 def event_stream(cluster: str) -> str:
-    """Of a cluster's elections."""
+    """Return the event stream of a cluster's elections."""
     return f"replication-{cluster}"
 
 
 @dataclass(frozen=True)
 class Elections:
-    """Nothing that was done limits what may be done."""
+    """No state: earlier elections do not limit later ones."""
 
 
 INITIAL = Elections()
 
 
 def decide(state: Elections, command: RecordElection) -> list[PreferredLeadersElected]:
-    """Every election by which anything changed is told."""
+    """Record an election if it changed any leader."""
     if not command.elected:
         return []
     return [
@@ -66,5 +66,5 @@ def decide(state: Elections, command: RecordElection) -> list[PreferredLeadersEl
 
 
 def evolve(state: Elections, event: Event) -> Elections:
-    """Nothing changes."""
+    """Return the state unchanged."""
     return state

@@ -1,9 +1,9 @@
-"""Event stream `placement-policy-<cluster>`: what is done about replicas when brokers come or go.
+"""Event stream `placement-policy-<cluster>`: the reaction to brokers that join or leave.
 
     (none) --SetPolicy--> set, any number of times
 
-Without an event plans are proposed: nothing moves that nobody looked at. (replication-design.txt, "When a new
-broker is added, we will automatically move some partitions"; placement.md, "Applying".)
+Without an event plans are only proposed: nothing moves that no operator has approved. (replication-design.txt,
+"When a new broker is added, we will automatically move some partitions"; placement.md, "Applying".)
 """
 
 from __future__ import annotations
@@ -21,25 +21,28 @@ LONGEST_AWAY_MINUTES = 30 * 24 * 60
 
 
 class Policy(StrEnum):
-    """What is done."""
+    """The reaction to brokers that join or leave; OFF does nothing."""
 
     OFF = "off"
     PROPOSE = "propose"
-    """A plan is made; an operator looks at it, and applies it."""
+    """A plan is made, which an operator reviews and applies."""
     APPLY = "apply"
-    """It is applied, if there is nothing that an operator is to look at first."""
+    """The plan is applied, unless it needs an operator's review."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPolicy:
-    """Of one cluster."""
+    """The placement policy of a cluster."""
 
     policy: Policy = Policy.PROPOSE
     away_minutes: int = 30
-    """A broker that is away for longer has left. Longer than a restart takes, with all its logs to be recovered:
-    moving its replicas for nothing costs more than that they are missing meanwhile."""
+    """Minutes after which a broker that is away has left.
+
+    Longer than a restart with recovery of all logs: moving replicas needlessly costs more than missing them
+    meanwhile.
+    """
     limits: RunLimits = field(default_factory=RunLimits)
-    """How fast replicas are moved that nobody asked for."""
+    """Limits of the runs that the policy starts."""
 
 
 # --- events
@@ -47,7 +50,7 @@ class PlacementPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPolicySet(Event, name="PlacementPolicySet", version=1):
-    """From now on it is like this; every field is the full new value."""
+    """The cluster's policy was set; every field is the full new value."""
 
     cluster: str
     policy: str
@@ -60,12 +63,12 @@ class PlacementPolicySet(Event, name="PlacementPolicySet", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class SetPolicy:
-    """Have it like this."""
+    """Set the policy of a cluster."""
 
     cluster: str
     wanted: PlacementPolicy
     present: PlacementPolicy
-    """As it is now: a cluster of this name that was removed may have had another."""
+    """Policy in force now; a removed cluster of the same name may have had another."""
     known_clusters: Collection[str]
 
 
@@ -74,20 +77,20 @@ class SetPolicy:
 
 @dataclass(frozen=True)
 class Policies:
-    """Nothing that was set limits what may be set."""
+    """No state: earlier policies do not limit later ones."""
 
 
 INITIAL = Policies()
 
 
 def decide(state: Policies, command: SetPolicy) -> list[PlacementPolicySet]:
-    """Nothing, if it is so already. Raises NotFound or ValueInvalid."""
+    """Set the policy; no event if it is unchanged. Raises NotFound or ValueInvalid."""
     if command.cluster not in command.known_clusters:
         raise NotFound(f"there is no cluster {command.cluster[:60]!r}; GET /clusters lists them")
     wanted = command.wanted
     errors = wrong_limits(wanted.limits, "/limits")
     if not 1 <= wanted.away_minutes <= LONGEST_AWAY_MINUTES:
-        detail = f"is to be 1 to {LONGEST_AWAY_MINUTES}, and is {wanted.away_minutes}"
+        detail = f"must be from 1 to {LONGEST_AWAY_MINUTES}, not {wanted.away_minutes}"
         errors.append(FieldError("/away_minutes", detail))
     refuse(errors)
     if wanted == command.present:
@@ -103,10 +106,10 @@ def decide(state: Policies, command: SetPolicy) -> list[PlacementPolicySet]:
 
 
 def evolve(state: Policies, event: Event) -> Policies:
-    """Nothing changes."""
+    """Return the state unchanged."""
     return state
 
 
 def event_stream(cluster: str) -> str:
-    """Of a cluster's policy."""
+    """Return the event stream of a cluster's policy."""
     return f"placement-policy-{cluster}"

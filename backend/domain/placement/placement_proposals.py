@@ -1,5 +1,6 @@
-"""Placements that nobody asked for: events and commands of the stream `placement-<id>` of one that a worker has
-asked for since brokers came or went.
+"""Placements proposed by a worker because brokers joined or left.
+
+Their events and commands belong to the stream `placement-<id>`:
 
     (none) --RequestPlacement with a proposal--> requested .. planned --StartApplying | HoldBack--> ...
 """
@@ -13,19 +14,19 @@ from backend.domain.base.event import Event
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """Why a worker asks for a placement."""
+    """The reason for which a worker requests a placement."""
 
     policy: str
-    """Of the cluster at that time: `propose` or `apply`."""
+    """Policy of the cluster at that time: `propose` or `apply`."""
     joined: tuple[int, ...]
-    """Brokers that have come, and hold nothing yet."""
+    """Brokers that have joined and hold nothing yet."""
     left: tuple[int, ...]
-    """Brokers that are away, and whose replicas are missing."""
+    """Brokers that have left and whose replicas are missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementProposed(Event, name="PlacementProposed", version=1):
-    """It was asked for by a worker, since brokers came or went."""
+    """A worker requested the placement because brokers joined or left."""
 
     placement: str
     cluster: str
@@ -36,7 +37,7 @@ class PlacementProposed(Event, name="PlacementProposed", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementHeldBack(Event, name="PlacementHeldBack", version=1):
-    """By the cluster's policy it would be applied, and is not: an operator is to look at it first."""
+    """The placement needs an operator's review, although the cluster's policy is to apply it."""
 
     placement: str
     cluster: str
@@ -48,6 +49,6 @@ PlacementProposalEvent = PlacementProposed | PlacementHeldBack
 
 @dataclass(frozen=True, kw_only=True)
 class HoldBack:
-    """Leave it to an operator."""
+    """Leave the plan to an operator."""
 
     reason: str

@@ -1,4 +1,4 @@
-"""Carrying a planned placement out, and back: events and commands of the stream `placement-<id>` from the plan on.
+"""Execution and rollback of a planned placement: events and commands of `placement-<id>` after the plan.
 
     planned --StartApplying--> applying <--Pause, Resume--> paused
     applying --EndRun--> applied
@@ -6,8 +6,8 @@
     applying, paused, applied, cancelled --StartRollback--> rolling-back --EndRun--> rolled-back
     cancelled, rolled-back --StartApplying--> applying
 
-A run is refused where the cluster is another one than the plan was made from: then everything is as before it.
-Which replica is where is asked of the cluster itself; nothing of that is in an event.
+A run is refused if the cluster differs from the state that the plan was made from; the placement then returns to
+its previous state. The locations of replicas are always read from the cluster; no event contains them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HIGHEST_RATE = 2**62
 
 
 class PlacementState(StrEnum):
-    """How far a placement is."""
+    """The state of a placement."""
 
     REQUESTED = "requested"
     PLANNED = "planned"
@@ -42,13 +42,15 @@ class PlacementState(StrEnum):
 RUNNING = frozenset(
     {PlacementState.APPLYING, PlacementState.PAUSED, PlacementState.CANCELLING, PlacementState.ROLLING_BACK}
 )
-"""A worker is at work on it, and no other placement of the cluster is."""
+"""States in which a worker executes the placement; only one placement of a cluster may be in one of them."""
 HAS_PLAN = frozenset(PlacementState) - {PlacementState.REQUESTED, PlacementState.FAILED}
 
 
 class NamedLimits(TypedDict, total=False):
-    """Limits of a run that are to be set. What is not named stays as it is: who changes one shall not take away a
-    throttle that somebody else wanted."""
+    """Limits of a run to set.
+
+    Omitted limits stay as they are, so that changing one does not remove a throttle that another operator wanted.
+    """
 
     bytes_per_second: int | None
     moves_per_broker: int
@@ -57,16 +59,16 @@ class NamedLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
-    """How fast replicas are moved."""
+    """Limits of moving replicas."""
 
     bytes_per_second: int | None = None
-    """That a broker sends, and gets, of replicas that are moved; None: as fast as it can."""
+    """Replication throttle in bytes per second that a broker sends and receives; None for no throttle."""
     moves_per_broker: int = 5
-    """Moves that a broker takes part in at once."""
+    """Number of concurrent moves that a broker takes part in."""
     partitions_at_once: int = 1000
 
     def named(self) -> NamedLimits:
-        """All of them."""
+        """Return all limits as settable values."""
         return {
             "bytes_per_second": self.bytes_per_second,
             "moves_per_broker": self.moves_per_broker,
@@ -75,14 +77,14 @@ class RunLimits:
 
 
 def wrong_limits(limits: RunLimits, where: str = "") -> list[FieldError]:
-    """What is wrong with them; `where`: a JSON pointer to them."""
+    """Return what is wrong with limits; `where` is the JSON pointer to them."""
     asked = {
         "bytes_per_second": (limits.bytes_per_second, HIGHEST_RATE),
         "moves_per_broker": (limits.moves_per_broker, MOST_MOVES),
         "partitions_at_once": (limits.partitions_at_once, MOST_MOVES),
     }
     return [
-        FieldError(f"{where}/{name}", f"is to be 1 to {most}, and is {value}")
+        FieldError(f"{where}/{name}", f"must be from 1 to {most}, not {value}")
         for name, (value, most) in asked.items()
         if value is not None and not 1 <= value <= most
     ]
@@ -93,7 +95,7 @@ def wrong_limits(limits: RunLimits, where: str = "") -> list[FieldError]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRunStarted(Event, name="PlacementRunStarted", version=1):
-    """Replicas are to be moved: to where the plan has them, or back to where they were when it was made."""
+    """A run began to move replicas to their planned brokers, or back to where they were when the plan was made."""
 
     placement: str
     cluster: str
@@ -104,7 +106,7 @@ class PlacementRunStarted(Event, name="PlacementRunStarted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementLimitsChanged(Event, name="PlacementLimitsChanged", version=1):
-    """It goes on faster, or slower."""
+    """The limits of the run were changed."""
 
     placement: str
     cluster: str
@@ -113,7 +115,7 @@ class PlacementLimitsChanged(Event, name="PlacementLimitsChanged", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPaused(Event, name="PlacementPaused", version=1):
-    """What moves goes on; nothing else is begun."""
+    """The run was paused: ongoing moves continue, and no others begin."""
 
     placement: str
     cluster: str
@@ -121,7 +123,7 @@ class PlacementPaused(Event, name="PlacementPaused", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementResumed(Event, name="PlacementResumed", version=1):
-    """It goes on."""
+    """The run was resumed."""
 
     placement: str
     cluster: str
@@ -129,7 +131,7 @@ class PlacementResumed(Event, name="PlacementResumed", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementCancelled(Event, name="PlacementCancelled", version=1):
-    """What moves is given back; what has moved stays where it is."""
+    """The run was cancelled: ongoing moves are cancelled, and completed ones stay."""
 
     placement: str
     cluster: str
@@ -137,24 +139,25 @@ class PlacementCancelled(Event, name="PlacementCancelled", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRunEnded(Event, name="PlacementRunEnded", version=1):
-    """Nothing moves any more."""
+    """The run ended; nothing moves any more."""
 
     placement: str
     cluster: str
     state: str
-    """applied, cancelled or rolled-back."""
+    """New state: applied, cancelled or rolled-back."""
     report: dict[str, Any]
-    """partitions, arrived, elected; names with totals of what was gone, changed by others, grown or not led."""
+    """Numbers of partitions, arrived and elected; names and totals of those deleted, changed by others, grown or
+    not led."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRunRefused(Event, name="PlacementRunRefused", version=1):
-    """The cluster is another one than the plan was made from; nothing was moved."""
+    """The cluster differs from the state that the plan was made from; nothing was moved."""
 
     placement: str
     cluster: str
     state: str
-    """In which it is as before."""
+    """State to which the placement returns."""
     reason: str
 
 
@@ -173,12 +176,12 @@ PlacementRunEvent = (
 
 @dataclass(frozen=True, kw_only=True)
 class StartApplying:
-    """Move replicas as planned; of one that is being applied, change the limits."""
+    """Move replicas as planned; of a placement that is being applied, change the limits."""
 
     digest: str
     limits: NamedLimits
     busy: Mapping[str, str]
-    """Clusters with the placement that is at work there."""
+    """Clusters with the placement that is being executed there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,32 +194,32 @@ class StartRollback:
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """Begin nothing more for now."""
+    """Begin no further moves for now."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resume:
-    """Go on."""
+    """Resume the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cancel:
-    """Give back what moves, and end."""
+    """Cancel ongoing moves and end the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndRun:
-    """A worker finds nothing more to do."""
+    """Record that a worker finds nothing left to do."""
 
     run: int
     after: PlacementState
-    """The state that it was found in; in another one there is something to do again."""
+    """State that the worker found; if it has changed since, there is work again."""
     report: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefuseRun:
-    """A worker finds the cluster to be another one."""
+    """Record that a worker finds the cluster changed since the plan was made."""
 
     run: int
     reason: str
@@ -228,4 +231,4 @@ COMES_TO = {
     PlacementState.CANCELLING: PlacementState.CANCELLED,
     PlacementState.ROLLING_BACK: PlacementState.ROLLED_BACK,
 }
-"""Once nothing is left to be done in a state."""
+"""The final state of each state in which work can be completed."""

@@ -1,11 +1,10 @@
-"""Event stream `placement-<id>`: a new placement of a cluster's replicas, from the wish to the plan; from there on
-see `placement_runs`.
+"""Event stream `placement-<id>`: a placement of a cluster's replicas, from the request to the plan.
 
     (none) --Request, Give--> requested --RecordPlan--> planned
                             \\--RecordFailure--> failed
 
-A worker reads the cluster and computes. What the plan is made from, and which replica goes where, is too large for
-an event, and is kept beside them.
+A worker reads the cluster and computes the plan. The input of the plan, and the replicas in it, are too large for
+an event and are stored beside the events. See `placement_runs` for what follows.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from backend.domain.placement.placement_runs import (
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRequested(Event, name="PlacementRequested", version=2):
-    """A plan for the replicas of a cluster was asked for."""
+    """A plan for the replicas of a cluster was requested."""
 
     placement: str
     cluster: str
@@ -64,19 +63,19 @@ class PlacementRequested(Event, name="PlacementRequested", version=2):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementGiven(Event, name="PlacementGiven", version=1):
-    """A reassignment, as Kafka's own tool takes it, was handed in, to be checked against a cluster."""
+    """A reassignment in Kafka's format was submitted, to be checked against a cluster."""
 
     placement: str
     cluster: str
     partitions: int
-    """That it names."""
+    """Number of partitions that it lists."""
     digest: str
-    """Of the document, which is kept beside."""
+    """Digest of the document, which is stored beside the event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPlanned(Event, name="PlacementPlanned", version=1):
-    """It was computed."""
+    """The plan was computed."""
 
     placement: str
     cluster: str
@@ -87,7 +86,7 @@ class PlacementPlanned(Event, name="PlacementPlanned", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementFailed(Event, name="PlacementFailed", version=1):
-    """There is no plan; nothing was moved."""
+    """No plan could be made; nothing was moved."""
 
     placement: str
     cluster: str
@@ -108,23 +107,23 @@ PlacementEvent = (
 
 @dataclass(frozen=True, kw_only=True)
 class RequestPlacement:
-    """Ask for a plan."""
+    """Request a plan."""
 
     placement: str
     cluster: str
     aims: Aims
     known_clusters: Collection[str]
     declared_factors: Mapping[str, int] = field(default_factory=dict)
-    """Of the topics that are on the cluster, if these are wished for."""
+    """Declared replication factor of the cluster's topics, if the request asks for these."""
     brokers: int = 0
-    """That the cluster has."""
+    """Number of brokers of the cluster."""
     proposal: Proposal | None = None
-    """Why a worker asks; None: it does not."""
+    """Reason of a worker that requests the plan; None for other callers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivePlacement:
-    """Have a reassignment checked, and taken for the plan if it can be one."""
+    """Submit a reassignment to be checked, and used as the plan if it is valid."""
 
     placement: str
     cluster: str
@@ -135,7 +134,7 @@ class GivePlacement:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordPlan:
-    """What a worker has computed."""
+    """Record the plan that a worker has computed."""
 
     digest: str
     summary: Mapping[str, Any]
@@ -143,7 +142,7 @@ class RecordPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordFailure:
-    """Why a worker could not."""
+    """Record the reason why a worker could not compute a plan."""
 
     reason: str
 
@@ -155,14 +154,14 @@ PlacementCommand = RequestPlacement | GivePlacement | RecordPlan | RecordFailure
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """As far as it has come."""
+    """The state of a placement."""
 
     id: str
     cluster: str
     state: PlacementState
     digest: str | None = None
     before: PlacementState = PlacementState.PLANNED
-    """The present run: where it is again if that is refused."""
+    """State to return to if the present run is refused."""
     run: int = 0
     limits: RunLimits = field(default_factory=RunLimits)
     is_held_back: bool = False
@@ -174,13 +173,13 @@ INITIAL: Placement | None = None
 
 
 def decide(state: Placement | None, command: PlacementCommand) -> list[PlacementEvent]:
-    """Events that carry the command out. Raises AlreadyExists, NotFound or ValueInvalid."""
+    """Return the events that execute the command. Raises AlreadyExists, NotFound or ValueInvalid."""
     if isinstance(command, RequestPlacement | GivePlacement):
         if state is not None:
-            raise AlreadyExists(f"there is a placement {command.placement} already")
+            raise AlreadyExists(f"placement {command.placement} exists already")
         return _decide_new(command)
     if state is None:
-        raise NotFound("there is no such placement")
+        raise NotFound("this placement does not exist; GET /placements lists all placements")
     match command:
         case RecordPlan() | RecordFailure():
             return _decide_plan(state, command)
@@ -215,7 +214,7 @@ def _decide_new(command: RequestPlacement | GivePlacement) -> list[PlacementEven
 
 
 def _as_declared(command: RequestPlacement) -> Aims:
-    """The factors that it comes to: no more than the brokers that are to hold replicas, as topics are created."""
+    """Resolve declared replication factors; none exceeds the number of target brokers, as for new topics."""
     aims = command.aims
     most = command.brokers if aims.target_brokers is None else len(set(aims.target_brokers))
     factors = {
@@ -224,7 +223,7 @@ def _as_declared(command: RequestPlacement) -> Aims:
         if topic not in aims.excluded_topics
     }
     if not factors:
-        detail = f"no stream has a topic on {command.cluster} that is to be as declared"
+        detail = f"no stream has a topic on {command.cluster} whose declared factor could be used"
         raise ValueInvalid(detail, (FieldError("/replication_factor", detail),))
     return replace(aims, replication_factors=factors)
 
@@ -245,11 +244,11 @@ def _decide_hold_back(state: Placement, command: HoldBack) -> list[PlacementEven
 
 def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEvent]:
     if state.digest is None:
-        raise StateConflict(f"placement {state.id} has no plan that could be applied: it is {state.state}")
+        raise StateConflict(f"placement {state.id} has no plan to apply: it is {state.state}")
     if command.digest != state.digest:
         raise PlanStale(
-            f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!r}: look at it",
-            (FieldError("/digest", "is of another plan"),),
+            f"the plan of placement {state.id} is {state.digest[:12]}, not {command.digest[:12]!r}: review it",
+            (FieldError("/digest", "belongs to another plan"),),
         )
     limits = _limits(state, command.limits)
     if state.state in (PlacementState.APPLYING, PlacementState.PAUSED):
@@ -257,13 +256,15 @@ def _decide_apply(state: Placement, command: StartApplying) -> list[PlacementEve
             return []
         return [PlacementLimitsChanged(**_of(state), limits=limits)]
     if state.state is PlacementState.APPLIED:
-        raise StateConflict(f"placement {state.id} is applied already")
+        raise StateConflict(f"placement {state.id} has already been applied")
     return [_started(state, limits, command.busy, back=False)]
 
 
 def _decide_rollback(state: Placement, command: StartRollback) -> list[PlacementEvent]:
     if state.run == 0:
-        raise StateConflict(f"placement {state.id} has moved nothing that could go back: it is {state.state}")
+        raise StateConflict(
+            f"placement {state.id} has moved nothing that could be rolled back: it is {state.state}"
+        )
     if state.state in (PlacementState.ROLLING_BACK, PlacementState.ROLLED_BACK):
         raise StateConflict(f"placement {state.id} is {state.state} already")
     return [_started(state, _limits(state, command.limits), command.busy, back=True)]
@@ -271,12 +272,14 @@ def _decide_rollback(state: Placement, command: StartRollback) -> list[Placement
 
 def _started(state: Placement, limits: RunLimits, busy: Mapping[str, str], *, back: bool) -> PlacementRunStarted:
     if state.state is PlacementState.CANCELLING:
-        raise StateConflict(f"placement {state.id} is being cancelled: what moves is given back first, try again")
+        raise StateConflict(
+            f"placement {state.id} is being cancelled: try again when its ongoing moves are cancelled"
+        )
     other = busy.get(state.cluster, state.id)
     if other != state.id:
         raise StateConflict(
-            f"placement {other} is moving replicas of {state.cluster}: wait for it, or cancel it; two at once "
-            "would undo each other's moves"
+            f"placement {other} is moving replicas of {state.cluster}: wait until it ends, or cancel it; two "
+            "placements at once would undo each other's moves"
         )
     return PlacementRunStarted(**_of(state), run=state.run + 1, back=back, limits=limits)
 
@@ -316,8 +319,10 @@ def _of(state: Placement) -> dict[str, str]:
 
 
 def _limits(state: Placement, named: NamedLimits) -> RunLimits:
-    """Those that are to hold; of what is not named those of the run before, or the usual ones. Raises
-    ValueInvalid."""
+    """Return the limits in force; omitted ones keep those of the previous run, or the defaults.
+
+    Raises ValueInvalid.
+    """
     limits = replace(state.limits, **named)
     errors = wrong_limits(limits)
     if errors:
@@ -329,7 +334,7 @@ def _limits(state: Placement, named: NamedLimits) -> RunLimits:
 
 
 def evolve(state: Placement | None, event: Event) -> Placement | None:
-    """The state after an event; what does not apply leaves the state as it was."""
+    """Return the state after an event; an event that does not apply leaves it unchanged."""
     match event:
         case PlacementRequested() | PlacementGiven():
             return Placement(id=event.placement, cluster=event.cluster, state=PlacementState.REQUESTED)

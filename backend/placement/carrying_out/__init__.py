@@ -1,4 +1,4 @@
-"""How a cluster gets to a plan: rounds of moves, how far they are, and whether the plan still fits.
+"""Execution of plans: the next moves, their progress, and drift between a plan and its cluster.
 
 It imports no other room of this layer.
 """

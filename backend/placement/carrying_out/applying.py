@@ -1,16 +1,18 @@
-"""Carrying a placement out: what to ask a cluster for next, and what there is that is not ours to touch.
+"""The steps of executing a placement plan, and the partitions that must not be touched.
 
-Nothing here asks a cluster or waits. Who applies a plan reads the cluster, asks for `next_steps`, sends them, and
-begins anew until `stand` says that nothing is left. Nothing has to be remembered in between but the course itself:
-where a partition is on it is told by its replicas, so it goes on after a crash as if there had been none.
+Nothing here talks to a cluster or waits. A worker that applies a plan reads the cluster, gets `next_steps`, sends
+them, and repeats until `stand` reports that nothing is left. Nothing has to be remembered in between but the
+course itself: a partition's replicas show how far it is, so that work continues after a crash as if there had been
+none.
 
 One replica of a partition moves at a time. A step adds the new replica and drops the one that it replaces in one
-reassignment (KIP-455), which Kafka ends when the new one is in sync: the old one serves until then. So a partition
-never has fewer replicas than the lower of before and after, and a step given back wastes one copy at most.
+reassignment (KIP-455), which Kafka completes when the new one is in sync: the old one serves until then. So a
+partition never has fewer replicas than the lower of before and after, and a cancelled step wastes one copy at
+most.
 
-A partition is on the way from its original to its target if it has all brokers that both have, none that neither
-has, and no more or fewer replicas than the two. Any other was changed by somebody else: named, and left alone.
-The way is the same in both directions: to roll back is to follow the course reversed, from wherever it has come.
+A partition is on its way from its original to its target if it has all brokers that both have, none that neither
+has, and no more or fewer replicas than the two. Any other was changed by somebody else: it is reported and left
+alone. This holds in both directions: a rollback follows the reversed course, from wherever the partition is.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ from dataclasses import dataclass, field
 Place = tuple[str, int]
 """A partition: topic and number."""
 Brokers = tuple[int, ...]
-"""Ids, the preferred one first."""
+"""Broker ids, the preferred replica first."""
 Ongoing = Mapping[Place, tuple[Sequence[int], Sequence[int], Sequence[int]]]
-"""Reassignments as Kafka lists them: all replicas, those of them that are being added, those that are to go."""
+"""Reassignments as Kafka lists them: all replicas, the ones being added, and the ones being removed."""
 
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """From where to where: replicas of each partition before and after, the preferred broker first.
+    """Replicas of each partition before and after the plan, the preferred broker first.
 
     Raises ValueError for a partition without an original, without replicas or with a broker twice.
     """
@@ -46,7 +48,7 @@ class Course:
                     raise ValueError(f"{name(place)} cannot have its replicas on {list(brokers)}")
 
     def reversed(self) -> Course:
-        """The way back."""
+        """Return the rollback course."""
         return Course(
             originals=self.targets,
             targets={place: brokers for place, brokers in self.originals.items() if place in self.targets},
@@ -55,38 +57,43 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterNow:
-    """What a cluster has. Reassignments are to be read before replicas: one that ended in between then counts as
-    moving for a moment longer; the other way round, what has moved would be asked for again."""
+    """The observed state of a cluster.
+
+    Read reassignments before replicas: one that ends in between then counts as moving for a moment longer. In the
+    opposite order, a move that has just ended would be requested again.
+    """
 
     replicas: Mapping[Place, Sequence[int]]
-    """Of all partitions, also those that no plan speaks of."""
+    """Replicas of all partitions, including those outside the plan."""
     brokers: Mapping[int, str | None]
-    """Those that are there and answer, with their racks."""
+    """Brokers that are available, with their racks."""
     leaders: Mapping[Place, int] = field(default_factory=dict)
-    """-1 where there is none."""
+    """Leader of each partition; -1 if it has none."""
     ongoing: Ongoing = field(default_factory=dict)
     anew: Collection[str] = ()
-    """Topics whose id is another than when the plan was made: deleted and created again."""
+    """Topics whose id has changed since the plan was made, because they were deleted and created again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much may go on at once. A broker takes part in a move by getting the replica, by giving it up, or as the
-    leader that it is copied from; moves of others count there too, but not among the partitions. What waits for a
-    broker that is away does not count: it loads nobody."""
+    """Limits of concurrent moves.
+
+    A broker takes part in a move by getting the replica, by giving it up, or as the leader that it is copied from.
+    Moves requested by others count against a broker, but not against `partitions_at_once`. Moves that wait for an
+    unavailable broker do not count, since they load no broker.
+    """
 
     moves_per_broker: int
     partitions_at_once: int
 
     def __post_init__(self) -> None:
         if self.moves_per_broker < 1 or self.partitions_at_once < 1:
-            raise ValueError("with a limit below 1 nothing would ever move")
+            raise ValueError("limits must be 1 or more, or no replica would ever move")
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A reassignment of ours that is going on: replicas as they were before this step, those being added, those
-    that go when it ends."""
+    """An ongoing reassignment of this plan: replicas before this step, those being added, those removed."""
 
     before: Brokers
     adding: Brokers
@@ -95,42 +102,41 @@ class Flight:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Where each partition of a course is; each in one of the first five."""
+    """The position of each partition on its course; each partition is in exactly one of the first five fields."""
 
     arrived: list[Place] = field(default_factory=list)
     moving: dict[Place, Flight] = field(default_factory=dict)
     pending: dict[Place, Brokers] = field(default_factory=dict)
-    """Not moving and not there yet, with their replicas now."""
+    """Partitions that are neither moving nor at their target, with their present replicas."""
     gone: list[Place] = field(default_factory=list)
-    """Their topic was deleted, or is another one of the same name."""
+    """Partitions whose topic was deleted, or deleted and created again."""
     strangers: dict[Place, Brokers] = field(default_factory=dict)
-    """Changed by somebody else, with the replicas that they have or are getting."""
+    """Partitions that somebody else has changed, with the replicas that they have or are getting."""
     grown: list[Place] = field(default_factory=list)
-    """Partitions of the course's topics that it says nothing of."""
+    """New partitions of the course's topics, which the course does not cover."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left that could be asked for, now or later."""
+        """Return True if nothing is left to request, now or later."""
         return not self.moving and not self.pending
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What to ask for now, and what cannot go on."""
+    """The reassignments to request now, and the partitions that are blocked."""
 
     ask: dict[Place, Brokers]
     waiting: dict[Place, str]
-    """Partitions that nothing can be done for at present, with the reason in words. Those that only wait for their
-    turn are not among them."""
+    """Blocked partitions with the reason in words; those that only wait for their turn are not included."""
 
 
 def name(place: Place) -> str:
-    """As people write it."""
+    """Return the usual notation of a partition: topic-number."""
     return f"{place[0]}-{place[1]}"
 
 
 def stand(course: Course, now: ClusterNow) -> Standing:
-    """Where each partition of the course is."""
+    """Determine the position of each partition on its course."""
     standing, anew = Standing(), frozenset(now.anew)
     for place in sorted(course.targets):
         replicas = now.replicas.get(place)
@@ -164,24 +170,24 @@ def _stand_moving(
 
 
 def is_on_the_way(course: Course, place: Place, brokers: Sequence[int]) -> bool:
-    """Whether a partition with these replicas can have come there by steps of the course, forth or back."""
+    """Tell whether steps of the course, forward or back, can have given a partition these replicas."""
     here, original, target = set(brokers), set(course.originals[place]), set(course.targets[place])
     least, most = sorted((len(original), len(target)))
     return original & target <= here <= original | target and least <= len(here) <= most
 
 
 def next_steps(course: Course, now: ClusterNow, limits: Limits, standing: Standing | None = None) -> Steps:
-    """Replicas to ask for, by partition, so that no limit is exceeded by them and what goes on already.
+    """Choose the replicas to request, by partition, so that limits hold together with the ongoing moves.
 
-    Partitions that lack a broker go first: they are at risk until they have moved. Otherwise they go by name. The
-    same question has the same answer. `standing` spares finding it again.
+    Partitions with an unavailable broker go first, because they are at risk until they have moved; others go by
+    name. The same state has the same answer. Pass `standing` to avoid computing it again.
     """
     here = standing or stand(course, now)
     waiting: dict[Place, str] = {}
     busy: Counter[int] = Counter()
     at_once = 0
     for place, (_, adding, removing) in now.ongoing.items():
-        reason = _holds_up(adding, now.leaders.get(place), now.brokers)
+        reason = _blocked_by(adding, now.leaders.get(place), now.brokers)
         if reason is None:
             busy.update(_takes_part(adding, removing, now.leaders.get(place)))
             at_once += place in here.moving
@@ -193,7 +199,7 @@ def next_steps(course: Course, now: ClusterNow, limits: Limits, standing: Standi
         leader = now.leaders.get(place)
         step = _step(brokers, course.targets[place], leader, now.brokers)
         adding = [broker for broker in step if broker not in brokers]
-        reason = _holds_up(adding, leader, now.brokers)
+        reason = _blocked_by(adding, leader, now.brokers)
         if reason is not None:
             waiting[place] = reason
             continue
@@ -208,10 +214,10 @@ def next_steps(course: Course, now: ClusterNow, limits: Limits, standing: Standi
 def give_back(
     course: Course, now: ClusterNow, standing: Standing | None = None, *, only_astray: bool = False
 ) -> dict[Place, None]:
-    """Reassignments of ours to cancel (KIP-455 takes None for that): each partition then has the brokers that it
-    had before its present step, in an order that may be another one.
+    """Return the plan's reassignments to cancel (KIP-455 takes None for that).
 
-    `only_astray`: those alone that lead away from the target, as forward moves do once the way back is taken.
+    Each partition then has the brokers of before its present step, perhaps in another order. With `only_astray`,
+    only steps that lead away from the target are returned, as forward moves do once a rollback begins.
     """
     found: dict[Place, None] = {}
     for place, flight in (standing or stand(course, now)).moving.items():
@@ -225,7 +231,7 @@ def give_back(
 
 
 def to_elect(course: Course, now: ClusterNow, standing: Standing | None = None) -> list[Place]:
-    """Partitions that have arrived and are led by another broker than the preferred one, which is there."""
+    """Return the partitions at their target that another broker leads although the preferred one is available."""
     return [
         place
         for place in (standing or stand(course, now)).arrived
@@ -235,10 +241,11 @@ def to_elect(course: Course, now: ClusterNow, standing: Standing | None = None) 
 
 
 def throttled(course: Course) -> dict[Place, tuple[Brokers, Brokers]]:
-    """By partition that copies anything: brokers that may be copied from, and those that get a replica.
+    """Return for each partition with a new replica the brokers to throttle as leaders, and those as followers.
 
-    A new replica may lead, and be copied from, before the last one has come; so all of both are on the first side.
-    Kafka holds back only replicas that are not in sync (KIP-73), so those that stay are not slowed down.
+    A new replica may lead, and be copied from, before the last one is in sync, so old and new replicas are all on
+    the leaders' side. Kafka throttles only replicas that are not in sync (KIP-73), so that replicas that stay are
+    not slowed down.
     """
     found: dict[Place, tuple[Brokers, Brokers]] = {}
     for place, target in course.targets.items():
@@ -249,15 +256,17 @@ def throttled(course: Course) -> dict[Place, tuple[Brokers, Brokers]]:
     return found
 
 
-def _step(brokers: Brokers, target: Brokers, leader: int | None, there: Mapping[int, str | None]) -> Brokers:
-    """The next list of replicas: one added, one dropped, or both; the target itself as soon as its brokers are the
-    same, so that the order is set by the last step."""
+def _step(brokers: Brokers, target: Brokers, leader: int | None, available: Mapping[int, str | None]) -> Brokers:
+    """Return the next list of replicas: one added, one dropped, or both.
+
+    Once the brokers equal those of the target, it is the target itself, so that the last step sets the order.
+    """
     adding = [broker for broker in target if broker not in brokers]
     dropping = [broker for broker in brokers if broker not in target]
-    # One that is away cannot be copied to. If all are, the first stands for them, and is told to be missing.
-    adding = [broker for broker in adding if broker in there] or adding[:1]
+    # An unavailable broker cannot receive a replica. If all are unavailable, the first one is reported as missing.
+    adding = [broker for broker in adding if broker in available] or adding[:1]
     if not adding:
-        gone = min(dropping, key=lambda each: (each in there, each == leader, each), default=None)
+        gone = min(dropping, key=lambda each: (each in available, each == leader, each), default=None)
         step = tuple(broker for broker in brokers if broker != gone)
     elif len(brokers) < len(target):
         step = (*brokers, adding[0])
@@ -265,9 +274,9 @@ def _step(brokers: Brokers, target: Brokers, leader: int | None, there: Mapping[
         new, old = min(
             ((new, old) for new in adding for old in dropping),
             key=lambda pair: (
-                pair[1] in there,
+                pair[1] in available,
                 pair[1] == leader,
-                there.get(pair[0]) != there.get(pair[1]),
+                available.get(pair[0]) != available.get(pair[1]),
                 target.index(pair[0]),
                 brokers.index(pair[1]),
             ),
@@ -277,21 +286,21 @@ def _step(brokers: Brokers, target: Brokers, leader: int | None, there: Mapping[
 
 
 def _takes_part(adding: Sequence[int], removing: Sequence[int], leader: int | None) -> set[int]:
-    """Brokers that a step loads: none if nothing is copied."""
+    """Return the brokers that a step loads; none if nothing is copied."""
     if not adding:
         return set()
     return {*adding, *removing, *(() if leader is None else (leader,))}
 
 
-def _holds_up(adding: Sequence[int], leader: int | None, there: Mapping[int, str | None]) -> str | None:
-    """Why nothing can be done at present."""
-    away = sorted(broker for broker in adding if broker not in there)
+def _blocked_by(adding: Sequence[int], leader: int | None, available: Mapping[int, str | None]) -> str | None:
+    """Return the reason that blocks a step at present; None if there is none."""
+    away = sorted(broker for broker in adding if broker not in available)
     if away:
-        return f"broker {away[0]}, which is to get a replica, is not there"
+        return f"broker {away[0]}, which is to get a replica, is unavailable"
     if leader == NO_LEADER:
-        return "it has no leader that a replica could be copied from"
+        return "it has no leader to copy a replica from"
     return None
 
 
-def _is_whole(brokers: Brokers, there: Mapping[int, str | None]) -> bool:
-    return all(broker in there for broker in brokers)
+def _is_whole(brokers: Brokers, available: Mapping[int, str | None]) -> bool:
+    return all(broker in available for broker in brokers)

@@ -1,4 +1,4 @@
-"""Whether a cluster is still the one that a plan was made from."""
+"""Detection of drift: differences between a cluster and the state that a plan was made from."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from backend.placement.errors import few
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFrom:
-    """What a plan was made from, and whom it gives replicas to."""
+    """The state that a plan was made from, and the brokers that it gives replicas to."""
 
     replicas: Mapping[Place, Brokers]
-    """Of all partitions, not only of those that it moves."""
+    """Replicas of all partitions, not only of those that the plan moves."""
     racks: Mapping[int, str | None]
     needed: Collection[int]
-    """Brokers that are to have replicas of it."""
+    """Brokers that the plan gives replicas to."""
 
 
 def drift(
@@ -26,10 +26,9 @@ def drift(
     brokers: Mapping[int, str | None],
     ongoing: Collection[Place],
 ) -> list[str]:
-    """What is another than then, in words; nothing if the plan still holds.
+    """Describe what has changed since the plan was made; an empty list if the plan still fits.
 
-    `brokers` are those that are there. New topics are no drift: no replica that the plan speaks of is another one
-    for them.
+    `brokers` are the available ones. New topics are no drift, since the plan says nothing about them.
     """
     topics = {topic for topic, _ in planned.replicas}
     there = {topic for topic, _ in replicas}
@@ -49,9 +48,9 @@ def drift(
         ("replicas are being moved", [name(place) for place in sorted(ongoing)]),
         ("topics were deleted", deleted),
         ("topics have fewer partitions", [name(place) for place in shrunk]),
-        ("topics have got more partitions", [name(place) for place in grown]),
+        ("topics have more partitions", [name(place) for place in grown]),
         ("replicas are elsewhere than when the plan was made", [name(place) for place in changed]),
-        ("brokers that are to get replicas are not there", away),
+        ("brokers that are to get replicas are unavailable", away),
         ("brokers are in another rack", racks),
     ]
     return [f"{what} ({few(names)})" for what, names in found if names]

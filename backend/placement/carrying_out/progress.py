@@ -1,4 +1,4 @@
-"""How far a placement has been carried out: moves, bytes, and how long the rest takes at the pace so far."""
+"""Progress of a plan: moves, bytes, and the time left at the present pace."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from backend.placement.carrying_out.applying import Course, Place, Standing
 
 _MOST_WHILE_UNDER_WAY = 0.99
-"""Else a hundred small partitions behind a large one would all be to go at 100 %."""
+"""Fraction shown at most while moves remain; otherwise many small partitions behind a large one would show 100%.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Replica moves and their bytes, of the partitions that are still ours: not of those that are gone or that
-    somebody else has changed."""
+    """Replica moves and their bytes, without partitions that were deleted or that somebody else has changed."""
 
     moves_done: int
     moves_in_flight: int
     moves_left: int
-    """Not begun."""
+    """Moves that have not begun."""
     bytes_done: int
-    """With what has come of the moves in flight."""
+    """Bytes copied, including those of moves in flight."""
     bytes_left: int
     fraction: float
-    """Of the bytes that are to be copied, 0 to 1; 1.0 only if nothing is left."""
+    """Fraction of the bytes to copy, 0 to 1; 1.0 only if nothing is left."""
     partitions_left: int
-    """Also those whose order alone is to change."""
+    """Partitions that are not at their target, including those that only change their order."""
 
     @property
     def is_finished(self) -> bool:
@@ -36,10 +36,10 @@ class Progress:
 def progress(
     course: Course, standing: Standing, sizes: Mapping[Place, int], copied: Mapping[Place, int] | None = None
 ) -> Progress:
-    """How far a course has come.
+    """Compute the progress of a course.
 
-    `sizes` are bytes of one replica; `copied` bytes that the replicas in flight have by now. Sizes are to be those
-    of the plan all the way through: with others, what was done would grow and shrink by itself.
+    `sizes` are the bytes of one replica; `copied` are the bytes that replicas in flight have so far. Use the sizes
+    of the plan throughout: with current sizes, the amount done would grow and shrink by itself.
     """
     moves = {"done": 0, "flight": 0, "left": 0}
     bytes_done = bytes_left = whole = done = 0
@@ -56,7 +56,7 @@ def progress(
         moves["left"] += missing - flying
         bytes_done += (total - missing) * size + come
         bytes_left += missing * size - come
-        # An empty replica is a move too: without the 1 a plan of empty topics would be done before it began.
+        # An empty replica is a move, too: without the 1, a plan of empty topics would be complete before it began.
         whole += total * (size + 1)
         done += (total - missing) * (size + 1) + come
     partitions_left = len(standing.moving) + len(standing.pending)
@@ -72,9 +72,11 @@ def progress(
 
 
 def seconds_left(samples: Sequence[tuple[float, int]], bytes_left: int, *, is_finished: bool) -> float | None:
-    """At the pace of these samples, (seconds of any clock, bytes done by then), oldest first; at least a second
-    as long as it is not finished. None if they show no pace: one sample alone, nothing copied between the first
-    and the last, or only empty replicas left."""
+    """Estimate the seconds left from the pace of samples, (seconds of any clock, bytes done), oldest first.
+
+    The estimate is at least one second until the course is finished. Returns None if there is no pace: a single
+    sample, nothing copied between the first and the last, or only empty replicas left.
+    """
     if is_finished:
         return 0.0
     if len(samples) < 2 or not bytes_left:

@@ -1,5 +1,7 @@
-"""A plan in rounds, for those who carry it out by Kafka's own tool: each is a reassignment of its own, to be begun
-when the one before has ended, and none loads a broker with more than it may."""
+"""A plan divided into rounds, for execution with kafka-reassign-partitions.sh.
+
+Each round is a reassignment to start when the previous one has ended, and none exceeds the limits of a broker.
+"""
 
 from __future__ import annotations
 
@@ -23,37 +25,37 @@ from backend.placement.problem import GONE, Problem, Replicas
 
 
 class NoWay(Exception):
-    """Why a plan cannot be carried on, with the first partition that waits."""
+    """A plan cannot continue; the message names the first blocked partition and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What is asked for together, and how far the plan is when it has ended."""
+    """Reassignments to start together, and the plan's progress after them."""
 
     partitions: list[dict[str, Any]]
     progress: Progress
 
     def document(self) -> dict[str, Any]:
-        """As `kafka-reassign-partitions.sh --reassignment-json-file` takes it."""
+        """Return the input of `kafka-reassign-partitions.sh --reassignment-json-file`."""
         return {"version": 1, "partitions": self.partitions}
 
 
 def rounds(problem: Problem, replicas: Replicas, limits: Limits) -> Iterator[Round]:
-    """All rounds, in order. Raises NoWay for partitions none of whose replicas is on a broker that is there."""
+    """Yield all rounds in order. Raises NoWay for partitions without a replica on an available broker."""
     some = changed(problem, replicas)
     originals, targets = (_places(rows_of(problem, each, some)) for each in (problem.now, replicas))
     course = Course(originals=originals, targets=targets)
     sizes = dict(zip(originals, problem.size_bytes[some].tolist(), strict=True))
-    there = {
+    available = {
         int(broker): problem.racks[rack]
         for broker, rack in zip(problem.broker_ids, problem.rack_of, strict=True)
         if rack != GONE
     }
     here = dict(course.originals)
     while True:
-        # Whoever is preferred leads, as far as it is there: it is what the others copy from.
-        leaders = {place: next((each for each in row if each in there), -1) for place, row in here.items()}
-        now = ClusterNow(replicas=here, brokers=there, leaders=leaders)
+        # The first available replica leads, and the others copy from it.
+        leaders = {place: next((each for each in row if each in available), -1) for place, row in here.items()}
+        now = ClusterNow(replicas=here, brokers=available, leaders=leaders)
         standing = stand(course, now)
         if standing.is_finished:
             return
@@ -62,7 +64,7 @@ def rounds(problem: Problem, replicas: Replicas, limits: Limits) -> Iterator[Rou
             place, reason = next(iter(steps.waiting.items()))
             raise NoWay(f"{name(place)}: {reason}")
         here |= steps.ask
-        after = stand(course, ClusterNow(replicas=here, brokers=there))
+        after = stand(course, ClusterNow(replicas=here, brokers=available))
         rows = [
             {"topic": topic, "partition": number, "replicas": list(brokers)}
             for (topic, number), brokers in sorted(steps.ask.items())

@@ -1,4 +1,4 @@
-"""Reading what is done about replicas when brokers come or go."""
+"""Queries of placement policies."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from backend.projections.temporal import as_of
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRow:
-    """Of one cluster."""
+    """The placement policy of a cluster."""
 
     policy: PlacementPolicy
     version: int
-    """0: nobody has set it."""
+    """Version of the policy; 0 if it was never set."""
 
 
 def find_policy(connection: Connection, cluster: str, at: int | None = None) -> PolicyRow:
-    """What holds for a cluster; what is usual, where nobody has set it."""
+    """Return the policy of a cluster, or the default if it was never set."""
     query = sa.select(placement_policies).where(placement_policies.c.cluster == cluster)
     row = connection.execute(query.where(as_of(placement_policies, at))).one_or_none()
     if row is None:

@@ -1,6 +1,6 @@
-"""What a worker has to remember while it moves the replicas of a placement, and how far it is: observations.
+"""State and progress of a worker that executes a placement: observations.
 
-Replicas themselves are not among them: where they are is asked of the cluster.
+The locations of replicas are not stored here: they are read from the cluster.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ placement_runs = sa.Table(
     "placement_runs",
     METADATA,
     sa.Column("placement", sa.Text, primary_key=True),
-    # Compressed JSON: topics with Kafka's ids when their first replica was moved; NULL until then.
+    # Compressed JSON: Kafka's ids of topics when their first replica was moved; NULL until then.
     sa.Column("topic_ids", sa.LargeBinary),
-    # What was set of throttles and has to be taken away again (backend.kafka.admin.replication_throttle).
+    # Throttles that were set and must be removed at the end (backend.kafka.admin.replication_throttle).
     sa.Column("throttle", JSONB(none_as_null=True)),
     sa.Column("told", JSONB(none_as_null=True)),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembered:
-    """Of one placement."""
+class RunState:
+    """The state that a worker stores for one placement."""
 
     topic_ids: Mapping[str, str] | None
-    """None: none of its replicas has been moved yet."""
+    """Ids of the topics; None before the first replica was moved."""
     throttle: dict[str, Any] | None
 
 
-def recall(connection: Connection, placement: str) -> Remembered:
-    """What is remembered; nothing of one that was never run."""
+def find_run_state(connection: Connection, placement: str) -> RunState:
+    """Return what is remembered of a placement; an empty state if it was never executed."""
     query = sa.select(placement_runs).where(placement_runs.c.placement == placement)
     row = connection.execute(query).one_or_none()
     if row is None:
-        return Remembered(topic_ids=None, throttle=None)
+        return RunState(topic_ids=None, throttle=None)
     ids = None if row.topic_ids is None else json.loads(zlib.decompress(row.topic_ids))
-    return Remembered(topic_ids=ids, throttle=row.throttle)
+    return RunState(topic_ids=ids, throttle=row.throttle)
 
 
-def keep_topic_ids(connection: Connection, placement: str, ids: Mapping[str, str]) -> None:
-    """The cluster was found as the plan has it: from now on replicas may have moved."""
+def store_topic_ids(connection: Connection, placement: str, ids: Mapping[str, str]) -> None:
+    """Store topic ids before the first move: the cluster matches the plan, and from now on replicas may move."""
     _keep(connection, placement, topic_ids=zlib.compress(json.dumps(dict(ids)).encode()))
 
 
-def keep_throttle(connection: Connection, placement: str, throttle: dict[str, Any] | None) -> None:
-    """Before it is set; None once it is gone."""
+def store_throttle(connection: Connection, placement: str, throttle: dict[str, Any] | None) -> None:
+    """Store the throttle before it is set; None once it is removed."""
     _keep(connection, placement, throttle=throttle)
 
 
-def tell(connection: Connection, placement: str, told: dict[str, Any]) -> None:
-    """Replace what was told of its progress."""
-    _keep(connection, placement, told=told)
+def store_progress(connection: Connection, placement: str, progress: dict[str, Any]) -> None:
+    """Replace the progress of a placement."""
+    _keep(connection, placement, told=progress)
 
 
-def told(connection: Connection, placement: str) -> dict[str, Any] | None:
-    """What was told last."""
+def find_progress(connection: Connection, placement: str) -> dict[str, Any] | None:
+    """Return the latest progress of a placement."""
     query = sa.select(placement_runs.c.told).where(placement_runs.c.placement == placement)
     found: dict[str, Any] | None = connection.execute(query).scalar_one_or_none()
     return found

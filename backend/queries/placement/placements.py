@@ -1,4 +1,4 @@
-"""Reading placements, and the documents of their plans, which workers keep."""
+"""Queries of placements and of their plans' documents, which workers store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ placement_plans = sa.Table(
     "placement_plans",
     METADATA,
     sa.Column("placement", sa.Text, primary_key=True),
-    # Compressed JSON: what was read of the cluster, and partitions with the replicas that they are to have.
+    # Compressed JSON: the state that was read of the cluster, and partitions with their planned replicas.
     sa.Column("question", sa.LargeBinary, nullable=False),
     sa.Column("plan", sa.LargeBinary, nullable=False),
 )
@@ -33,39 +33,39 @@ placement_reassignments = sa.Table(
     "placement_reassignments",
     METADATA,
     sa.Column("placement", sa.Text, primary_key=True),
-    # Compressed JSON: what was handed in.
+    # Compressed JSON: the submitted reassignment.
     sa.Column("document", sa.LargeBinary, nullable=False),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementRow:
-    """A placement as far as it has come."""
+    """The state of a placement."""
 
     id: str
     cluster: str
     state: PlacementState
     aims: Aims
     given: int | None
-    """Partitions of the reassignment that was handed in; None, if a plan is computed."""
+    """Number of partitions of a submitted reassignment; None for a computed plan."""
     digest: str | None
     summary: dict[str, Any] | None
     reason: str | None
     run: int
-    """How often replicas were begun to be moved."""
+    """Number of runs that have been started."""
     limits: RunLimits | None
     report: dict[str, Any] | None
     proposal: Proposal | None
-    """Why a worker has asked for it; None: it has not."""
+    """Reason of a worker that requested it; None for other callers."""
     held_back: str | None
-    """Why it is not applied by itself, though it was proposed for that."""
+    """Reason why it is not applied automatically, although it was proposed for that."""
     requested: int
     version: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanDocuments:
-    """What a plan is made from, and what it came to, as `treeline placement plan` reads and prints them."""
+    """Input and result of a plan, as `treeline placement plan` reads and prints them."""
 
     question: dict[str, Any]
     plan: dict[str, Any]
@@ -79,32 +79,35 @@ def list_placements(
     before: int | None = None,
     most: int | None = None,
 ) -> list[PlacementRow]:
-    """Placements, the newest first; `before`: those that were asked for before that position; `most`: no more."""
+    """Return placements, the newest first.
+
+    `before` restricts them to those requested before that event position; `most` limits their number.
+    """
     query = sa.select(placements).where(as_of(placements, at)).order_by(placements.c.requested.desc()).limit(most)
     if cluster is not None:
         query = query.where(placements.c.cluster == cluster)
     if before is not None:
-        # A cursor is the caller's: it may be any number.
+        # A cursor comes from the caller and may be any number.
         query = query.where(placements.c.requested < sa.literal(before, sa.Numeric))
     return [_row(row) for row in connection.execute(query)]
 
 
 def requested_placements(connection: Connection) -> list[PlacementRow]:
-    """Those that a worker has to compute, the oldest first."""
+    """Return the placements that a worker must compute, the oldest first."""
     is_requested = placements.c.state == str(PlacementState.REQUESTED)
     query = sa.select(placements).where(as_of(placements, None), is_requested)
     return [_row(row) for row in connection.execute(query.order_by(placements.c.requested))]
 
 
 def running_placements(connection: Connection) -> list[PlacementRow]:
-    """Those that a worker moves replicas for, the oldest first."""
+    """Return the placements that a worker is executing, the oldest first."""
     runs = placements.c.state.in_([str(state) for state in RUNNING])
     query = sa.select(placements).where(as_of(placements, None), runs)
     return [_row(row) for row in connection.execute(query.order_by(placements.c.requested))]
 
 
 def find_placement(connection: Connection, placement: str, at: int | None = None) -> PlacementRow:
-    """The placement, or NotFound."""
+    """Return a placement. Raises NotFound."""
     query = sa.select(placements).where(placements.c.id == placement, as_of(placements, at))
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -113,14 +116,14 @@ def find_placement(connection: Connection, placement: str, at: int | None = None
 
 
 def keep_documents(connection: Connection, placement: str, documents: PlanDocuments) -> None:
-    """Beside the event that says that it was planned, in its transaction."""
+    """Store a plan's documents, in the transaction of the event that records the plan."""
     values = {"question": _packed(documents.question), "plan": _packed(documents.plan)}
     row = insert(placement_plans).values(placement=placement, **values)
     connection.execute(row.on_conflict_do_update(index_elements=["placement"], set_=values))
 
 
 def read_documents(connection: Connection, placement: str) -> PlanDocuments:
-    """Those of a placement that is planned, or NotFound."""
+    """Return the documents of a planned placement. Raises NotFound."""
     query = sa.select(placement_plans).where(placement_plans.c.placement == placement)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -129,16 +132,16 @@ def read_documents(connection: Connection, placement: str) -> PlanDocuments:
 
 
 def keep_reassignment(connection: Connection, placement: str, document: dict[str, Any]) -> None:
-    """Beside the event that says that it was handed in, in its transaction."""
+    """Store a submitted reassignment, in the transaction of the event that records it."""
     connection.execute(sa.insert(placement_reassignments).values(placement=placement, document=_packed(document)))
 
 
 def read_reassignment(connection: Connection, placement: str) -> dict[str, Any]:
-    """What was handed in for a placement, or NotFound."""
+    """Return the reassignment that was submitted for a placement. Raises NotFound."""
     query = sa.select(placement_reassignments.c.document).where(placement_reassignments.c.placement == placement)
     packed = connection.execute(query).scalar_one_or_none()
     if packed is None:
-        raise NotFound(f"no reassignment was handed in for placement {placement[:60]!r}")
+        raise NotFound(f"no reassignment was submitted for placement {placement[:60]!r}")
     return _unpacked(packed)
 
 

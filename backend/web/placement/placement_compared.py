@@ -1,7 +1,7 @@
-"""A plan against what it was made from: per broker before and after, and the partitions that change.
+"""Comparison of a plan with its input: brokers before and after, and the partitions that change.
 
-Pure, on arrays: a cluster may have a million replicas. Brokers are in the order in which pages list them: by rack,
-in each those that stay before those that are new or emptied, those that are gone last.
+It computes on arrays alone, since a cluster may have a million replicas. Brokers are in the order of the pages: by
+rack, within a rack unchanged ones before new and emptied ones, and lost ones last.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ Bools = npt.NDArray[np.bool_]
 Place = tuple[str, int]
 
 STAYS, NEW, EMPTIED, EMPTY, GONE = "", "new", "emptied", "empty", "gone"
-"""What becomes of a broker: it holds replicas before and after, only after, only before, never; it is away."""
+"""The kind of a broker: it holds replicas before and after, only after, only before, or never; or it is lost."""
 _ORDER = (STAYS, EMPTY, NEW, EMPTIED, GONE)
 NO_RACK = "no rack"
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Where replicas are at one time, one entry for each."""
+    """The places of replicas before or after the plan, one entry per replica."""
 
     owners: Ints
-    """Its partition, as a place in `Compared.places`."""
+    """Partition of each replica, as an index into `Compared.places`."""
     brokers: Ints
-    """Its broker, as a place in `Compared.brokers`."""
+    """Broker of each replica, as an index into `Compared.brokers`."""
     leads: Bools
-    """Whether it is its partition's preferred one."""
+    """Mask of the preferred replicas."""
     moves: Bools
-    """Whether its broker has none of its partition at the other time."""
+    """Mask of the replicas whose broker has none of the partition on the other side of the comparison."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Broker:
-    """A broker before and after."""
+    """A broker before and after the plan."""
 
     id: int
     rack: str
@@ -54,13 +54,13 @@ class Broker:
 
     @property
     def changes(self) -> int:
-        """How much is done to it: replicas that leave or arrive, and leaders more or less."""
+        """Return how much changes: replicas that leave or arrive, and the difference in leaders."""
         return self.leaving + self.arriving + abs(self.leaders_after - self.leaders)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A partition whose replicas, or their order, are other ones afterwards."""
+    """A partition whose replicas, or their order, change."""
 
     topic: str
     partition: int
@@ -78,7 +78,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """Both, in full."""
+    """A cluster before and after a plan, in full."""
 
     places: Sequence[Place]
     """Topic and number of each partition, in order."""
@@ -89,7 +89,7 @@ class Compared:
 
 
 def compare(question: Mapping[str, Any], plan: Mapping[str, Any]) -> Compared:
-    """The documents of a placement, as `backend.queries.placement.placements.read_documents` gives them."""
+    """Compare the documents of a placement, as `queries.placement.placements.read_documents` returns them."""
     before, after = (
         {(row["topic"], row["partition"]): row["replicas"] for row in document["partitions"]}
         for document in (question, plan)
@@ -104,15 +104,15 @@ def compare(question: Mapping[str, Any], plan: Mapping[str, Any]) -> Compared:
     keys = [each.owners * len(ids) + each.brokers for each in (now, then)]
     now_moves, then_moves = ~np.isin(keys[0], keys[1]), ~np.isin(keys[1], keys[0])
     rows = _brokers(ids, racks, _with(now, now_moves), _with(then, then_moves))
-    order = sorted(range(len(rows)), key=lambda at: _turn(rows[at]))
-    # Where each broker went: from its place by id to that in the list.
-    turned = np.empty(len(order), dtype=np.int64)
-    turned[order] = np.arange(len(order))
+    order = sorted(range(len(rows)), key=lambda at: _sort_key(rows[at]))
+    # Map each broker's index by id to its index in the list.
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
     return Compared(
         places=places,
         brokers=[rows[at] for at in order],
-        before=Spread(now.owners, turned[now.brokers], now.leads, now_moves),
-        after=Spread(then.owners, turned[then.brokers], then.leads, then_moves),
+        before=Spread(now.owners, position[now.brokers], now.leads, now_moves),
+        after=Spread(then.owners, position[then.brokers], then.leads, then_moves),
         changed=[
             Change(topic, number, tuple(was), tuple(then))
             for (topic, number), was, then in zip(places, *lists, strict=True)
@@ -172,5 +172,5 @@ def _kind(is_there: bool, before: int, after: int) -> str:
     return EMPTIED if before else NEW if after else EMPTY
 
 
-def _turn(broker: Broker) -> tuple[bool, str, int, int]:
+def _sort_key(broker: Broker) -> tuple[bool, str, int, int]:
     return (broker.kind == GONE, broker.rack, _ORDER.index(broker.kind), broker.id)

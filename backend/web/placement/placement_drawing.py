@@ -1,6 +1,6 @@
-"""The two grids of a placement as they are drawn: before on the left, after on the right, a row's brokers in line.
+"""Layout of a placement's two grids: before on the left, after on the right, with the same rows.
 
-Places are whole pixels. Cells of a small grid are drawn one by one and say what they are; in a large one all cells
+Coordinates are whole pixels. In a small grid each cell is an element with a description; in a large one all cells
 of a shade are one path, so that the page stays small.
 """
 
@@ -19,19 +19,22 @@ _RACK, _LABEL, _BAR, _FIGURE, _GAP = 72, 88, 46, 36, 24
 _MAP, _WIDEST_CELL = 420, 36
 _TOP, _RACK_GAP = 58, 7
 _CHARACTER = 6.4
-"""Of the letters of labels, on average."""
+"""Average width of a label's character, in pixels."""
 _WIDE_CHARACTER, _LABEL_GAP, _LEAST_OF_A_NAME = 7.2, 6, 10
-"""Of names that stand side by side and must not run into each other; characters below which one is not told."""
+"""Width of a name's character, gap between names, and the shortest useful abbreviation in characters.
+
+Names stand side by side and must not overlap.
+"""
 _LEAST_OF_JOINED = 90
-"""Pixels of neighbouring topics that share a label, since none of them has room for its name."""
+"""Width in pixels of neighbouring topics that share a label because their own names do not fit."""
 _DIGIT, _NUMBER_GAP = 6.0, 5
-_MOST_SPOKEN = 1_500
-"""Cells that say what they are."""
+_MAX_DESCRIBED = 1_500
+"""Number of cells up to which each has a description."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Replicas that stay, or those that move, of a row and column."""
+    """The replicas of a row and column that stay, or those that move."""
 
     x: int
     y: int
@@ -40,12 +43,12 @@ class Cell:
     moves: bool
     shade: int
     leads: bool
-    said: str
+    description: str
 
 
 @dataclass(frozen=True)
 class Path:
-    """All cells of a shade that stay, or that move."""
+    """All cells of one shade that stay, or that move."""
 
     moves: bool
     shade: int
@@ -54,24 +57,24 @@ class Path:
 
 @dataclass(frozen=True)
 class Line:
-    """A row: its label, and for each of the two times its brokers' replicas."""
+    """A row: its label, and a bar of its brokers' replicas before and after."""
 
     y: int
     height: int
     label: str
     kind: str
-    said: str
+    description: str
     bars: tuple[Bar, Bar]
 
     @property
     def base(self) -> int:
-        """Where its texts stand."""
+        """Return the y of the row's text baseline."""
         return self.y + self.height // 2 + 4
 
 
 @dataclass(frozen=True)
 class Bar:
-    """How many replicas each of a row's brokers has; of them those that lead."""
+    """Replicas per broker of a row, and the leaders among them."""
 
     x: int
     width: int
@@ -92,7 +95,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Map:
-    """One time's grid, `x` from the left."""
+    """One of the two grids; `x` is its left edge."""
 
     title: str
     x: int
@@ -102,7 +105,7 @@ class Map:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """All of it."""
+    """The complete drawing."""
 
     width: int
     height: int
@@ -112,20 +115,20 @@ class Drawing:
     racks: Sequence[Band]
     topics: Sequence[Band]
     headings: Sequence[Band]
-    """Labels of neighbouring topics that have no room for their names."""
+    """Labels of neighbouring topics whose own names do not fit."""
     numbers: Sequence[tuple[int, int]]
-    """Where a column's partition number stands, and it; none where they would not fit."""
+    """Position and number of the partitions' labels, as far as they fit."""
     is_exact: bool
     cell_is: str
-    """What one cell stands for."""
+    """Description of what one cell stands for."""
     shades: Sequence[tuple[int, str]]
-    """Of the legend: a shade and from how many replicas on it is taken."""
+    """Legend: shades with the number of replicas at which each begins."""
 
     top = _TOP
 
 
 def draw(heat: Heat) -> Drawing:
-    """Where everything stands."""
+    """Lay out both grids."""
     cell = max(min(_WIDEST_CELL, _MAP // len(heat.columns)), 1)
     tall = 24 if len(heat.rows) <= 12 else 18 if len(heat.rows) <= 30 else 13
     map_width = cell * len(heat.columns)
@@ -156,7 +159,7 @@ def draw(heat: Heat) -> Drawing:
 
 
 def _tops(rows: Sequence[Row], tall: int) -> list[int]:
-    """Of each row; there is room between racks."""
+    """Return the y of each row; racks are separated by a gap."""
     found, y = [], _TOP
     for at, row in enumerate(rows):
         if at and row.rack != rows[at - 1].rack:
@@ -168,9 +171,9 @@ def _tops(rows: Sequence[Row], tall: int) -> list[int]:
 
 def _map(heat: Heat, title: str, grid: Grid, x: int, tops: Sequence[int], cell: int, tall: int) -> Map:
     filled = int((grid.replicas > 0).sum())
-    is_spoken = filled <= _MOST_SPOKEN
-    cells = list(_cells(heat, grid, title == "After", x, tops, cell, tall, is_spoken=is_spoken))
-    if is_spoken:
+    has_descriptions = filled <= _MAX_DESCRIBED
+    cells = list(_cells(heat, grid, title == "After", x, tops, cell, tall, has_descriptions=has_descriptions))
+    if has_descriptions:
         return Map(title, x, cells, ())
     by_shade: dict[tuple[bool, int], list[str]] = defaultdict(list)
     for each in cells:
@@ -180,7 +183,15 @@ def _map(heat: Heat, title: str, grid: Grid, x: int, tops: Sequence[int], cell: 
 
 
 def _cells(
-    heat: Heat, grid: Grid, is_after: bool, x: int, tops: Sequence[int], cell: int, tall: int, *, is_spoken: bool
+    heat: Heat,
+    grid: Grid,
+    is_after: bool,
+    x: int,
+    tops: Sequence[int],
+    cell: int,
+    tall: int,
+    *,
+    has_descriptions: bool,
 ) -> Iterator[Cell]:
     shades, replicas = heat.shades(grid).tolist(), grid.replicas.tolist()
     leaders, moving = grid.leaders.tolist(), grid.moving.tolist()
@@ -191,18 +202,24 @@ def _cells(
             if not count:
                 continue
             moves = moving[row][column]
-            # The share of those that move, but neither of the two may vanish.
+            # The widths are proportional, but neither part may vanish.
             going = round(wide * moves / count)
             going = min(max(going, 1 if moves else 0), wide if moves == count else max(wide - 1, 1))
-            said = _said(heat, row, column, count, leaders[row][column], moves, is_after) if is_spoken else ""
+            description = (
+                _description(heat, row, column, count, leaders[row][column], moves, is_after)
+                if has_descriptions
+                else ""
+            )
             start, shade, leads = x + column * cell, shades[row][column], bool(leaders[row][column])
             if wide - going:
-                yield Cell(start, top, wide - going, high, False, shade, leads, said)
+                yield Cell(start, top, wide - going, high, False, shade, leads, description)
             if going:
-                yield Cell(start + wide - going, top, going, high, True, shade, leads and going == wide, said)
+                yield Cell(
+                    start + wide - going, top, going, high, True, shade, leads and going == wide, description
+                )
 
 
-def _said(heat: Heat, row: int, column: int, count: int, leaders: int, moves: int, is_after: bool) -> str:
+def _description(heat: Heat, row: int, column: int, count: int, leaders: int, moves: int, is_after: bool) -> str:
     where = f"{_partitions(heat.columns[column])} on {_brokers(heat.rows[row])}"
     does = "arrives" if is_after else "leaves"
     if heat.is_exact:
@@ -249,18 +266,18 @@ def _line(row: Row, y: int, tall: int, most: float, bars: Sequence[int]) -> Line
         for x, total, leading in zip(bars, totals, leaders, strict=True)
     ]
     count = len(row.brokers)
-    # One broker by its number, several by how many they are.
+    # A single broker is labelled with its id, several with their number.
     label = str(row.brokers[0].id) if count == 1 else counted(count, "broker")
     kind = "" if row.kind in (STAYS, GONE) else row.kind
     if kind and count > 1:
         label, kind = f"{count:,}", kind
     each = "" if count == 1 else f", {compact(totals[0] / count)} and {compact(totals[1] / count)} each"
-    said = (
+    description = (
         f"{_brokers(row)[0].upper()}{_brokers(row)[1:]}{f', {row.kind}' if row.kind else ''}: "
         f"{counted(totals[0], 'replica')} before, {totals[1]:,} after{each}; "
         f"{counted(leaders[0], 'leader')} before, {leaders[1]:,} after"
     )
-    return Line(y, tall - 1, label, kind, said, (drawn[0], drawn[1]))
+    return Line(y, tall - 1, label, kind, description, (drawn[0], drawn[1]))
 
 
 def _racks(rows: Sequence[Row], tops: Sequence[int], tall: int) -> list[Band]:
@@ -280,10 +297,10 @@ def _topics(columns: Sequence[Column], cell: int) -> list[Band]:
         shown = "several topics" if topic is None else topic
         name = topic or f"{columns[some[0]].first[0]} to {columns[some[-1]].last[0]}"
         length = len(some) * cell - 2
-        # Names of topics begin alike: a few letters would say nothing. The whole one is told to who points at it.
+        # Names of topics often share a prefix, so a short abbreviation says nothing; a tooltip has the full name.
         fits = int((length - _LABEL_GAP) / _WIDE_CHARACTER)
-        is_told = len(shown) <= fits or fits >= _LEAST_OF_A_NAME
-        found.append(Band(some[0] * cell, length, shortened(shown, fits) if is_told else "", name))
+        is_labelled = len(shown) <= fits or fits >= _LEAST_OF_A_NAME
+        found.append(Band(some[0] * cell, length, shortened(shown, fits) if is_labelled else "", name))
     return found
 
 
@@ -313,7 +330,7 @@ def _numbers(heat: Heat, cell: int) -> list[tuple[int, int]]:
         number = column.first[1]
         half = len(str(number)) * _DIGIT / 2
         middle = at * cell + cell // 2
-        # The first of a topic is 0, and says where it begins.
+        # A topic's first partition is 0 and marks where the topic begins.
         if column.topic is not None and middle - half >= free - (0 if found else half):
             found.append((middle, number))
             free = middle + half + _NUMBER_GAP
@@ -328,6 +345,6 @@ def _cell_is(heat: Heat) -> str:
 
 
 def _legend(most: float) -> list[tuple[int, str]]:
-    """The first, the middle and the last shade, each with the fewest replicas of one broker that it stands for."""
+    """Return the first, middle and last shade, each with the replicas per broker at which it begins."""
     found = [(first, most * (first - 1) / SHADES) for first in (1, SHADES // 2 + 1, SHADES)]
     return [(shade, f"over {compact(least)}") for shade, least in found]

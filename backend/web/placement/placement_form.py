@@ -1,4 +1,4 @@
-"""`/placements/-new`: asking for a plan; takes the way of `form_page.py`."""
+"""`/placements/-new`: the form that creates a plan, by the procedure of `form_page.py`."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
-from backend.web.placement.placement_view import PLACEMENTS, aims_said, given_said
+from backend.web.placement.placement_view import PLACEMENTS, aims_fields, given_fields
 from backend.web.words.figures import counted, id_ranges
 from backend.web.words.measures import whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 ADDRESS = "/placements/-new"
-_TRIED = "tried-out"
-"""The id of a placement that is tried out; none that is asked for has it."""
+_DRY_RUN_ID = "tried-out"
+"""Id of the placement in a dry run; no real placement has it."""
 DECLARED = "declared"
-"""What the field of the factor says for what streams declare."""
+"""Value of the replication factor's field for the factors that streams declare."""
 _IDS = re.compile(r"([0-9]{1,10})(?:\s*-\s*([0-9]{1,10}))?")
 _BY_TOPIC = re.compile(r"(.+)=([0-9]{1,10})")
 MOST_TYPED = 900_000
-"""Characters of a reassignment that the form takes; a larger one is for the command."""
-_TOO_LONG = "The reassignment that was handed in is too long for this form. Hand it in by"
-_NOTHING_MOVES = "Nothing is moved: a worker reads the cluster and computes."
-Wish = Aims | dict[str, Any]
-"""What is asked for, or the reassignment that is handed in."""
+"""Number of characters of a reassignment that the form accepts; larger ones need the command."""
+_REASSIGNMENT_TOO_LONG = "The reassignment is too long for this form. Submit it with"
+_NOTHING_MOVES = "Creating a plan moves nothing: a worker reads the cluster and computes the plan."
+PlanRequest = Aims | dict[str, Any]
+"""Options of a plan, or a reassignment to use as the plan."""
 
 
-# --- what the form says
+# --- parsing
 
 
 def broker_ids(text: str, pointer: str) -> tuple[int, ...]:
-    """`1, 2, 5-8`; raises ValueInvalid."""
+    """Parse broker ids such as `1, 2, 5-8`. Raises ValueInvalid."""
     found: list[int] = []
     for word in re.split(r"[,\s]+", re.sub(r"\s*-\s*", "-", text.strip())):
         run = _IDS.fullmatch(word)
         if word and run is None:
-            raise _invalid(pointer, f"must be broker ids like 1, 2, 5-8, and has {word[:60]!r}")
+            raise _invalid(pointer, f"must be broker ids such as 1, 2, 5-8; {word[:60]!r} is not valid")
         if run is None:
             continue
         low, high = int(run[1]), int(run[2] or run[1])
         if high < low:
-            raise _invalid(pointer, f"counts backwards: {word}")
+            raise _invalid(pointer, f"{word} is not a valid range: the first id must be the lower one")
         if len(found) + high - low >= MOST_NAMED:
-            raise _invalid(pointer, f"names more than {MOST_NAMED:,} brokers")
+            raise _invalid(pointer, f"lists more than {MOST_NAMED:,} brokers")
         found += range(low, high + 1)
     return tuple(found)
 
 
 def _aims(given: Fields) -> Aims:
-    """Raises ValueInvalid for what is no such thing; what it comes to is for the domain to judge."""
+    """Parse the options. Raises ValueInvalid for syntax errors; the domain judges the values."""
     errors: list[FieldError] = []
     found: dict[str, Any] = {}
     for name in ("target_brokers", "no_leaders"):
@@ -89,20 +89,20 @@ def _aims(given: Fields) -> Aims:
     except ValueInvalid as error:
         errors += error.errors
     refuse(errors)
-    # An empty field wishes for nothing: all brokers.
+    # An empty field means all brokers.
     found["target_brokers"] = found["target_brokers"] or None
     return Aims(**found, excluded_topics=tuple(dict.fromkeys(given.get("excluded_topics", "").split())))
 
 
-def _wish(given: Fields) -> Wish:
-    """Raises ValueInvalid."""
+def _request(given: Fields) -> PlanRequest:
+    """Parse the form. Raises ValueInvalid."""
     text = given.get("reassignment", "").strip()
     if not text:
         return _aims(given)
     others = ("target_brokers", "no_leaders", "replication_factor", "excluded_topics")
     refuse(
         [
-            FieldError(f"/{name}", "does not go with a reassignment")
+            FieldError(f"/{name}", "cannot be combined with a reassignment")
             for name in others
             if given.get(name, "").strip()
         ]
@@ -112,12 +112,12 @@ def _wish(given: Fields) -> Wish:
     except PlacementInvalid as error:
         raise _invalid("/reassignment", str(error)) from error
     if not isinstance(document, dict):
-        raise _invalid("/reassignment", "is to be an object with version and partitions")
+        raise _invalid("/reassignment", "must be an object with version and partitions")
     return document
 
 
 def _factors(text: str) -> dict[str, Any]:
-    """`3` for all topics, `orders=3 payments=2` by topic, or `declared`."""
+    """Parse `3` for all topics, `orders=3 payments=2` by topic, or `declared`."""
     words = text.split()
     if words == [DECLARED]:
         return {"as_declared": True}
@@ -128,7 +128,8 @@ def _factors(text: str) -> dict[str, Any]:
         said = _BY_TOPIC.fullmatch(word)
         if said is None:
             raise _invalid(
-                "/replication_factor", f"must be a number, {DECLARED}, or like orders=3, and has {word[:60]!r}"
+                "/replication_factor",
+                f"must be a number, {DECLARED}, or TOPIC=NUMBER such as orders=3; {word[:60]!r} is not valid",
             )
         by_topic[said[1]] = int(said[2])
     return {"replication_factors": by_topic}
@@ -139,7 +140,7 @@ def _invalid(pointer: str, problem: str) -> ValueInvalid:
 
 
 def as_given(cluster: str, aims: Aims) -> Fields:
-    """The form as it would have been filled in."""
+    """Return the fields of a form with these options."""
     by_topic = " ".join(f"{topic}={factor}" for topic, factor in sorted(aims.replication_factors.items()))
     return {
         "cluster": cluster,
@@ -150,61 +151,61 @@ def as_given(cluster: str, aims: Aims) -> Fields:
     }
 
 
-# --- what it does
+# --- execution
 
 
-class _Asking:
-    """Asks a worker for a plan."""
+class _PlanCreation:
+    """The form's action: request a plan."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
-        cluster, wish = given.get("cluster", ""), _wish(given)
+        """Check the request in a dry run, and describe its effect."""
+        cluster, wanted = given.get("cluster", ""), _request(given)
 
         def look(connection: Connection, _: Outcome) -> Effect:
-            # As it was resolved: factors that streams declare are named.
-            meant = find_placement(connection, _TRIED).aims if isinstance(wish, Aims) else wish
+            # Use the resolved options, in which declared factors are listed by topic.
+            meant = find_placement(connection, _DRY_RUN_ID).aims if isinstance(wanted, Aims) else wanted
             return _effect(connection, cluster, meant)
 
-        return asked.try_out(_change(_TRIED, cluster, wish), look)
+        return asked.try_out(_change(_DRY_RUN_ID, cluster, wanted), look)
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Each form that was shown has one placement, however often it is sent."""
+        """Request the plan; each rendered form creates one placement, however often it is submitted."""
         placement = hashlib.sha256(f"{asked.viewer.name} {once}".encode()).hexdigest()[:12]
-        change = _change(placement, given.get("cluster", ""), _wish(given))
-        # The same form may be sent twice at once, and the other one be faster.
+        change = _change(placement, given.get("cluster", ""), _request(given))
+        # The same form may be submitted twice at once, and the other request may win.
         with suppress(AlreadyExists):
             asked.carry_out_once(change, once, given)
         return RedirectResponse(f"/placements/{placement}", 303)
 
 
-def _change(placement: str, cluster: str, wish: Wish) -> PlacementChange:
+def _change(placement: str, cluster: str, wanted: PlanRequest) -> PlacementChange:
     if not cluster:
-        raise ValueInvalid("choose a cluster", (FieldError("/cluster", "choose one"),))
-    if isinstance(wish, Aims):
-        return changes.request_placement(placement, cluster, wish)
+        raise ValueInvalid("choose a cluster", (FieldError("/cluster", "choose a cluster"),))
+    if isinstance(wanted, Aims):
+        return changes.request_placement(placement, cluster, wanted)
     try:
-        return changes.give_placement(placement, cluster, wish)
+        return changes.give_placement(placement, cluster, wanted)
     except ValueInvalid as error:
-        # The form has one field for all of it.
+        # The form has a single field for the whole reassignment.
         raise _invalid("/reassignment", error.detail) from error
 
 
-def _effect(connection: Connection, cluster: str, wish: Wish) -> Effect:
+def _effect(connection: Connection, cluster: str, wanted: PlanRequest) -> Effect:
     row = next(each for each in list_clusters(connection) if each.name == cluster)
     notes = []
     if row.state == "offline":
-        notes.append(f"{cluster} is offline: there will be no plan unless it answers by then.")
+        notes.append(f"{cluster} is offline: planning fails unless the cluster is reachable by then.")
     others = list_placements(connection, cluster=cluster, most=20)
-    waiting = sum(each.state is PlacementState.REQUESTED and each.id != _TRIED for each in others)
+    waiting = sum(each.state is PlacementState.REQUESTED and each.id != _DRY_RUN_ID for each in others)
     if waiting:
         notes.append(
-            f"{counted(waiting, 'other plan')} for {cluster} {'is' if waiting == 1 else 'are'} computed now."
+            f"{counted(waiting, 'other plan')} for {cluster} {'is' if waiting == 1 else 'are'} being computed."
         )
-    if isinstance(wish, Aims):
-        does, said, same = "computes where its replicas are to be", aims_said(wish), _same(cluster, wish)
+    if isinstance(wanted, Aims):
+        does, said, same = "plans its replicas", aims_fields(wanted), _same(cluster, wanted)
     else:
-        said = given_said(len(wish["partitions"]))
-        does, same = "checks and counts what was handed in", _same_given(cluster, wish)
+        said = given_fields(len(wanted["partitions"]))
+        does, same = "checks the reassignment", _same_given(cluster, wanted)
     return Effect(
         sentence=f"A worker reads {cluster} and {does}. Nothing is moved.",
         same=same,
@@ -239,30 +240,30 @@ def _same(cluster: str, aims: Aims) -> SameChange:
         body["excluded_topics"] = list(aims.excluded_topics)
     if aims.no_leaders:
         body["no_leaders"] = list(aims.no_leaders)
-    # The rest has no option of the command.
+    # The other options do not exist on the command line.
     by_topic = aims.replication_factors and not aims.as_declared
     cannot_say = by_topic or aims.excluded_topics or aims.no_leaders
     command = None if cannot_say else " ".join(words)
     return SameChange(None, command, curl("POST", "/api/v1/placements", body))
 
 
-# --- the form
+# --- routes
 
 
-def _page(services: ConsoleServices, given: Fields | None = None, told: str = _NOTHING_MOVES) -> FormPage:
+def _page(services: ConsoleServices, given: Fields | None = None, hint: str = _NOTHING_MOVES) -> FormPage:
     with services.reading() as connection:
         clusters = list_clusters(connection)
     usual = given or ({"cluster": clusters[0].name} if len(clusters) == 1 else {})
     return FormPage(
         template="placement_form.html",
         address=ADDRESS,
-        heading="Ask for a plan",
+        heading="Create plan",
         trail=[PLACEMENTS],
-        verb="Ask for the plan",
-        act=_Asking(),
+        verb="Create plan",
+        act=_PlanCreation(),
         usual=lambda connection: usual,
         choices=_choices(clusters),
-        empty=told,
+        empty=hint,
     )
 
 
@@ -287,15 +288,17 @@ def new_placement(
     target_brokers: str = Query("", max_length=40_000),
     replication_factor: str = Query("", max_length=40_000),
 ) -> Response:
-    """The form; `like`: the id of a placement that was asked for before, and is asked for again; otherwise filled
-    in with a cluster, brokers and a factor."""
+    """Show the form; `like` is the id of an earlier placement whose options are filled in.
+
+    The other parameters fill in a cluster, brokers and a replication factor.
+    """
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    wish = {"cluster": cluster, "target_brokers": target_brokers, "replication_factor": replication_factor}
-    given: Fields | None = wish if cluster else None
-    told = _NOTHING_MOVES
+    wanted = {"cluster": cluster, "target_brokers": target_brokers, "replication_factor": replication_factor}
+    given: Fields | None = wanted if cluster else None
+    hint = _NOTHING_MOVES
     if like:
         if not is_name(like):
-            raise NotFound(f"there is no placement {like[:60]!r}")
+            raise NotFound(f"there is no placement {like[:60]!r}; /placements lists all placements")
         with services.reading() as connection:
             row = find_placement(connection, like)
             handed_in = None if row.given is None else read_reassignment(connection, like)
@@ -304,12 +307,12 @@ def new_placement(
             text = json.dumps(handed_in)
             is_short = len(text) <= MOST_TYPED
             given |= {"reassignment": text} if is_short else {}
-            told = told if is_short else f"{_TOO_LONG} {_command_given(row.cluster)}"
-    return show_form(request, services, caller, _page(services, given, told))
+            hint = hint if is_short else f"{_REASSIGNMENT_TOO_LONG} {_command_given(row.cluster)}"
+    return show_form(request, services, caller, _page(services, given, hint))
 
 
 @router.post(ADDRESS)
 def ask_for_placement(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or ask for the plan."""
+    """Check the form, or create the plan."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _page(services), fields)

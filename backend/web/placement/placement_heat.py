@@ -1,8 +1,8 @@
-"""Which broker has replicas of which partition, as a grid that stays small enough to be looked at.
+"""A grid of brokers and partitions that shows replicas and stays small enough to read.
 
-Rows are brokers, columns are partitions. Where there are more of them than fit, a row is several brokers of a rack
-and a column several partitions of a topic; with more racks or topics than can each have some of their own, it is
-whatever comes one after the other. Pure.
+Rows are brokers, columns are partitions. If there are too many, a row is several brokers of a rack and a column
+several partitions of a topic; with more racks or topics than can have rows or columns of their own, neighbours are
+combined. Pure.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from backend.web.placement.placement_compared import Broker, Compared, Ints, Spr
 MOST_ROWS, MOST_COLUMNS = 60, 60
 SHADES = 8
 _FAR_OUT = 4
-"""Cells with more than so many times what is usual are all as dark: one of them would make all others pale."""
+"""Multiple of the median above which all cells have the darkest shade, so that outliers do not pale the others."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One broker, or several."""
+    """A row of the grid: one broker or several."""
 
     brokers: Sequence[Broker]
 
     @property
     def rack(self) -> str | None:
-        """Of all of them; None if they are in several."""
+        """Return the rack of all brokers in the row; None if they are in several."""
         racks = {broker.rack for broker in self.brokers}
         return racks.pop() if len(racks) == 1 else None
 
     @property
     def kind(self) -> str:
-        """What becomes of all of them; nothing if it differs."""
+        """Return the kind of all brokers in the row; empty if it differs."""
         kinds = {broker.kind for broker in self.brokers}
         return kinds.pop() if len(kinds) == 1 else ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One partition, or several that come one after the other: from `first` to `last`, topic and number."""
+    """A column of the grid: one partition, or those from `first` to `last`, given as topic and number."""
 
     first: tuple[str, int]
     last: tuple[str, int]
@@ -50,13 +50,13 @@ class Column:
 
     @property
     def topic(self) -> str | None:
-        """Of all of them; None if they are of several."""
+        """Return the topic of all partitions in the column; None if they belong to several."""
         return self.first[0] if self.first[0] == self.last[0] else None
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Replicas by row and column at one time; of them those that lead, and those that move."""
+    """Replicas by row and column, and the leading and moving ones among them."""
 
     replicas: Ints
     leaders: Ints
@@ -65,22 +65,22 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Heat:
-    """Both grids, and how dark each cell is: 0 (nothing) to SHADES."""
+    """Both grids, with the scale of shades from 0 (nothing) to SHADES."""
 
     rows: Sequence[Row]
     columns: Sequence[Column]
     before: Grid
     after: Grid
     shade_of: float
-    """Replicas of one broker in a cell that the darkest shade begins to stand for."""
+    """Replicas per broker in a cell at which the darkest shade begins."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether each cell is one partition on one broker."""
+        """Return True if each cell is one partition on one broker."""
         return all(len(row.brokers) == 1 for row in self.rows) and all(c.partitions == 1 for c in self.columns)
 
     def shades(self, grid: Grid) -> Ints:
-        """By row and column. Where a cell is a single replica: the darkest one leads."""
+        """Return the shades by row and column; if a cell is a single replica, leaders are darkest."""
         if self.is_exact:
             return np.where(grid.leaders > 0, SHADES, np.minimum(grid.replicas, 1) * (SHADES // 2))
         found: Ints = np.ceil(SHADES * _each(self.rows, grid) / self.shade_of).astype(np.int64)
@@ -88,7 +88,7 @@ class Heat:
 
 
 def heat(compared: Compared, most_rows: int = MOST_ROWS, most_columns: int = MOST_COLUMNS) -> Heat:
-    """At most so many rows and columns."""
+    """Build the grids with at most this many rows and columns."""
     brokers, places = compared.brokers, compared.places
     row_ends = cut(_sizes((broker.rack, broker.kind) for broker in brokers), most_rows)
     column_ends = cut(_sizes(topic for topic, _ in places), most_columns)
@@ -105,10 +105,10 @@ def heat(compared: Compared, most_rows: int = MOST_ROWS, most_columns: int = MOS
 
 
 def cut(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """Cut what lies one after the other, in groups of these sizes, into at most `most` runs (first, end).
+    """Divide consecutive items, in groups of these sizes, into at most `most` runs (first, end).
 
-    One thing a run, if that is enough; else no run over the end of a group, and larger groups in more of them;
-    with so many groups that hardly any could have two, all runs alike.
+    If possible, each run is one item; else no run crosses the end of a group, and larger groups have more runs. If
+    groups are so many that hardly any could have two runs, all runs have equal length.
     """
     total = sum(sizes)
     if total <= most:
@@ -143,7 +143,7 @@ def _grid(spread: Spread, row_of: Ints, column_of: Ints, rows: int, columns: int
 
 
 def _each(rows: Sequence[Row], grid: Grid) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Replicas of one broker of the row."""
+    """Return the replicas per broker of each row."""
     sizes = np.array([len(row.brokers) for row in rows], dtype=np.float64)
     found: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = grid.replicas / sizes.reshape(-1, 1)
     return found

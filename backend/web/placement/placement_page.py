@@ -1,4 +1,4 @@
-"""`/placements/{id}`: a plan for the replicas of a cluster, and what it changes; live while it is computed."""
+"""`/placements/{id}`: a plan for the replicas of a cluster and its changes; live while a worker computes it."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ _PLANS = Plans()
 
 
 def view_of(connection: Connection, placement: str, at: int | None = None) -> PlacementView:
-    """A placement now, or at an earlier position. Raises NotFound."""
+    """Return the view of a placement now, or at an earlier position. Raises NotFound."""
     row = find_placement(connection, placement, at)
     asked_at = events.times_of(connection, [row.requested])[row.requested]
-    told = placement_runs.told(connection, placement) if at is None and row.state in RUNNING else None
-    return PlacementView(row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, told=told)
+    progress = placement_runs.find_progress(connection, placement) if at is None and row.state in RUNNING else None
+    return PlacementView(
+        row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, progress=progress
+    )
 
 
 @router.get(PLACEMENT)
 def placement_page(placement: str, request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or at an earlier position of the event log."""
+    """Show the page, now or at an earlier position of the event log."""
     return shown_page(request, services, enter(viewer, Action.READ_ESTATE), placement, at)
 
 
@@ -54,7 +56,7 @@ def shown_page(
     refused: str | None = None,
     status: int = 200,
 ) -> Response:
-    """The page; `refused`: why something that was said to the placement was not done."""
+    """Render the page; `refused` is the reason why a requested action was refused."""
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
         view = view_of(connection, placement, position)
@@ -65,18 +67,21 @@ def shown_page(
 
 @router.get(PLACEMENT + "/-live")
 def placement_live(placement: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What changes on the page while a plan is computed; once it is, the page is to be loaded as a whole."""
+    """Return the live part of the page; once a worker is done, the browser reloads the whole page."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         view = view_of(connection, placement)
     context = {**frame(request, caller), **_context(caller, view), "past": None, "refused": None}
-    # One answer to another page than this one's: it is large, and changes no more.
+    # The finished page is large and no longer changes, so that it is loaded as a whole.
     headers = {} if view.asks_every else {"HX-Refresh": "true"}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
 
 
 def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | None:
-    """What it moves; None if that is not kept any more. Whoever waits for another's plan holds no connection."""
+    """Return the view of a plan; None if its documents were deleted.
+
+    A caller that waits for another's plan holds no connection.
+    """
 
     def read() -> PlanDocuments:
         with services.reading() as connection:

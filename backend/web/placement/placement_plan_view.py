@@ -1,7 +1,7 @@
-"""A plan as its page shows it: figures, what cannot be kept, brokers before and after, the grids, what changes.
+"""The view of a plan: figures, violations, brokers before and after, grids, and changed partitions.
 
-Made from the plan's documents, which take seconds to read where there are hundreds of thousands of partitions;
-what is shown is small, and never changes.
+It is built from the plan's documents, which take seconds to read for hundreds of thousands of partitions; the view
+itself is small and never changes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from backend.web.placement.placement_view import RULES
 from backend.web.words.figures import full, sized
 
 _SHOWN = 200
-"""Brokers and partitions that are listed at most."""
+"""Maximum number of brokers and of partitions in the tables."""
 _KEPT = 8
-"""Plans that are remembered."""
+"""Number of plans that are cached."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One of the plan; `because`: what it means."""
+    """A figure of the plan; `because` explains it."""
 
     label: str
     value: str
@@ -36,7 +36,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Broken:
-    """What cannot be kept."""
+    """A rule that the plan violates."""
 
     rule: str
     detail: str
@@ -46,15 +46,15 @@ class Broken:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanView:
-    """All that is shown of a plan."""
+    """All that the page shows of a plan."""
 
     figures: Sequence[Figure]
     broken: Sequence[Broken]
     notes: Sequence[str]
     drawing: Drawing | None
-    """None: there are no partitions."""
+    """Drawing of the grids; None if there are no partitions."""
     seen: str
-    """What the drawing shows, for those who do not see it."""
+    """Text alternative of the drawing."""
     brokers: Sequence[Broker]
     brokers_in_all: int
     changes: Sequence[Change]
@@ -63,15 +63,15 @@ class PlanView:
 
 
 class Plans:
-    """The last plans that were looked at."""
+    """Cache of the plans viewed last."""
 
     def __init__(self) -> None:
-        # Held while one is made: two at once of a large cluster would need its memory twice.
+        # Held while a view is built: two at once of a large cluster would need its memory twice.
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, str | None], PlanView] = {}
 
     def view(self, placement: str, digest: str | None, read: Callable[[], PlanDocuments]) -> PlanView:
-        """Of this placement; `read` is asked if it was not looked at lately."""
+        """Return the view of a placement's plan; `read` is called if it is not cached."""
         key = (placement, digest)
         with self._lock:
             found = self._kept.pop(key, None) or plan_view(read())
@@ -82,7 +82,7 @@ class Plans:
 
 
 def plan_view(documents: PlanDocuments) -> PlanView:
-    """Of what a worker has kept."""
+    """Build the view from the documents that a worker has stored."""
     plan = documents.plan
     compared = compare(documents.question, plan)
     brokers = list(compared.brokers)
@@ -113,32 +113,37 @@ def plan_view(documents: PlanDocuments) -> PlanView:
 def _figures(plan: Mapping[str, Any], compared: Compared) -> list[Figure]:
     moves, least, share = plan.get("moves"), plan.get("lower_bound"), plan.get("largest_share")
     gap = None if moves is None or least is None else moves - least
-    there = [broker for broker in compared.brokers if broker.kind != GONE]
-    after = [broker for broker in there if broker.replicas_after]
+    available = [broker for broker in compared.brokers if broker.kind != GONE]
+    after = [broker for broker in available if broker.replicas_after]
     bounds = [
-        Figure("Fewest possible", full(least), "what the balance asks for at least"),
-        Figure("More than that", full(gap), "the gap to the bound", "good" if gap == 0 else "warn" if gap else ""),
+        Figure("Minimum moves", full(least), "lower bound for a balanced placement"),
+        Figure(
+            "Above minimum",
+            full(gap),
+            "moves beyond the lower bound",
+            "good" if gap == 0 else "warn" if gap else "",
+        ),
     ]
     return [
-        Figure("Replicas that move", full(moves), "copied to a broker that has none of their partition"),
-        # Of one that was handed in nothing was to be the least.
+        Figure("Replica moves", full(moves), "replicas copied to a broker without one of the partition"),
+        # A submitted plan was not minimized.
         *([] if plan.get("given") else bounds),
-        Figure("To be copied", sized(plan.get("moved_bytes")), "as large as partitions were then"),
-        Figure("Leaders that change", full(plan.get("leader_changes")), "partitions led by another broker"),
+        Figure("Data to move", sized(plan.get("moved_bytes")), "by partition sizes when the plan was made"),
+        Figure("Leader changes", full(plan.get("leader_changes")), "partitions with another preferred leader"),
         Figure(
-            "Largest inheritance",
+            "Worst-case failover share",
             "–" if share is None else f"{100 * share:.0f} %",
-            "of what a broker leads goes to one other when it dies, at most",
+            "of a failed broker's leaders go to a single other broker at most",
         ),
         Figure(
             "Replicas per broker",
             _range([broker.replicas_after for broker in after]),
-            f"before: {_range([broker.replicas for broker in there])}",
+            f"before: {_range([broker.replicas for broker in available])}",
         ),
         Figure(
             "Leaders per broker",
             _range([broker.leaders_after for broker in after]),
-            f"before: {_range([broker.leaders for broker in there])}",
+            f"before: {_range([broker.leaders for broker in available])}",
         ),
     ]
 
@@ -151,9 +156,9 @@ def _range(values: Sequence[int]) -> str:
 
 
 def _seen(brokers: Sequence[Broker]) -> str:
-    """The table below has the same, figure by figure."""
-    said = [f"{len(brokers):,} brokers in {len({each.rack for each in brokers}):,} racks"]
+    """Describe the brokers; the table below has the figures."""
+    parts = [f"{len(brokers):,} brokers in {len({each.rack for each in brokers}):,} racks"]
     for kind, what in (("new", "get their first replicas"), ("emptied", "are emptied"), ("empty", "stay empty")):
         count = sum(each.kind == kind for each in brokers)
-        said += [f"{count:,} {what}"] if count else []
-    return "; ".join(said)
+        parts += [f"{count:,} {what}"] if count else []
+    return "; ".join(parts)

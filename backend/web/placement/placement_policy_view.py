@@ -1,4 +1,4 @@
-"""What pages say of brokers that come or go: what is done about it, and what is seen of each."""
+"""The view of a cluster's placement policy and of brokers that joined or left."""
 
 from __future__ import annotations
 
@@ -6,58 +6,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from backend.domain.placement.broker_changes import BrokerPresence, Doing, doing
+from backend.domain.placement.broker_changes import BrokerPresence, BrokerStatus, broker_status
 from backend.domain.placement.placement_policy import PlacementPolicy, Policy
 from backend.queries.clusters.broker_presence import BrokersSeen
 from backend.queries.placement.placements import PlacementRow
 from backend.web.words.figures import counted, span
 
 POLICY_SAID = {
-    Policy.OFF: "nothing is done",
-    Policy.PROPOSE: "a placement is proposed, and moves nothing",
-    Policy.APPLY: "a placement is proposed and applied, unless there is something to look at first",
+    Policy.OFF: "nothing happens",
+    Policy.PROPOSE: "a plan is proposed for review, and nothing moves",
+    Policy.APPLY: "a plan is proposed and applied, unless it needs review",
 }
 _MOST_NAMED = 20
-_SAID = {
-    Doing.SETTLING: "has come, and holds nothing yet",
-    Doing.JOINED: "has joined, and holds nothing yet",
-    Doing.EMPTY: "holds nothing, as it is meant to",
-    Doing.AWAY: "is away",
-    Doing.LEFT: "has left",
+_STATUS_TEXT = {
+    BrokerStatus.SETTLING: "is new and holds no replicas yet",
+    BrokerStatus.JOINED: "has joined and holds no replicas yet",
+    BrokerStatus.EMPTY: "is meant to be empty",
+    BrokerStatus.AWAY: "is away",
+    BrokerStatus.LEFT: "has left",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyView:
-    """Of one cluster."""
+    """The placement policy of a cluster, with the observed brokers."""
 
     policy: PlacementPolicy
     seen: BrokersSeen
     settled: timedelta
-    """After how long a broker that came has joined."""
+    """Time after which an arrived broker counts as joined."""
     proposed: PlacementRow | None = None
-    """A placement that waits for an operator."""
+    """A proposed placement that waits for an operator."""
 
     @property
     def sentence(self) -> str:
-        """What is done."""
+        """Describe the policy."""
         return POLICY_SAID[self.policy.policy]
 
     @property
     def away(self) -> str:
-        """After how long a broker has left."""
+        """Return the time after which a missing broker has left."""
         return counted(self.policy.away_minutes, "minute")
 
     @property
     def brokers(self) -> Sequence[str]:
-        """What there is to say of single ones."""
-        told = [said for each in self.seen.brokers if (said := self._said(each)) is not None]
-        more = len(told) - _MOST_NAMED
-        return [*told[:_MOST_NAMED], f"And so of {counted(more, 'broker')} more."] if more > 0 else told
+        """Describe the brokers that do not simply hold replicas."""
+        lines = [line for each in self.seen.brokers if (line := self._line(each)) is not None]
+        more = len(lines) - _MOST_NAMED
+        return [*lines[:_MOST_NAMED], f"And {counted(more, 'broker')} more."] if more > 0 else lines
 
-    def _said(self, broker: BrokerPresence) -> str | None:
+    def _line(self, broker: BrokerPresence) -> str | None:
         now = self.seen.now
-        does = doing(broker, self.settled, timedelta(minutes=self.policy.away_minutes), now)
-        if does is None:
+        status = broker_status(broker, self.settled, timedelta(minutes=self.policy.away_minutes), now)
+        if status is None:
             return None
-        return f"Broker {broker.id} {_SAID[does]}, for {span((now - broker.since).total_seconds() * 1000)}."
+        since_ms = (now - broker.since).total_seconds() * 1000
+        return f"Broker {broker.id} {_STATUS_TEXT[status]}, for {span(since_ms)}."

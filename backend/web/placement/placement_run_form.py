@@ -1,4 +1,4 @@
-"""`/placements/{id}/-apply` and `/-say`: replicas are moved as planned, paused, cancelled, taken back."""
+"""`/placements/{id}/-apply` and `/-say`: apply a placement, pause, resume, cancel and roll back."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from backend.web.placement.placement_run_view import AS_FAST
 from backend.web.words.measures import size_bytes, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
-_WORDS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
+_ACTIONS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
 
 
 @router.post(PLACEMENT + "/-apply")
 def apply_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Move its replicas, if the cluster's name was typed."""
+    """Apply the placement if the cluster's name was typed."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
 
     def build(connection: Connection) -> PlacementRunCommand:
         cluster = find_placement(connection, placement).cluster
         if fields.get("confirm", "").strip() != cluster:
-            problem = f"type {cluster}, the name of the cluster, to move its replicas"
+            problem = f"type the name of the cluster, {cluster}, to confirm"
             raise ValueInvalid(problem, (FieldError("/confirm", problem),))
         return changes.applying(connection, fields.get("digest", ""), _limits(fields))
 
@@ -45,23 +45,26 @@ def apply_placement(placement: str, request: Request, services: Shared, viewer: 
 
 @router.post(PLACEMENT + "/-say")
 def say_to_placement(placement: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Pause, go on, cancel or roll back."""
+    """Pause, resume, cancel or roll back the placement."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    word = fields.get("word", "")
+    action = fields.get("word", "")
 
     def build(connection: Connection) -> PlacementRunCommand:
-        if word == "rollback":
+        if action == "rollback":
             return changes.going_back(connection, {})
-        if word not in _WORDS:
-            raise ValueInvalid("this form was not sent by its page: look at it again")
-        return _WORDS[word]
+        if action not in _ACTIONS:
+            raise ValueInvalid("unknown action: reload the page and try again")
+        return _ACTIONS[action]
 
     return _carry_out(request, services, caller, placement, build)
 
 
 def _limits(fields: Fields) -> NamedLimits:
-    """Those that were changed in the form; others stay, for they may be other ones by now than those that it was
-    drawn with. Partitions at once are not in it. Raises ValueInvalid."""
+    """Return the limits that were changed in the form. Raises ValueInvalid.
+
+    Unchanged ones are not sent, since they may have been changed elsewhere since the form was rendered. The form
+    does not have the limit of concurrent partitions.
+    """
     limits: NamedLimits = {}
     rate, shown = (fields.get(name, "").strip() for name in ("bytes_per_second", "shown_bytes_per_second"))
     if rate != shown:

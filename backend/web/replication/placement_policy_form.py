@@ -37,7 +37,7 @@ def _wanted(given: Fields) -> PlacementPolicy:
     try:
         policy = Policy(given.get("policy", ""))
     except ValueError as error:
-        detail = f"is to be one of {', '.join(Policy)}"
+        detail = f"must be one of {', '.join(Policy)}"
         raise ValueInvalid(f"policy {detail}", (FieldError("/policy", detail),)) from error
     rate = given.get("bytes_per_second", "").strip()
     limits = RunLimits(
@@ -69,11 +69,11 @@ def _usual(row: PolicyRow) -> Fields:
 
 def _shown(policy: PlacementPolicy) -> dict[str, str]:
     return {
-        "When brokers come or go": POLICY_SAID[policy.policy],
-        "A broker has left after": counted(policy.away_minutes, "minute"),
-        "Bytes a second, each broker": _rate(policy.limits),
-        "Moves at once, each broker": f"{policy.limits.moves_per_broker:,}",
-        "Partitions at once": f"{policy.limits.partitions_at_once:,}",
+        "Policy": POLICY_SAID[policy.policy],
+        "Broker has left after": counted(policy.away_minutes, "minute"),
+        "Throttle per broker, bytes/s": _rate(policy.limits),
+        "Concurrent moves per broker": f"{policy.limits.moves_per_broker:,}",
+        "Concurrent partitions": f"{policy.limits.partitions_at_once:,}",
     }
 
 
@@ -102,14 +102,14 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
     def effect(connection: Connection, outcome: Outcome, _: Fields) -> Effect:
         policy = find_policy(connection, cluster).policy
         notes = [
-            "What was proposed already is not applied by itself: that goes by the policy of when it was proposed."
+            "Plans proposed earlier are not applied automatically: the policy at the time of the proposal counts."
         ]
         if policy.policy is Policy.APPLY and policy.limits.bytes_per_second is None:
-            notes.append("Replicas are copied as fast as brokers can: clients' traffic may be slower meanwhile.")
+            notes.append("Replicas are copied without a throttle, which may slow down client traffic.")
         return Effect(
-            sentence=f"When brokers of {cluster} come or go, {POLICY_SAID[policy.policy]}."
+            sentence=f"When brokers of {cluster} join or leave, {POLICY_SAID[policy.policy]}."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: this is the present policy.",
             same=_same(cluster, policy),
             fields=fields_of(_shown(policy), _shown(before)),
             notes=tuple(notes) if policy.policy is Policy.APPLY else (),
@@ -119,14 +119,14 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
     return FormPage(
         template="placement_policy_form.html",
         address=f"{here}/-policy",
-        heading=f"When brokers of {cluster} come or go",
+        heading=f"Placement policy of {cluster}",
         trail=[PLACEMENTS, (f"Replication of {cluster}", here)],
-        verb="Set it",
+        verb="Set policy",
         act=Command(
             lambda given: set_policy(cluster, _wanted(given), version_seen(given)), effect, lambda _: here
         ),
         usual=lambda connection: _usual(find_policy(connection, cluster)),
-        empty="Choose what is to be done: here stands what that means.",
+        empty="Choose a policy to see its effect.",
         choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
     )
 

@@ -38,7 +38,7 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         clusters = list_clusters(connection, position)
         health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
-    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Ask for a plan", "/placements/-new")]
+    offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
         "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
         "more": len(found) > MOST_SHOWN,
