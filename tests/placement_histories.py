@@ -22,7 +22,7 @@ Directed = tuple[Decider[Any, Any], str, Any]
 
 
 def placement(source: random.Random) -> Directed:
-    """A request, a plan, or what is done with it."""
+    """Return a random command for a placement: a request, a plan, or a step of a run."""
     name = f"p{source.randint(1, 3)}"
     aims = placement_aims.Aims(
         target_brokers=source.choice((None, (1, 2))),
@@ -59,7 +59,7 @@ def placement(source: random.Random) -> Directed:
 
 
 def policy(source: random.Random) -> Directed:
-    """What is done when brokers come or go."""
+    """Return a random command that sets a placement policy."""
     name = source.choice(CLUSTERS)
     command = placement_policy.SetPolicy(
         cluster=name,

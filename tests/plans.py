@@ -1,4 +1,4 @@
-"""Plans of units for tests: of a tree that stands as it is, every leaf having entered its routes."""
+"""Plans of distributor tasks for tests: for a stable tree in which every leaf has entered its routes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plans_of(
     headers: HeaderNames,
     settings: Mapping[tuple[str, int], DistributorSettings] | None = None,
 ) -> dict[Unit, EdgePlan]:
-    """`edges.plans` at version 1 of all routes; `settings` of those distributors that do not have the defaults."""
+    """Return `edges.plans` at version 1 of all routes; `settings` are those that differ from the defaults."""
     entering = leaf_routes.inbound(root, targets)
     return edges.plans(
         Desired(
@@ -47,5 +47,5 @@ def plans_of(
 
 
 def lives(incarnations: Mapping[str, int]) -> dict[str, TopicLife]:
-    """Topics that are there, by cluster, each with its incarnation."""
+    """Return the present topics by cluster, with their incarnations."""
     return {cluster: TopicLife(incarnation=incarnation) for cluster, incarnation in incarnations.items()}

@@ -1,10 +1,10 @@
-"""Replica placement in numbers: brokers come to a large cluster, leave it, one more replica of everything is asked
-for, or brokers whose replicas were placed without racks have racks for the first time.
+"""Benchmark of replica placement: brokers join or leave, replication factors grow, or racks become known.
 
-The job (`spark/jobs/replica_placement.py`) runs on two cores; time is the whole process, Spark's start included,
-and memory the highest sum of PSS of all its processes. What it wrote is counted again here, apart from the job:
-moves, replicas and leaders of brokers, racks. The peer is what Kafka's own tool proposes for the same partitions
-(`kafka-reassign-partitions --generate`: the computation alone, by the tool's own method, without a cluster).
+The job (`spark/jobs/replica_placement.py`) runs on two cores; the time is that of the whole process, including
+Spark's start, and the memory is the highest sum of PSS of all its processes. The job's output is counted again
+here, independently of the job: moves, replicas and leaders of brokers, racks. The peer is the proposal of Kafka's
+own tool for the same partitions (`kafka-reassign-partitions --generate`: the computation alone, by the tool's own
+method, without a cluster).
 """
 
 from __future__ import annotations
@@ -38,16 +38,20 @@ FACTOR, RACKS, BROKERS = 3, 12, 3000
 PER_TOPIC = 400
 CHANGES = ("come", "leave", "factor", "racks", "racks-by-id")
 NEW_RACKS = ("racks", "racks-by-id")
-"""Known for the first time: in any order of ids, or in blocks of neighbouring ids, so that no partition that was
-placed without racks is in as many as it could be, and most are in one alone."""
+"""Changes in which racks become known: in any order of ids, or in blocks of neighbouring ids.
+
+No partition that was placed without racks then spans as many as it could, and most are in a single one.
+"""
 MOST_SECONDS = {1_000_000: 60.0, 10_000_000: 600.0}
-"""What the product promises, by replicas."""
+"""Time limit that the product promises, by number of replicas."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A large one that was even once, partitions in any order; replicas are spread over its racks, or, where these
-    are new, over brokers alone."""
+    """A large cluster that was balanced once, with partitions in any order.
+
+    Replicas are spread over its racks, or over brokers alone if racks are new.
+    """
 
     replicas: Replicas
 
@@ -71,7 +75,7 @@ class Cluster:
 
 
 def broker_rows(count: int, change: str) -> list[dict[str, Any]]:
-    """As the question has them; ids begin with 1."""
+    """Return the brokers of the request; ids begin with 1."""
     racks = np.arange(count) % RACKS
     if change == "racks":
         racks = np.random.default_rng(9).permutation(racks)
@@ -81,7 +85,7 @@ def broker_rows(count: int, change: str) -> list[dict[str, Any]]:
 
 
 def asked(change: str, brokers: int) -> dict[str, Any]:
-    """The question without the partitions."""
+    """Return the request without partitions."""
     count = brokers * 11 // 10 if change == "come" else brokers
     rows = broker_rows(count, change)
     leaving = brokers // 20 if change == "leave" else 0
@@ -90,7 +94,7 @@ def asked(change: str, brokers: int) -> dict[str, Any]:
 
 
 def counted_again(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """From what the job wrote, by nothing that the job used."""
+    """Count the job's output again, without any code that the job used."""
     table = pq.read_table(folder / "partitions").sort_by([("topic", "ascending"), ("partition", "ascending")])
     lists = table["replicas"].combine_chunks()
     factor = question.get("replication_factor", FACTOR)
@@ -112,7 +116,7 @@ def counted_again(cluster: Cluster, question: dict[str, Any], folder: Path) -> d
 
 
 def run_job(question: Path, partitions: Path, output: Path, heap: int) -> tuple[dict[str, Any], float, int]:
-    """(its document, seconds, bytes of memory)"""
+    """Run the job; returns (its document, seconds, bytes of memory)."""
     job = [sys.executable, str(PROJECT_ROOT / "spark/jobs/replica_placement.py"), str(question), str(partitions)]
     begun = time.monotonic()
     with (output.parent / "job.log").open("wb") as log:
@@ -127,8 +131,8 @@ def run_job(question: Path, partitions: Path, output: Path, heap: int) -> tuple[
     return json.loads((output / "plan.json").read_text()), seconds, memory.bytes
 
 
-def kernel_alone(cluster: Cluster, question: dict[str, Any]) -> tuple[float, str]:
-    """The same without Spark, in this process: (seconds, the plan's digest)."""
+def solver_alone(cluster: Cluster, question: dict[str, Any]) -> tuple[float, str]:
+    """Solve without Spark in this process; returns (seconds, digest of the plan)."""
     count = len(cluster.replicas)
     at = np.arange(count)
     brokers = read_brokers(question["brokers"])
@@ -151,7 +155,7 @@ def kernel_alone(cluster: Cluster, question: dict[str, Any]) -> tuple[float, str
 
 
 def peer(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What Kafka's tool proposes; it knows no other factor than the partitions have."""
+    """Return the proposal of Kafka's tool, which cannot change replication factors."""
     jars = PROJECT_ROOT / "tests" / "kafka_tools.xml"
     cache = settings().cache
     paths = ":".join(classpath(each) for each in (ensure_jars(cache, print, pom=jars, name="tools"),))
@@ -167,7 +171,7 @@ def peer(cluster: Cluster, question: dict[str, Any], folder: Path) -> dict[str, 
 
 
 def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: bool) -> bool:
-    """One line of the table; whether all is as promised."""
+    """Print one row of the table; return True if all promises hold."""
     cluster = Cluster.of(replicas // FACTOR, brokers, change)
     question = asked(change, brokers)
     with tempfile.TemporaryDirectory() as name:
@@ -178,7 +182,7 @@ def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: b
             folder / "question.json", folder / "partitions.parquet", folder / "out", heap
         )
         again = counted_again(cluster, question, folder / "out")
-        kernel, digest = kernel_alone(cluster, question)
+        kernel, digest = solver_alone(cluster, question)
         other = peer(cluster, question, folder) if with_peer and change != "factor" else None
     sound = (
         again["moves"] == plan["moves"] == plan["lower_bound"]
@@ -195,14 +199,14 @@ def measure(replicas: int, brokers: int, change: str, heap: int, *, with_peer: b
     )
     limit = MOST_SECONDS.get(replicas)
     if not sound:
-        print(f"  not as promised: {again}, {plan['violations']}, digests {plan['digest']} and {digest}")
+        print(f"  promise broken: {again}, {plan['violations']}, digests {plan['digest']} and {digest}")
     if limit is not None and seconds > limit:
-        print(f"  slower than {limit:g} s")
+        print(f"  promise broken: slower than {limit:g} s")
     return sound and (limit is None or seconds <= limit)
 
 
 def main() -> int:
-    """Prints a table; exit 1 if anything is not as promised."""
+    """Print a table; return exit code 1 if a promise does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicas", type=int, nargs="*", default=[1_000_000])
     parser.add_argument("--brokers", type=int, default=BROKERS)
@@ -211,7 +215,7 @@ def main() -> int:
     parser.add_argument("--no-peer", action="store_true")
     given = parser.parse_args()
     print(
-        "| change | moves | at least | replicas of a broker | leaders | leader changes | job | kernel alone "
+        "| change | moves | minimum | replicas per broker | leaders | leader changes | job | solver alone "
         "| memory | Kafka's tool: moves; replicas |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     good = [

@@ -1,8 +1,8 @@
-"""Topics spread over brokers by exchanges, with and without (docs/decisions/0042).
+"""Benchmark of the distribution of topics over brokers, with and without exchanges (docs/decisions/0042).
 
-Clusters of topics of very unequal sizes, each placed by itself as Kafka does it, from a broker of its own; then
-brokers come or leave. Printed are moves, and of the replicas of one topic the largest difference between two
-brokers of a rack, and the sum of such differences over all topics and racks.
+The clusters have topics of very unequal sizes, each placed separately as Kafka does it, from a random broker; then
+brokers join or leave. Printed are moves, the largest difference between two brokers of a rack in replicas of one
+topic, and the sum of such differences over all topics and racks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from backend.placement.verify import count
 
 FACTOR = 3
 CASES = ((3, 6, 1, 900), (12, 15, 3, 9_000), (12, 15, 1, 9_000), (300, 330, 3, 100_000), (300, 330, 6, 100_000))
-"""Brokers before and after, racks, replicas."""
+"""Numbers of brokers before and after, racks, and replicas."""
 LEAVING = ((300, 285, 6, 100_000),)
 
 
 def problem(before: int, after: int, racks: int, replicas: int) -> Problem:
-    """The question when all topics are there and brokers have come, or are to leave."""
+    """Build the problem after all topics were created and brokers have joined, or are to leave."""
     rng = np.random.default_rng(4)
     rows = [
         {"id": at + 1, **({"rack": f"az{at % racks}"} if racks > 1 else {})} for at in range(max(before, after))
@@ -37,7 +37,7 @@ def problem(before: int, after: int, racks: int, replicas: int) -> Problem:
     for size in sizes.tolist():
         shift = int(rng.integers(before))
         placed = initial(old, size, FACTOR).brokers.reshape(-1, FACTOR)
-        # From another broker of the same rack each time: a shift by whole rounds of racks.
+        # Start at another broker of the same rack each time: shift by whole rounds of racks.
         listed += ((placed + shift // racks * racks) % before).tolist() if before % racks == 0 else placed.tolist()
     brokers, total = read_brokers(rows), len(listed)
     holds = np.arange(len(rows)) < after if after < before else np.ones(len(rows), bool)
@@ -56,7 +56,7 @@ def problem(before: int, after: int, racks: int, replicas: int) -> Problem:
 
 
 def differences(asked: Problem, replicas: Replicas) -> Ints:
-    """By topic and rack: replicas of the broker that has most, less those of the one that has fewest."""
+    """Return by topic and rack the difference between the brokers with most and fewest replicas."""
     total, topics = len(asked.broker_ids), len(asked.topics)
     at = asked.topic_of[replicas.owners] * total + replicas.brokers
     has = np.bincount(at, minlength=topics * total).reshape(topics, total)
@@ -68,7 +68,7 @@ def differences(asked: Problem, replicas: Replicas) -> Ints:
 
 
 def main() -> int:
-    """Prints a table; exit 1 if exchanges cost moves, balance or leaders."""
+    """Print a table; return exit code 1 if exchanges cost moves, balance or leaders."""
     print(
         "| brokers, racks, replicas | moves | largest: without, with | sum: without, with "
         "| GB moved: without, with |\n|---|---:|---:|---:|---:|"

@@ -16,7 +16,7 @@ from backend.domain.placement.broker_changes import (
     BrokerStatus,
     EarlierPlacement,
     broker_change,
-    doing,
+    broker_status,
     hold_back_reason,
     seen_again,
     should_propose,
@@ -95,7 +95,7 @@ def test_after_a_time_without_looks_who_is_away_may_have_been_here() -> None:
     gone = {**THREE, 3: GONE}
     late = known(THREE, gone, gone, pause=timedelta(hours=1))
     assert late[3].since == T0 + timedelta(hours=2)
-    assert doing(late[3], SETTLED, AWAY, T0 + timedelta(hours=2)) is BrokerStatus.AWAY
+    assert broker_status(late[3], SETTLED, AWAY, T0 + timedelta(hours=2)) is BrokerStatus.AWAY
     assert late[1].since == T0
 
 
@@ -194,8 +194,8 @@ def test_what_failed_is_tried_again_ever_more_seldom(failures: int, minutes: int
     [
         (JOINED, {}, None),
         (JOINED, {"racks": 3, "brokers": 1}, r"brokers \(1\), racks \(3\)"),
-        (replace(JOINED, joined=(4, 5)), {}, "other brokers"),
-        (replace(JOINED, joined=()), {}, "other brokers"),
+        (replace(JOINED, joined=(4, 5)), {}, "no longer those"),
+        (replace(JOINED, joined=()), {}, "no longer those"),
         (replace(JOINED, returned=(4,)), {}, r"emptied before \(4\)"),
     ],
 )
@@ -228,7 +228,7 @@ looks = st.lists(
 def test_no_change_is_asked_for_twice_and_none_while_it_is_unclear(
     given_looks: list[Look], pauses: list[int]
 ) -> None:
-    """Each plan is cancelled at once, so that only what is remembered keeps the next from being asked for."""
+    """Each plan is cancelled at once, so that only the memory of earlier placements prevents another proposal."""
     found: dict[int, BrokerPresence] = {}
     now, before, answered = T0, list[EarlierPlacement](), set[tuple[object, ...]]()
     for look, pause in zip(given_looks, pauses, strict=False):
@@ -237,7 +237,7 @@ def test_no_change_is_asked_for_twice_and_none_while_it_is_unclear(
         for _ in range(3):
             now += timedelta(seconds=61)
             what = broker_change(found.values(), SETTLED, AWAY, now)
-            unclear = {doing(each, SETTLED, AWAY, now) for each in found.values()} & {
+            unclear = {broker_status(each, SETTLED, AWAY, now) for each in found.values()} & {
                 BrokerStatus.SETTLING,
                 BrokerStatus.AWAY,
             }

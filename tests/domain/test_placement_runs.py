@@ -1,4 +1,4 @@
-"""A placement from the plan on: applied, paused, cancelled, taken back."""
+"""A placement after its plan: applied, paused, cancelled, rolled back."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_only_the_plan_that_was_looked_at_is_applied_and_one_at_a_time() -> None
 
 @given(st.lists(st.sampled_from([APPLY, BACK, Pause(), Resume(), Cancel(), "end", "refuse"]), max_size=12))
 def test_whatever_is_said_it_is_where_one_can_go_on_from(words: list[Any]) -> None:
-    """No word leads to a state that has neither a worker's end nor an operator's way out."""
+    """No command leads to a state from which neither a worker nor an operator can continue."""
     state = PLANNED
     for word in words:
         command = (

@@ -1,4 +1,4 @@
-"""A placement from the wish to the plan."""
+"""A placement from the request to the plan."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_there_is_one_of_a_name_and_none_of_an_unknown_one() -> None:
 @pytest.mark.parametrize(
     ("aims", "pointer", "told"),
     [
-        (Aims(target_brokers=()), "/target_brokers", "names no broker"),
-        (Aims(target_brokers=(1, -1)), "/target_brokers/1", "is -1"),
-        (Aims(target_brokers=(2**31,)), "/target_brokers/0", "is 2147483648"),
-        (Aims(no_leaders=(-5,)), "/no_leaders/0", "is -5"),
+        (Aims(target_brokers=()), "/target_brokers", "is empty"),
+        (Aims(target_brokers=(1, -1)), "/target_brokers/1", "not -1"),
+        (Aims(target_brokers=(2**31,)), "/target_brokers/0", "not 2147483648"),
+        (Aims(no_leaders=(-5,)), "/no_leaders/0", "not -5"),
         (Aims(replication_factor=101), "/replication_factor", "1 to 100"),
-        (Aims(replication_factors={"orders": 0}), "/replication_factor/orders", "is 0"),
+        (Aims(replication_factors={"orders": 0}), "/replication_factor/orders", "not 0"),
         (Aims(excluded_topics=tuple(map(str, range(10_001)))), "", "more than 10000"),
     ],
 )

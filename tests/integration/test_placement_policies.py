@@ -1,4 +1,4 @@
-"""Brokers that come and go: what a worker proposes and applies, from looks that are recorded by hand."""
+"""Placement policies: what a worker proposes and applies, from observations that the test records."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ USUAL = {
 
 @dataclass
 class Watched:
-    """A control plane, and two workers of it that would do the same."""
+    """A control plane with two workers that do the same."""
 
     rest: Rest
     database: Database
     workers: tuple[PlacementPolicies, PlacementPolicies]
 
     def look(self, brokers: dict[int, tuple[bool, bool]], moving: int = 0) -> None:
-        """A look at c1 that succeeds."""
+        """Record an observation of c1."""
         with self.database.engine.begin() as connection:
             keep_brokers(connection, "K1", brokers)
             keep_health(connection, "K1", {"conditions": {"moving": {"count": moving}}})
 
     def pass_time(self, minutes: float) -> None:
-        """All that was seen was seen so much earlier; the last look was just now."""
+        """Backdate all presence of brokers; the last observation was just now."""
         with self.database.engine.begin() as connection:
             earlier = cluster_brokers.c.since - sa.text(f"interval '{minutes} minutes'")
             connection.execute(sa.update(cluster_brokers).values(since=earlier))
 
     def tick(self) -> list[dict[str, Any]]:
-        """Both workers look twice; placements, the newest first."""
+        """Let both workers poll twice; returns placements, the newest first."""
         for worker in self.workers * 2:
             worker._due = 0
             worker.tick()
@@ -77,7 +77,7 @@ class Watched:
         worker_records(self.rest, command, deciders.PLACEMENT, f"placement-{placement}")
 
     def plan(self, placement: str, violations: dict[str, int] | None = None) -> None:
-        """What a worker does that has computed it."""
+        """Record a computed plan, as a worker does."""
         rows = [{"topic": "t", "partition": 0, "replicas": [1]}]
         kept = PlanDocuments(question={"partitions": rows}, plan={"digest": "1f", "partitions": rows})
         with self.database.engine.begin() as connection:
@@ -229,9 +229,9 @@ def test_what_was_refused_by_the_cluster_is_not_begun_again_by_itself(watched: W
     (row,) = watched.tick()
     watched.plan(row["id"])
     assert watched.tick()[0]["state"] == "applying"
-    watched.record(row["id"], RefuseRun(run=1, reason="topics have got more partitions"))
+    watched.record(row["id"], RefuseRun(run=1, reason="topics have more partitions"))
     (row,) = watched.tick()
-    assert (row["state"], row["run"], row["reason"]) == ("planned", 1, "topics have got more partitions")
+    assert (row["state"], row["run"], row["reason"]) == ("planned", 1, "topics have more partitions")
 
 
 def test_it_waits_for_a_placement_that_moves_replicas(watched: Watched) -> None:
@@ -288,7 +288,7 @@ def test_two_of_three_that_are_away_are_not_moved_by_itself(watched: Watched) ->
 
 
 def test_a_cluster_of_the_same_name_knows_nothing_of_brokers(watched: Watched) -> None:
-    """They belong to the Kafka cluster."""
+    """Observations belong to the Kafka cluster, not to the name."""
     watched.look(FOUR)
     watched.pass_time(2)
     worker_records(watched.rest, RecordOnline(kafka_cluster_id="K2", brokers=3), deciders.CLUSTER, "cluster-c2")

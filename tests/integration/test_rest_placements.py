@@ -1,4 +1,4 @@
-"""Placements over REST, with a worker's part recorded by hand."""
+"""Placements over REST; the worker's part is recorded by the test."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def test_factors_that_streams_declare_are_named_in_the_answer(tenant: Rest) -> N
         tenant("POST", "/placements", {"cluster": "c1", "replication_factor": "declared"}), 422, "value-invalid"
     )
     assert refused["errors"] == [
-        {"pointer": "/replication_factor", "detail": "no stream has a topic on c1 that is to be as declared"}
+        {
+            "pointer": "/replication_factor",
+            "detail": "no stream has a topic on c1 whose declared factor could be used",
+        }
     ]
     for name, factor in (("orders", 3), ("payments", 2), ("elsewhere", 3)):
         tenant("POST", f"{PROD}/streams", {"name": name, "replication_factor": factor})
@@ -221,7 +224,7 @@ def test_of_the_limits_what_is_not_named_stays(clusters: Rest, database: Databas
         assert limits("rollback") == (2_000_000, 4, 1000)
         assert limits(*apply, "--bytes-per-second", "none") == (None, 4, 1000), "taken away on purpose"
         told = shell("placement", "apply", one, "--no-watch", "--digest", "1f", "--partitions-at-once", "7").stderr
-        assert "limits: as fast as brokers can, 4 moves of a broker and 7 partitions at once" in told
+        assert "limits: no throttle, 4 concurrent moves per broker, 7 concurrent partitions" in told
     sent = {"digest": "1f", "bytes_per_second": 5000}
     assert clusters("POST", f"/placements/{one}/apply", sent).json()["limits"]["moves_per_broker"] == 4
     sent = {"digest": "1f", "bytes_per_second": None}
@@ -242,10 +245,10 @@ def test_show_tells_how_far_it_is_and_what_came_of_it(clusters: Rest, database: 
             placement_runs.store_progress(connection, one, {**told, "held_up": {}, "failing": None})
         said = shell("placement", "show", one).stderr
         assert "applying, 5 of 14 moves (99% of bytes), 2 under way, about 1 s left" in said
-        assert "limits: as fast as brokers can" in said and "nothing was moved" not in said
+        assert "limits: no throttle" in said and "nothing was moved" not in said
         recorded(clusters, one, EndRun(run=1, after=PlacementState.APPLYING, report=report))
         said = shell("placement", "show", one).stderr
-        assert "applied\n" in said and "5 of 14 partitions that change are as they are to be; 3 leaders" in said
+        assert "applied\n" in said and "5 of 14 changed partitions are at their target; 3 leaders" in said
         assert "gone: 9 partitions (t-0, t-1, t-2, t-3, t-4 and 4 more)" in said
 
 
@@ -265,7 +268,7 @@ def test_nothing_is_planned_while_a_placement_is_carried_out_not_even_paused(
     compute(database.engine, rest_settings(database.url), row)
     found = clusters("GET", f"/placements/{other}").json()
     assert found["state"] == "failed"
-    assert found["reason"].startswith(f"placement {one} is {state}: a plan made in its midst would not fit")
+    assert found["reason"].startswith(f"placement {one} is {state}: a plan made now would not fit")
 
 
 def test_nobody_knows_an_unknown_placement(clusters: Rest) -> None:

@@ -1,4 +1,4 @@
-"""Placements that pages show: asked for, planned or failed by the functions that a worker uses."""
+"""Placements for tests of pages: requested, planned or failed by the functions that a worker uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIB = 2**20
 
 
 def brokers(*racks: str | None) -> list[dict[str, Any]]:
-    """Brokers 1, 2, ... in these racks."""
+    """Return brokers 1, 2, ... in these racks."""
     return [{"id": at, "rack": rack} for at, rack in enumerate(racks, 1)]
 
 
@@ -27,7 +27,7 @@ def partition(topic: str, number: int, *replicas: int, size_bytes: int = MIB) ->
 
 
 def cluster(racks: list[str], partitions: dict[str, int], empty: int = 0, seed: int = 1) -> dict[str, Any]:
-    """Three replicas of each partition in three racks, of a cluster whose last brokers have nothing yet."""
+    """Build a cluster with three replicas per partition in three racks, whose last brokers are still empty."""
     chance, known = random.Random(seed), brokers(*racks)
     used = known[: len(known) - empty]
     by_rack = [[each["id"] for each in used if each["rack"] == rack] for rack in sorted(set(racks))]
@@ -46,23 +46,23 @@ GROWN = cluster(
     {"acme-retail-prod-orders": 12, "acme-retail-prod-payments": 8, "globex-shop-prod-items": 6},
     empty=3,
 )
-"""Six brokers with 26 partitions, and three that were added."""
+"""Six brokers with 26 partitions, and three new brokers."""
 
 
 def documents(question: dict[str, Any]) -> PlanDocuments:
-    """What a worker keeps: the question, and what is computed from it."""
+    """Return the documents that a worker stores: the request, and the plan computed from it."""
     return PlanDocuments(question=question, plan=planning.make(read_problem(question)).document())
 
 
 def ask(database: Database, placement: str, cluster: str = "c1", **aims: Any) -> None:
-    """What an operator does."""
+    """Request a placement, as an operator does."""
     known = frozenset({"c1", "c2", "c3"})
-    wish = RequestPlacement(placement=placement, cluster=cluster, aims=Aims(**aims), known_clusters=known)
-    record(database, wish, PLACEMENT, f"placement-{placement}")
+    request = RequestPlacement(placement=placement, cluster=cluster, aims=Aims(**aims), known_clusters=known)
+    record(database, request, PLACEMENT, f"placement-{placement}")
 
 
 def planned(database: Database, placement: str, kept: PlanDocuments) -> None:
-    """What a worker does that has computed it."""
+    """Record a computed plan, as a worker does."""
     plan = kept.plan
     names = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_share")
     summary: dict[str, Any] = {name: plan[name] for name in names}
@@ -74,5 +74,5 @@ def planned(database: Database, placement: str, kept: PlanDocuments) -> None:
 
 
 def failed(database: Database, placement: str, reason: str) -> None:
-    """What a worker does that could not."""
+    """Record a failure to plan, as a worker does."""
     record(database, RecordFailure(reason=reason), PLACEMENT, f"placement-{placement}")

@@ -132,7 +132,7 @@ def replicas(database: Database) -> None:
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))
     ask(database, "p2", "c2")
-    failed(database, "p2", "brokers are not there (4, 5): start them, or name target_brokers without them")
+    failed(database, "p2", "brokers are unavailable (4, 5): start them, or set target_brokers without them")
 
 
 # Content that is cut off at its edge without a sign; for code, cut words are the sign.

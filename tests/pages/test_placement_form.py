@@ -1,4 +1,4 @@
-"""Asking for a plan on a page: form, preview, done; what is refused; the same elsewhere."""
+"""The form that creates a plan: fields, preview, submission, errors, and the equivalent command and curl call."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def asked_for(console: Console) -> list[dict[str, Any]]:
 
 def test_a_plan_is_asked_for_once_however_often_the_form_is_sent(acme: Console, operator: Visitor) -> None:
     preview = operator.preview(NEW, **FULL)
-    assert "A worker reads c1 and computes where its replicas are to be. Nothing is moved." in said(preview)
-    assert "c1 is offline: there will be no plan unless it answers by then." in said(preview)
-    assert "Brokers that hold replicas 1-3, 7" in said(preview)
+    assert "A worker reads c1 and plans its replicas. Nothing is moved." in said(preview)
+    assert "c1 is offline: planning fails unless the cluster is reachable by then." in said(preview)
+    assert "Target brokers 1-3, 7" in said(preview)
     assert asked_for(acme) == []
     sent = {**hidden(preview), "step": "confirm"}
     answers = [operator.client.post(NEW, data=sent) for _ in range(2)]
@@ -118,21 +118,21 @@ def test_what_streams_declare_is_named_in_the_preview_and_asked_for_again(
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
     [
-        ("cluster", "", "choose one"),
+        ("cluster", "", "choose a cluster"),
         ("cluster", "c9", "there is no cluster 'c9'"),
-        ("target_brokers", "1, two", "must be broker ids like 1, 2, 5-8, and has 'two'"),
-        ("target_brokers", "5-2", "counts backwards: 5-2"),
-        ("target_brokers", "0-9999999999", "names more than 10,000 brokers"),
-        ("target_brokers", "9999999999", "is to be a broker's id, and is 9999999999"),
+        ("target_brokers", "1, two", "must be broker ids such as 1, 2, 5-8; 'two' is not valid"),
+        ("target_brokers", "5-2", "5-2 is not a valid range"),
+        ("target_brokers", "0-9999999999", "lists more than 10,000 brokers"),
+        ("target_brokers", "9999999999", "must be a broker's id, not 9999999999"),
         ("no_leaders", "-1", "must be broker ids"),
         ("replication_factor", "three", "must be a whole number"),
-        ("replication_factor", "0", "is to be 1 to 100, and is 0"),
+        ("replication_factor", "0", "must be from 1 to 100, not 0"),
         (
             "replication_factor",
             "orders=3 payments",
-            "must be a number, declared, or like orders=3, and has 'payments'",
+            "must be a number, declared, or TOPIC=NUMBER such as orders=3; 'payments' is not valid",
         ),
-        ("replication_factor", "orders=101", "is to be 1 to 100, and is 101"),
+        ("replication_factor", "orders=101", "must be from 1 to 100, not 101"),
     ],
 )
 def test_what_is_refused_is_said_at_its_field(
@@ -163,15 +163,15 @@ GIVEN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "repli
 def test_a_reassignment_is_handed_in(acme: Console, operator: Visitor) -> None:
     sent = {"cluster": "c1", "reassignment": json.dumps(GIVEN)}
     preview = operator.preview(NEW, **sent)
-    assert "A worker reads c1 and checks and counts what was handed in. Nothing is moved." in said(preview)
-    assert "Reassignment that was handed in 1 partition" in said(preview)
+    assert "A worker reads c1 and checks the reassignment. Nothing is moved." in said(preview)
+    assert "Submitted reassignment 1 partition" in said(preview)
     command = "treeline placement plan --cluster c1 --from-reassignment moves.json"
     assert code(preview, "same-command") == command
     operator.confirm(NEW, **sent)
     (found,) = asked_for(acme)
     assert (found["given"], found["cluster"]) == (1, "c1")
     page = operator.get(f"/placements/{found['id']}")
-    assert "Reassignment that was handed in 1 partition" in said(page)
+    assert "Submitted reassignment 1 partition" in said(page)
     again = operator.get(f"{NEW}?like={found['id']}")
     assert json.dumps(GIVEN) in unescape(again.text)
 
@@ -194,10 +194,10 @@ def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_aga
     ("fields", "told"),
     [
         ({"reassignment": "{"}, "no JSON"),
-        ({"reassignment": "[]"}, "is to be an object with version and partitions"),
+        ({"reassignment": "[]"}, "must be an object with version and partitions"),
         ({"reassignment": '{"version": 1, "version": 1}'}, 'an object has "version" twice'),
-        ({"reassignment": '{"partitions": [{"topic": "a"}]}'}, "/partitions/0/partition: is to be a partition"),
-        ({"reassignment": json.dumps(GIVEN), "no_leaders": "7"}, "does not go with a reassignment"),
+        ({"reassignment": '{"partitions": [{"topic": "a"}]}'}, "/partitions/0/partition: must be a partition"),
+        ({"reassignment": json.dumps(GIVEN), "no_leaders": "7"}, "cannot be combined with a reassignment"),
     ],
 )
 def test_what_cannot_be_handed_in_is_said(
@@ -213,7 +213,7 @@ def test_asking_again_begins_with_what_was_asked(database: Database, operator: V
     assert values(page) == {"target_brokers": "1-3, 9", "no_leaders": "", "replication_factor": "orders=3"}
     assert '<option value="c1" selected>c1 (offline)</option>' in page.text
     assert "\na\nb</textarea>" in page.text
-    note = "1 other plan for c1 is computed now."
+    note = "1 other plan for c1 is being computed."
     assert note in said(operator.preview(NEW, cluster="c1"))
     assert note not in said(operator.preview(NEW, cluster="c2"))
     for unknown in ("p9", "%00"):

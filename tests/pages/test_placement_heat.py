@@ -1,4 +1,4 @@
-"""A plan against what it was made from, and the grids of it: right in small, bounded and quick in large."""
+"""The comparison of a plan with its input, and its grids: correct when small, bounded and quick when large."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ AFTER = [partition("a", 0, 1, 2), partition("a", 1, 1, 3), partition("b", 0, 3, 
 
 
 def small() -> Compared:
-    """Broker 3 is new, 4 stays empty, 9 is gone."""
+    """Return documents in which broker 3 is new, 4 stays empty, and 9 is lost."""
     # In whatever order the documents have them.
     shuffled = random.Random(1).sample(AFTER, 4)
     return compare({"brokers": brokers("x", "y", "x", "y"), "partitions": BEFORE}, {"partitions": shuffled})
 
 
 def large(count: int, partitions: int, topics: int) -> dict[str, Any]:
-    """A question: three replicas each, in 12 racks, the last tenth of the brokers empty."""
+    """Build a request with three replicas each, in 12 racks, where the last tenth of the brokers is empty."""
     used = count * 9 // 10
     rows = [
         partition(f"topic-{p % topics:05}", p // topics, *((p * 7 + each * 1_001) % used + 1 for each in range(3)))
@@ -37,7 +37,7 @@ def large(count: int, partitions: int, topics: int) -> dict[str, Any]:
 
 
 def spread_out(question: dict[str, Any]) -> PlanDocuments:
-    """With every tenth replica elsewhere."""
+    """Build a plan that moves every tenth replica."""
     count = len(question["brokers"])
     rows = [
         {**row, "replicas": [p // 10 % (count // 10) + count * 9 // 10 + 1, *row["replicas"][1:]]}
@@ -143,12 +143,12 @@ def test_a_large_cluster_is_drawn_as_small_and_loses_no_replica(count: int, part
 
 def test_rows_and_cells_say_what_they_are() -> None:
     drawing = draw(heat(small()))
-    first = {cell.said for cell in drawing.maps[0].cells}
+    first = {cell.description for cell in drawing.maps[0].cells}
     assert {"a 0 on broker 1: leads", "b 0 on broker 9: follows, leaves"} <= first
-    assert "b 0 on broker 3: leads, arrives" in {cell.said for cell in drawing.maps[1].cells}
+    assert "b 0 on broker 3: leads, arrives" in {cell.description for cell in drawing.maps[1].cells}
     assert [line.label for line in drawing.lines] == ["1", "3", "2", "4", "9"]
     assert drawing.lines[1].kind == "new"
-    assert drawing.lines[1].said == "Broker 3, new: 0 replicas before, 2 after; 0 leaders before, 1 after"
+    assert drawing.lines[1].description == "Broker 3, new: 0 replicas before, 2 after; 0 leaders before, 1 after"
     assert [line.bars[0].is_empty for line in drawing.lines] == [False, True, False, True, False]
     assert [band.name for band in drawing.racks] == ["x", "y", "gone"]
     assert [number for _, number in drawing.numbers] == [0, 1, 0, 1]
@@ -188,7 +188,7 @@ def test_a_cell_shows_the_share_that_moves_and_neither_part_vanishes() -> None:
     assert all(cell.width > 0 for each in drawing.maps for cell in each.cells)
     leaving = [cell for cell in drawing.maps[0].cells if cell.moves]
     assert leaving
-    assert all("leave" in cell.said for cell in leaving)
+    assert all("leave" in cell.description for cell in leaving)
 
 
 def test_a_plan_that_was_looked_at_is_not_read_again() -> None:
@@ -211,8 +211,8 @@ def test_a_plan_that_was_looked_at_is_not_read_again() -> None:
 def test_figures_say_how_far_above_the_bound_a_plan_is() -> None:
     plan = plan_view(documents(GROWN))
     figures = {each.label: each.value for each in plan.figures}
-    assert figures["More than that"] == "0"
-    assert figures["Replicas that move"] == figures["Fewest possible"] != "0"
+    assert figures["Above minimum"] == "0"
+    assert figures["Replica moves"] == figures["Minimum moves"] != "0"
     assert figures["Replicas per broker"] == "8 to 9"
     assert plan.seen == "9 brokers in 3 racks; 3 get their first replicas"
 

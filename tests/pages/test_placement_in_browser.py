@@ -1,4 +1,4 @@
-"""A placement in real Chromium: asked for by keyboard and mouse, watched until it is planned."""
+"""A placement in real Chromium: requested by keyboard and mouse, and watched until it is planned."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def test_asked_for_watched_and_looked_at(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(acme, "/placements")
-    page.get_by_role("link", name="Ask for a plan").click()
+    page.get_by_role("link", name="Create plan").click()
     page.get_by_label("Cluster", exact=True).select_option("c1")
     expect(page.locator("#verdict").first).to_contain_text("A worker reads c1")
-    page.get_by_label("Brokers that hold replicas").fill("1, x")
+    page.get_by_label("Target brokers").fill("1, x")
     expect(page.locator("#verdict").first).to_contain_text("has 'x'")
-    page.get_by_label("Brokers that hold replicas").fill("1-9")
+    page.get_by_label("Target brokers").fill("1-9")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("#same-command")).to_contain_text("--target-brokers 1,2,3,4,5,6,7,8,9")
-    page.get_by_role("button", name="Ask for the plan").click()
-    expect(page.locator("#state")).to_have_text("Being computed")
+    page.get_by_role("button", name="Create plan").click()
+    expect(page.locator("#state")).to_have_text("Computing plan")
     expect(page.locator("#live")).to_have_text("live")
     placement = page.url.rpartition("/")[2]
     planned(database, placement, documents(GROWN))
@@ -42,7 +42,7 @@ def test_asked_for_watched_and_looked_at(
     # The grid is reached and scrolled by keyboard.
     page.locator(".scroll:has(#map)").focus()
     with page.expect_download() as begun:
-        page.get_by_role("link", name="Way back (JSON)").click()
+        page.get_by_role("link", name="Rollback plan (JSON)").click()
     assert begun.value.suggested_filename == f"{placement}-back.json"
 
 
@@ -52,9 +52,9 @@ def test_without_javascript_it_reloads_itself(
 ) -> None:
     ask(database, "p1")
     page = open_page(acme, "/placements/p1", java_script_enabled=False)
-    expect(page.locator("#state")).to_have_text("Being computed")
+    expect(page.locator("#state")).to_have_text("Computing plan")
     failed(database, "p1", "nobody answers")
-    expect(page.locator("#state")).to_have_text("No plan", timeout=30_000)
+    expect(page.locator("#state")).to_have_text("Planning failed", timeout=30_000)
 
 
 @pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
@@ -69,7 +69,7 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
     few = cluster(["az1", "az2", "az3"], {"orders": 4})
     planned(database, "p3", documents({**few, "replication_factor": 4}))
     ask(database, "p4", "c3")
-    failed(database, "p4", "brokers are not there (4, 5): start them, or name target_brokers without them")
+    failed(database, "p4", "brokers are unavailable (4, 5): start them, or set target_brokers without them")
     ask(database, "p5")
     online(database)
     with database.engine.begin() as connection:

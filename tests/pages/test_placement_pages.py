@@ -1,4 +1,4 @@
-"""Pages that show placements: the list, a plan in each of its states, and to whom."""
+"""The pages of placements: the list, a plan in each of its states, and who may see them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def head(console: Console) -> int:
 
 def test_without_placements_the_page_says_what_to_do_next(console: Console, viewer: Visitor) -> None:
     page = viewer.get("/placements")
-    assert "None yet. A plan says where the replicas of a cluster are to be" in said(page)
+    assert "No plans yet. Create a plan to balance" in said(page)
     assert 'href="/placements/-new"' not in page.text
     assert "this needs change-estate" in said(page)
     assert 'href="/placements/-new"' in visitor(console, "operator").get("/placements").text
@@ -52,18 +52,20 @@ def test_the_list_has_the_newest_first_with_moves_against_the_bound(database: Da
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))
     ask(database, "p2", "c2")
-    failed(database, "p2", "replicas are being moved (orders-3): wait until that is done, or cancel it")
+    failed(database, "p2", "replicas are being moved (orders-3): wait until the reassignment ends, or cancel it")
     ask(database, "p3", "c3")
     page = viewer.get("/placements")
     shown = rows(page, "data-placement")
     assert list(shown) == ["p3", "p2", "p1"]
-    assert "c3 Being computed" in shown["p3"]
-    assert "a worker reads c3 and computes, for" in shown["p3"]
-    assert "c2 No plan" in shown["p2"]
-    assert shown["p2"].endswith("– – replicas are being moved (orders-3): wait until that is done, or cancel it")
+    assert "c3 Computing plan" in shown["p3"]
+    assert "a worker is computing a plan for c3, for" in shown["p3"]
+    assert "c2 Planning failed" in shown["p2"]
+    assert shown["p2"].endswith(
+        "– – replicas are being moved (orders-3): wait until the reassignment ends, or cancel it"
+    )
     moves = documents(GROWN).plan["moves"]
     assert "c1 Planned" in shown["p1"]
-    assert shown["p1"].endswith(f"{moves} {moves} {moves} replicas move; fewer are impossible")
+    assert shown["p1"].endswith(f"{moves} {moves} {moves} replica moves (the minimum)")
     assert 'aria-current="page">Placements</a>' in page.text
 
 
@@ -72,7 +74,7 @@ def test_the_list_as_it_was(acme: Console, database: Database, viewer: Visitor) 
     at = head(acme)
     planned(database, "p1", documents(SMALL))
     page = viewer.get(f"/placements?at={at}")
-    assert "Being computed" in rows(page, "data-placement")["p1"]
+    assert "Computing plan" in rows(page, "data-placement")["p1"]
     assert f"/placements/p1?at={at}" in page.text
     assert f"You are looking at position {at} of {at + 1}: what was configured then." in said(page)
     assert viewer.get(f"/placements?at={at + 100}").status_code == 422
@@ -90,12 +92,12 @@ def test_while_it_is_computed_the_page_asks_for_news(database: Database, viewer:
     ask(database, "p1", target_brokers=(1, 2, 3, 7), replication_factors={"orders": 3}, no_leaders=(7,))
     page = viewer.get("/placements/p1")
     assert LIVE in page.text
-    assert "A worker reads c1 and computes, for" in said(page)
-    assert "Brokers that hold replicas 1-3, 7 Replication factor 3 of orders" in said(page)
+    assert "A worker is computing a plan for c1, for" in said(page)
+    assert "Target brokers 1-3, 7 Replication factor 3 of orders" in said(page)
     assert 'id="map"' not in page.text
     assert "/reassignment" not in page.text
     news = viewer.get("/placements/p1/-live")
-    assert "Being computed: placement of c1 · Treeline" in news.text
+    assert "Computing plan: placement of c1 · Treeline" in news.text
     assert "HX-Refresh" not in news.headers
     planned(database, "p1", documents(SMALL))
     assert viewer.get("/placements/p1/-live").headers["HX-Refresh"] == "true"
@@ -108,11 +110,11 @@ def test_a_plan_shows_its_figures_its_brokers_and_what_changes(database: Databas
     planned(database, "p1", kept)
     page = viewer.get("/placements/p1")
     text = said(page)
-    assert "Planned 2 replicas move; fewer are impossible." in text
-    assert "Replicas that move 2 copied to" in text
-    assert "Fewest possible 2" in text
-    assert "More than that 0" in text
-    assert "To be copied 6.0 MiB" in text
+    assert "Planned 2 replica moves (the minimum)." in text
+    assert "Replica moves 2 replicas copied to" in text
+    assert "Minimum moves 2" in text
+    assert "Above minimum 0" in text
+    assert "Data to move 6.0 MiB" in text
     assert "Replicas per broker 2 before: 0 to 3" in text
     shown = rows(page, "data-broker")
     assert list(shown) == ["1", "2", "3"]
@@ -159,18 +161,18 @@ def test_what_cannot_be_kept_is_said_with_its_partitions(database: Database, vie
     ask(database, "p1", replication_factor=4)
     planned(database, "p1", documents({**SMALL, "replication_factor": 4}))
     text = said(viewer.get("/placements/p1"))
-    assert "not all of it can be had: there are too few brokers for the replicas (3 partitions)" in text
-    assert "What cannot be kept There are too few brokers for the replicas: 3 partitions" in text
-    assert "4 replicas do not fit on 3 brokers" in text
+    assert "violations: too few brokers for the replication factor (3 partitions)" in text
+    assert "Violations Too few brokers for the replication factor: 3 partitions" in text
+    assert "4 replicas need 4 brokers, and only 3 may hold replicas" in text
     assert "orders-0, orders-1, orders-2" in text
-    assert "None: all replicas are where they are to be" in text
+    assert "No changes: all replicas are on their target brokers" in text
 
 
 def test_a_placement_that_failed_says_why(database: Database, viewer: Visitor, acme: Console) -> None:
     ask(database, "p1")
-    failed(database, "p1", f"brokers are not there ({HOSTILE})")
+    failed(database, "p1", f"brokers are unavailable ({HOSTILE})")
     page = viewer.get("/placements/p1")
-    assert f"No plan Brokers are not there ({HOSTILE})." in said(page)
+    assert f"Planning failed Brokers are unavailable ({HOSTILE})." in said(page)
     assert HOSTILE not in page.text
     assert 'data-tone="bad"' in page.text
     assert "/reassignment" not in page.text
@@ -196,7 +198,7 @@ def test_a_placement_as_it_was(acme: Console, database: Database, viewer: Visito
     at = head(acme)
     planned(database, "p1", documents(SMALL))
     page = viewer.get(f"/placements/p1?at={at}")
-    assert "Being computed" in said(page)
+    assert "Computing plan" in said(page)
     assert LIVE not in page.text
     assert 'id="map"' not in page.text
     assert viewer.get(f"/placements/p1?at={at + 1}").text.count('id="map"') == 1
@@ -210,8 +212,8 @@ def test_a_plan_whose_documents_are_gone_still_has_a_page(database: Database, vi
     summary = {"moves": 7, "lower_bound": 5}
     record(database, RecordPlan(digest=kept.plan["digest"] + "0", summary=summary), PLACEMENT, "placement-p1")
     text = said(viewer.get("/placements/p1"))
-    assert "7 replicas move; at least 5 must." in text
-    assert "What this plan moves is not kept any more" in text
+    assert "7 replica moves (minimum 5)." in text
+    assert "The details of this plan have been deleted" in text
 
 
 def test_a_large_plan_is_shown_in_part(database: Database, viewer: Visitor) -> None:
@@ -225,8 +227,8 @@ def test_a_large_plan_is_shown_in_part(database: Database, viewer: Visitor) -> N
     page = viewer.get("/placements/p1")
     assert 'data-exact="false"' in page.text
     assert len(rows(page, "data-broker")) == len(rows(page, "data-partition")) == 200
-    assert "These are the 200 that change most." in said(page)
-    assert "These are the first 200; the reassignment has all of them." in said(page)
+    assert "Showing the 200 brokers that change most." in said(page)
+    assert "Showing the first 200; the reassignment (JSON) has all of them." in said(page)
     assert len(page.text) < 400_000
 
 

@@ -1,4 +1,4 @@
-"""What pages say and take of brokers that come or go."""
+"""The console's view and form of the placement policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def operator(acme: Console, database: Database) -> Visitor:
 
 
 def seen(database: Database, *looks: dict[int, tuple[bool, bool]], minutes: int = 0) -> None:
-    """Looks, one after the other, the last of them so long ago."""
+    """Record observations one after another, the last of them this long ago."""
     with database.engine.begin() as connection:
         for brokers in looks:
             keep_brokers(connection, "K1", brokers)
@@ -39,15 +39,16 @@ def seen(database: Database, *looks: dict[int, tuple[bool, bool]], minutes: int 
 
 def test_the_page_says_what_is_done_and_what_is_seen_of_brokers(operator: Visitor, database: Database) -> None:
     page = operator.get(PAGE)
-    assert "A placement is proposed, and moves nothing. A broker that is away has left after 30 minutes." in said(
-        page
+    assert (
+        "A plan is proposed for review, and nothing moves. A broker that is away has left after 30 minutes."
+        in said(page)
     )
     assert 'id="come-and-gone"' not in page.text
     held, empty, away = (True, False), (True, True), (False, False)
     known = {1: held, 2: held, 3: held, 5: held}
     seen(database, known, {**known, 2: away, 4: empty, 5: empty}, minutes=5)
     page = said(operator.get(PAGE))
-    for what in ("2 is away", "4 has joined, and holds nothing yet", "5 holds nothing, as it is meant to"):
+    for what in ("2 is away", "4 has joined and holds no replicas yet", "5 is meant to be empty"):
         assert f"Broker {what}, for 5 min" in page
 
 
@@ -57,7 +58,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
     wish = {"policy": "apply", "away_minutes": "45", "bytes_per_second": "20 MiB"}
     wish |= {"moves_per_broker": "3", "partitions_at_once": "100"}
     preview = operator.client.post(FORM, data={**hidden(form), **wish, "step": "preview"})
-    assert "When brokers of c1 come or go, a placement is proposed and applied, unless" in said(preview)
+    assert "When brokers of c1 join or leave, a plan is proposed and applied, unless" in said(preview)
     assert "that goes by the policy of when it was proposed" in said(preview)
     command = code(preview, "same-command")
     assert command.startswith(
@@ -70,7 +71,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
     now = acme.rest.ok("GET", policy)
     assert (now["policy"], now["away_minutes"], now["limits"]["moves_per_broker"]) == ("apply", 45, 3)
     assert values(operator.get(FORM))["bytes_per_second"] == "20 MiB"
-    # Who opened the form before somebody set it hears of that.
+    # A caller who opened the form before somebody else set the policy is told so.
     late = operator.client.post(FORM, data={**hidden(form), **wish, "policy": "off", "step": "preview"})
     assert late.status_code == 412 and "somebody changed it since" in said(late)
 
@@ -78,11 +79,11 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"policy": "always"}, "is to be one of off, propose, apply"),
+        ({"policy": "always"}, "must be one of off, propose, apply"),
         ({"away_minutes": "soon"}, "must be a whole number"),
-        ({"away_minutes": "0"}, "is to be 1 to 43200, and is 0"),
+        ({"away_minutes": "0"}, "must be from 1 to 43200, not 0"),
         ({"bytes_per_second": "fast"}, "must be like 1 MiB"),
-        ({"moves_per_broker": "0"}, "is to be 1 to 1000000, and is 0"),
+        ({"moves_per_broker": "0"}, "must be from 1 to 1000000, not 0"),
     ],
 )
 def test_what_cannot_be_meant_stands_at_its_field(operator: Visitor, wrong: dict[str, str], told: str) -> None:
@@ -109,11 +110,11 @@ def test_a_proposal_says_why_it_was_made_and_why_it_is_held_back(operator: Visit
     )
     record(database, wish, PLACEMENT, "placement-p1")
     planned(database, "p1", documents(GROWN))
-    record(database, HoldBack(reason="it cannot keep everything"), PLACEMENT, "placement-p1")
+    record(database, HoldBack(reason="the plan has violations"), PLACEMENT, "placement-p1")
     page = said(operator.get("/placements/p1"))
     assert "since brokers 7-9 joined and broker 2 left" in page
-    assert "It is not applied by itself: it cannot keep everything." in page
-    assert "it is not applied by itself" in said(operator.get("/placements"))
+    assert "Not applied automatically: the plan has violations." in page
+    assert "not applied automatically" in said(operator.get("/placements"))
     assert '<a href="/placements/p1">Placement p1</a> is proposed' in operator.get(PAGE).text
     ask(database, "p2")
     assert 'id="proposed"' not in operator.get(PAGE).text, "somebody is at work"

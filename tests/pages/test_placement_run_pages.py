@@ -1,4 +1,4 @@
-"""The page of a placement while its replicas are moved, and what an operator says to it there."""
+"""The page of a placement while it is executed, and the actions of an operator there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLD = {
     "bytes_left": 3 * 2**20,
     "fraction": 0.25,
     "seconds_left": 42.0,
-    "held_up": {"orders-3": "broker 7, which is to get a replica, is not there"},
+    "held_up": {"orders-3": "broker 7, which is to get a replica, is unavailable"},
     "failing": None,
 }
 
@@ -52,7 +52,9 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
     page = operator.get("/placements/p1/-live")
     text = said(page)
     assert "3 of 10 moves done, 2 under way, 3.0 MiB to copy, about 42.0 s left." in text
-    assert "Each broker copies 50 MiB a second and takes part in 5 moves at once, 1,000 partitions move" in text
+    assert (
+        "Limits: throttle 50 MiB/s per broker, 5 concurrent moves per broker, 1,000 concurrent partitions" in text
+    )
     assert "25 % of bytes copied" in text and "orders-3 waits: broker 7, which is to get a replica" in text
     assert "HX-Refresh" not in page.headers
     tell(database, failing="c1: nobody answers")
@@ -63,8 +65,8 @@ def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Data
     assert apply(operator) == 303
     for word, label, then in (
         ("pause", "Paused", "Go on"),
-        ("resume", "Replicas are being moved", "Pause"),
-        ("cancel", "Being cancelled", ""),
+        ("resume", "Applying", "Pause"),
+        ("cancel", "Cancelling", ""),
     ):
         assert operator.send("/placements/p1/-say", word=word).status_code == 303
         text = said(operator.get("/placements/p1"))
@@ -79,11 +81,16 @@ def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Data
     end = EndRun(run=1, after=PlacementState.CANCELLING, report=report)
     record(database, end, PLACEMENT, "placement-p1")
     text = said(operator.get("/placements/p1"))
-    assert "4 of 9 partitions that change are as planned; 7 partitions were deleted (orders-0, orders-1, " in text
+    assert (
+        "4 of 9 changed partitions on their planned brokers; 7 partitions were deleted (orders-0, orders-1, "
+        in text
+    )
     assert "orders-4 and 2 more)." in text
     assert operator.send("/placements/p1/-say", word="rollback").status_code == 303
     record(database, EndRun(run=2, after=PlacementState.ROLLING_BACK, report=report), PLACEMENT, "placement-p1")
-    assert "Rolled back 4 of 9 partitions that change are as they were" in said(operator.get("/placements/p1"))
+    assert "Rolled back 4 of 9 changed partitions on their original brokers" in said(
+        operator.get("/placements/p1")
+    )
 
 
 def test_the_form_has_the_limits_that_would_hold(operator: Visitor, database: Database) -> None:
@@ -94,7 +101,9 @@ def test_the_form_has_the_limits_that_would_hold(operator: Visitor, database: Da
     page = operator.get("/placements/p1").text
     assert 'value="3 MiB"' in page and 'name="moves_per_broker" id="moves" inputmode="numeric" value="2"' in page
     assert operator.send("/placements/p1/-say", word="rollback").status_code == 303
-    assert "Each broker copies 3 MiB a second and takes part in 2 moves" in said(operator.get("/placements/p1"))
+    assert "Limits: throttle 3 MiB/s per broker, 2 concurrent moves per broker" in said(
+        operator.get("/placements/p1")
+    )
 
 
 def test_a_page_from_before_takes_no_throttle_away(operator: Visitor, database: Database) -> None:
@@ -102,15 +111,17 @@ def test_a_page_from_before_takes_no_throttle_away(operator: Visitor, database: 
     assert apply(operator, bytes_per_second="3 MiB", moves_per_broker="2") == 303
     sent = {**before, "confirm": "c1", "bytes_per_second": "", "moves_per_broker": "5"}
     assert operator.client.post("/placements/p1/-apply", data=sent).status_code == 303
-    assert "Each broker copies 3 MiB a second and takes part in 2 moves" in said(operator.get("/placements/p1"))
+    assert "Limits: throttle 3 MiB/s per broker, 2 concurrent moves per broker" in said(
+        operator.get("/placements/p1")
+    )
 
 
 def test_why_it_was_refused_is_said(operator: Visitor, database: Database) -> None:
     assert apply(operator) == 303
-    why = "c1 is not as it was planned for: topics were deleted (orders); make a new plan"
+    why = "c1 has changed since the plan was made: topics were deleted (orders); create a new plan"
     record(database, RefuseRun(run=1, reason=why), PLACEMENT, "placement-p1")
     page = operator.get("/placements/p1")
-    assert "Planned C1 is not as it was planned for: topics were deleted" in said(page)
+    assert "Planned C1 has changed since the plan was made: topics were deleted" in said(page)
     assert 'id="apply"' in page.text
 
 

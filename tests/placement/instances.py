@@ -1,4 +1,4 @@
-"""Small clusters at random, and the best that can be made of them, found by another solver in another way."""
+"""Random small clusters, and their optimum, found by a different solver in a different way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from backend.placement.problem import Problem
 from backend.placement.racks import rack_bounds
 
 GONE_ID = 50
-"""Of a broker that nobody knows but by its replicas."""
+"""Id of a broker that is unknown except for the replicas it holds."""
 
 
 def question(seed: int) -> dict[str, Any]:
-    """Up to 9 brokers in up to 4 racks of any sizes, replicas anywhere, also two in a rack; brokers leave and
-    join, or are gone, factors change, topics are excluded, brokers are to lead nothing."""
+    """Generate a request with up to 9 brokers in up to 4 racks of any sizes.
+
+    Replicas are anywhere, also two in a rack; brokers leave, join or are lost, factors change, topics are
+    excluded, and brokers may not lead.
+    """
     rng = random.Random(seed)
     count, racks = rng.randint(2, 9), rng.choice([0, 1, 2, 3, 4])
     ids = rng.sample(range(1, 50), count)
@@ -50,20 +53,20 @@ def question(seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Best:
-    """What no placement can be better than; each at the best of those before."""
+    """The optimum; each figure is optimal given those before it."""
 
     squares: int
-    """Of the loads of brokers that may hold replicas, summed: the least is the most even there can be."""
+    """Sum of squares of the loads on usable brokers; the minimum is the best balance."""
     moves: int
     led_barred: int
-    """By brokers that are to lead nothing."""
+    """Number of partitions led by brokers that may not lead."""
     led_squares: int
-    """Of what others lead, summed."""
+    """Sum of squares of the partitions that other brokers lead."""
     leader_changes: int
 
 
 def best(problem: Problem) -> Best:
-    """By constraint programming, partition by partition and broker by broker."""
+    """Compute the optimum by constraint programming, partition by partition and broker by broker."""
     usable = [at for at in range(len(problem.broker_ids)) if problem.may_hold[at] and problem.rack_of[at] >= 0]
     sizes, model = problem.rack_sizes, cp_model.CpModel()
     loads: dict[int, list[Any]] = {at: [] for at in range(len(problem.broker_ids))}
@@ -109,7 +112,7 @@ def best(problem: Problem) -> Best:
 
 
 def _square(model: cp_model.CpModel, of: list[Any]) -> Any:
-    """Of the sum of these."""
+    """Return the square of the sum."""
     load, square = model.new_int_var(0, 100, ""), model.new_int_var(0, 10_000, "")
     model.add(load == sum(of))
     model.add_multiplication_equality(square, [load, load])

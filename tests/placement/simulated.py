@@ -1,7 +1,8 @@
-"""A cluster that reassigns as Kafka's controller does (KIP-455), one completion at a time, and checks the steps.
+"""A simulation of Kafka's reassignments (KIP-455) that completes them one by one and checks the steps.
 
-As its PartitionReassignmentReplicas has it: while it goes on, the list is the new one and behind it those that go;
-another order is there at once; cancelled, it is what was listed without what was being added.
+It follows PartitionReassignmentReplicas: while a reassignment is in progress, the list is the new one followed by
+the removed replicas; a change of order alone takes effect at once; after a cancellation, the list lacks what was
+added.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Simulated:
             self.complete(place)
 
     def complete(self, place: Place) -> None:
-        """What is added is in sync."""
+        """Complete a reassignment: the added replicas are in sync."""
         replicas, _, removing = self.ongoing.pop(place)
         self._settle(place, tuple(broker for broker in replicas if broker not in removing))
 
@@ -64,11 +65,11 @@ class Simulated:
             self.leaders[place] = brokers[0]
 
     def advance(self, course: Course, limits: Limits) -> Steps:
-        """Ask what is next and begin it, having checked that it is what may be asked for."""
+        """Compute the next steps, check that they are allowed, and begin them."""
         now = self.now()
         standing = stand(course, now)
         steps = next_steps(course, now, limits)
-        assert steps == next_steps(course, now, limits, standing), "asked twice, it answers differently"
+        assert steps == next_steps(course, now, limits, standing), "the same question has two answers"
         for place, wanted in steps.ask.items():
             self._check_step(course, place, wanted)
             self.alter(place, wanted)
@@ -77,24 +78,26 @@ class Simulated:
         return steps
 
     def _check_step(self, course: Course, place: Place, wanted: Brokers) -> None:
-        assert place not in self.ongoing, "it is moving already"
+        assert place not in self.ongoing, "a partition that is moving gets a new step"
         before, target = self.replicas[place], course.targets[place]
         adding, removing = set(wanted) - set(before), set(before) - set(wanted)
         assert len(set(wanted)) == len(wanted)
-        assert len(adding) <= 1 and len(removing) <= 1, "more than one replica at a time"
+        assert len(adding) <= 1 and len(removing) <= 1, "more than one replica moves at a time"
         assert len(wanted) >= min(len(course.originals[place]), len(target)), (
             "fewer replicas than before and after"
         )
         assert adding <= set(target) and not removing & set(target)
         assert is_on_the_way(course, place, wanted)
-        assert adding <= self.brokers.keys(), "a broker that is away cannot get a replica"
+        assert adding <= self.brokers.keys(), "an unavailable broker gets a replica"
         live = {broker for broker in before if broker not in target and broker in self.brokers}
         if self.leaders[place] in removing:
-            assert live == removing, "the leader goes last"
+            assert live == removing, "the leader leaves before other replicas"
 
     def _check_limits(self, limits: Limits, steps: Steps) -> None:
-        """Of what takes part in steps that were just begun. Elsewhere a leader that died may have left its moves
-        to one that had its share already."""
+        """Check the limits of the brokers that take part in steps begun just now.
+
+        Elsewhere a leader that failed may have left its moves to a broker that had its share already.
+        """
         counted: dict[int, int] = {}
         flying = 0
         for place, moving in self.ongoing.items():

@@ -1,4 +1,4 @@
-"""Carrying a placement out step by step, on a simulated cluster: whatever ends when, it comes to the target."""
+"""Step-by-step execution of a placement on a simulated cluster, with completions in any order."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def courses(draw: st.DrawFn) -> Course:
 
 
 def steps_of(course: Course, place: Place) -> int:
-    """The fewest there can be, one replica at a time."""
+    """Return the minimum number of steps with one replica at a time."""
     before, after = course.originals[place], course.targets[place]
     apart = max(len(set(after) - set(before)), len(set(before) - set(after)))
     return apart or int(before != after)
 
 
 def follow(cluster: Simulated, course: Course, limits: Limits, data: st.DataObject, rounds: int) -> None:
-    """Some rounds: ask, then let any of what goes on end."""
+    """Run some rounds: request the next steps, then complete some of the ongoing reassignments."""
     for _ in range(rounds):
         steps = cluster.advance(course, limits)
         if not cluster.ongoing:
@@ -145,7 +145,7 @@ def test_what_is_done_only_grows_until_all_of_it_is(course, racks, limits, data)
         copied = {place: data.draw(st.integers(0, 1200)) for place in cluster.ongoing}
         seen.append(progress(course, stand(course, cluster.now()), sizes, copied))
         cluster.complete(data.draw(st.sampled_from(sorted(cluster.ongoing))))
-        # Not more than what was copied of it: what is complete has all its bytes.
+        # No more than was copied: a completed move counts all its bytes.
         seen.append(progress(course, stand(course, cluster.now()), sizes))
     last = progress(course, stand(course, cluster.now()), sizes)
     assert last.is_finished and last.fraction == 1.0
@@ -171,7 +171,7 @@ def test_what_somebody_else_has_moved_is_named_and_left_alone(course, elsewhere,
 def one(
     original: Brokers, target: Brokers, here: Brokers | None = None, racks: str = "", **more: object
 ) -> tuple[Course, ClusterNow]:
-    """A partition by itself, brokers 1 to 9, `racks` one letter each."""
+    """Build a course and state of a single partition on brokers 1 to 9; `racks` has one letter per broker."""
     brokers = {number: racks[number - 1] if number <= len(racks) else None for number in range(1, 10)}
     now = {"replicas": {T0: here or original}, "leaders": {T0: (here or original)[0]}, "brokers": brokers} | more
     return Course(originals={T0: original}, targets={T0: target}), ClusterNow(**now)
@@ -301,7 +301,7 @@ def test_a_course_without_replicas_or_with_a_broker_twice_is_refused(original, t
 
 @pytest.mark.parametrize("limits", [(0, 1), (1, 0)], ids=str)
 def test_limits_that_let_nothing_move_are_refused(limits):
-    with pytest.raises(ValueError, match="nothing would ever move"):
+    with pytest.raises(ValueError, match="no replica would ever move"):
         Limits(moves_per_broker=limits[0], partitions_at_once=limits[1])
 
 

@@ -1,4 +1,4 @@
-"""Whether a cluster is still the one that a plan was made from."""
+"""Detection of drift between a cluster and the state that a plan was made from."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def found(**other: Any) -> list[str]:
 def test_the_same_cluster_is_none() -> None:
     assert found() == []
     assert found(replicas={place: list(brokers) for place, brokers in REPLICAS.items()}) == []
-    assert found(replicas={**REPLICAS, ("new", 0): (1, 2)}) == [], "new topics are nothing of the plan's"
-    assert found(brokers={2: "az2", 3: "az3", 9: "az1"}) == [], "nobody is to get replicas on the others"
+    assert found(replicas={**REPLICAS, ("new", 0): (1, 2)}) == [], "new topics do not concern the plan"
+    assert found(brokers={2: "az2", 3: "az3", 9: "az1"}) == [], "the plan gives no replicas to the other brokers"
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_the_same_cluster_is_none() -> None:
             "topics were deleted (b)",
         ),
         ({"replicas": {("a", 0): (1, 2), ("b", 0): (3, 1)}}, "topics have fewer partitions (a-1)"),
-        ({"replicas": {**REPLICAS, ("a", 2): (1, 2)}}, "topics have got more partitions (a-2)"),
+        ({"replicas": {**REPLICAS, ("a", 2): (1, 2)}}, "topics have more partitions (a-2)"),
         (
             {"replicas": {**REPLICAS, ("a", 0): (2, 1)}},
             "replicas are elsewhere than when the plan was made (a-0)",
         ),
         (
             {"brokers": {1: "az1", 2: "az2", 4: None}},
-            "brokers that are to get replicas are not there (3)",
+            "brokers that are to get replicas are unavailable (3)",
         ),
         ({"brokers": {**BROKERS, 4: "az9"}}, "brokers are in another rack (4)"),
         ({"ongoing": [("x", 5)]}, "replicas are being moved (x-5)"),

@@ -1,4 +1,4 @@
-"""Electing leaders of more partitions than one request may name."""
+"""Elections of leaders for more partitions than one request may name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITIONS = [("t", number) for number in range(2500)]
 
 
 class Controller:
-    """Elects what it is asked for, until it fails; remembers the partitions of each request."""
+    """A controller that elects leaders until it fails, and records the partitions of each request."""
 
     def __init__(self, fails_at: int | None) -> None:
         self.fails_at, self.asked = fails_at, list[list[int]]()

@@ -1,4 +1,4 @@
-"""Reassignments as Kafka's own tool takes them, handed in: read, checked, counted, and never guessed at."""
+"""Reassignments in Kafka's format that are submitted as plans: read, checked and counted, never guessed at."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_it_is_the_plan_as_it_stands_and_counted() -> None:
     assert (found["leader_changes"], found["violations"], found["given"]) == (1, [], True)
     assert found["replicas_per_broker"] == {"1": 3, "2": 4, "3": 4, "4": 1}
     assert found["notes"][:2] == [
-        "this placement was given, not computed: its moves are those that it names",
-        "1 of the 2 partitions that it names are so already",
+        "this plan was submitted as a reassignment, not computed: its moves are the listed ones",
+        "1 of the 2 listed partitions are placed like this already",
     ]
-    assert "brokers even within one: 2 moves" in found["notes"][2]
+    assert "same replication factors takes 2 moves" in found["notes"][2]
 
 
 def test_what_it_does_to_racks_is_told_and_what_was_so_before_is_not() -> None:
@@ -64,7 +64,7 @@ def test_what_it_does_to_racks_is_told_and_what_was_so_before_is_not() -> None:
 
 def test_another_factor_is_told() -> None:
     found = planned(row(0, 1, 2), row(1, 1, 2, 3, 4))
-    assert "2 partitions get another replication factor" in found["notes"] and found["moves"] == 1
+    assert "2 partitions change their replication factor" in found["notes"] and found["moves"] == 1
 
 
 def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
@@ -72,7 +72,7 @@ def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
     kept = answered({**cluster, "reassignment": document(row(0, 2, 9))}).document()
     assert kept["partitions"][0]["replicas"] == [2, 9]
     with pytest.raises(
-        PlacementInvalid, match="/reassignment/partitions/0/replicas: 9 not among the brokers 1, 2"
+        PlacementInvalid, match="/reassignment/partitions/0/replicas: 9 not among the cluster's brokers 1, 2"
     ):
         answered({**cluster, "reassignment": document(row(1, 1, 9))})
 
@@ -80,36 +80,36 @@ def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
 @pytest.mark.parametrize(
     ("handed_in", "told"),
     [
-        ([], "/: is to be an object, and is []"),
+        ([], "/: must be an object, not []"),
         ({}, "/partitions: is missing"),
-        (document(), "/partitions: names no partition"),
-        (document(row(0, 1), version=2), "/version: is to be 1, and is 2"),
-        (document(row(0, 1), version="1"), '/version: is to be the number 1, and is "1"'),
-        (document(row(0, 1), topics=[]), ": has topics, which a reassignment has not"),
-        (document(7), "/partitions/0: is to be an object, and is 7"),
-        (document(row(0, 1), row(0, 2)), "/partitions/1: orders-0 is listed already, as /partitions/0"),
+        (document(), "/partitions: is empty"),
+        (document(row(0, 1), version=2), "/version: must be 1, not 2"),
+        (document(row(0, 1), version="1"), '/version: must be the number 1, not "1"'),
+        (document(row(0, 1), topics=[]), ": unknown fields of a reassignment: topics"),
+        (document(7), "/partitions/0: must be an object, not 7"),
+        (document(row(0, 1), row(0, 2)), "/partitions/1: orders-0 is listed twice, first at /partitions/0"),
         (document(row(0, 1, 2, 1)), "/partitions/0/replicas: orders-0 names a broker twice: [1, 2, 1]"),
         (document(row(0)), "/partitions/0/replicas: orders-0 has no replica"),
         (document(row(0, 1.0)), "the floating-point number 1.0; write 1"),
-        (document(row(0, True)), "/partitions/0/replicas/0: is to be a broker's id, and is true"),
-        (document(row(0, -1)), "/partitions/0/replicas/0: is to be a broker's id of 0 or more, and is -1"),
-        (document(row(0, None)), "/partitions/0/replicas/0: is to be a broker's id, and is null"),
-        (document(row(0.5, 1)), "/partitions/0/partition: is to be a partition's number, and is 0.5"),
-        (document(row(0, 2**31)), "replicas/0: is to be a broker's id of at most 2147483647, and is 2147483648"),
-        (document(row(10**400, 1)), "/partitions/0/partition: is to be a partition's number of at most 21474836"),
-        (document(row(0, -(10**400))), "/partitions/0/replicas/0: is to be a broker's id of 0 or more, and is -1"),
-        (document(row(0, float("inf"))), "/partitions/0/replicas/0: is to be a broker's id, and is Infinity"),
+        (document(row(0, True)), "/partitions/0/replicas/0: must be a broker's id, not true"),
+        (document(row(0, -1)), "/partitions/0/replicas/0: must be a broker's id of 0 or more, not -1"),
+        (document(row(0, None)), "/partitions/0/replicas/0: must be a broker's id, not null"),
+        (document(row(0.5, 1)), "/partitions/0/partition: must be a partition's number, not 0.5"),
+        (document(row(0, 2**31)), "replicas/0: must be a broker's id of at most 2147483647, not 2147483648"),
+        (document(row(10**400, 1)), "/partitions/0/partition: must be a partition's number of at most 21474836"),
+        (document(row(0, -(10**400))), "/partitions/0/replicas/0: must be a broker's id of 0 or more, not -1"),
+        (document(row(0, float("inf"))), "/partitions/0/replicas/0: must be a broker's id, not Infinity"),
         (
             document({**row(0, 1), "topic": "a\0b"}),
-            '/partitions/0/topic: "a\\u0000b" cannot name a topic in Kafka',
+            '/partitions/0/topic: "a\\u0000b" is not a valid topic name in Kafka',
         ),
-        (document({**row(0, 1), "topic": "\ud800"}), '/topic: "\\ud800" cannot name a topic'),
-        (document({**row(0, 1), "topic": ".."}), '/topic: ".." cannot name a topic'),
-        (document({**row(0, 1), "topic": "a" * 250}), "cannot name a topic"),
-        (document({**row(0, 1), "topic": "a\n"}), "cannot name a topic"),
-        (document(row(0, 1, log_dir="/a")), "/partitions/0: has log_dir, which a reassignment has not"),
-        (document(row(0, 1, log_dirs=["any", "any"])), "/partitions/0/log_dirs: there are 2 for 1 replicas"),
-        (document(row(0, 1, log_dirs=["/a"])), 'log_dirs: "/a" cannot be chosen here; write "any", or leave'),
+        (document({**row(0, 1), "topic": "\ud800"}), '/topic: "\\ud800" is not a valid topic name'),
+        (document({**row(0, 1), "topic": ".."}), '/topic: ".." is not a valid topic name'),
+        (document({**row(0, 1), "topic": "a" * 250}), "is not a valid topic name"),
+        (document({**row(0, 1), "topic": "a\n"}), "is not a valid topic name"),
+        (document(row(0, 1, log_dir="/a")), "/partitions/0: unknown fields of a reassignment: log_dir"),
+        (document(row(0, 1, log_dirs=["any", "any"])), "/partitions/0/log_dirs: has 2 entries for 1 replicas"),
+        (document(row(0, 1, log_dirs=["/a"])), 'log_dirs: "/a": log directories cannot be chosen; use "any"'),
     ],
 )
 def test_what_means_two_things_or_nothing_is_refused_with_its_place(handed_in: Any, told: str) -> None:
@@ -123,10 +123,10 @@ def test_what_means_two_things_or_nothing_is_refused_with_its_place(handed_in: A
     [
         (
             [row(0, 1, 2, 3), row(9, 1)],
-            "/reassignment/partitions/1: there is no partition orders-9 on the cluster",
+            "/reassignment/partitions/1: the cluster has no partition orders-9",
         ),
-        ([{**row(0, 1), "topic": "order"}], "/reassignment/partitions/0: there is no topic order on the cluster"),
-        ([row(0, 1, 77)], "/reassignment/partitions/0/replicas: 77 not among the brokers 1, 2, 3, 4"),
+        ([{**row(0, 1), "topic": "order"}], "/reassignment/partitions/0: the cluster has no topic order"),
+        ([row(0, 1, 77)], "/reassignment/partitions/0/replicas: 77 not among the cluster's brokers 1, 2, 3, 4"),
     ],
 )
 def test_what_the_cluster_does_not_have_is_named(rows: list[Any], told: str) -> None:
@@ -140,22 +140,22 @@ def test_of_many_that_do_not_fit_the_first_are_named_and_all_counted() -> None:
         planned(row(0, 1, 77), row(8, 1), row(9, 1), {**row(0, 1), "topic": "order"}, row(1, 78), row(2, 2, 1))
     at = "/reassignment/partitions"
     assert str(refused.value) == (
-        f"{at}/0/replicas: 77 not among the brokers 1, 2, 3, 4; {at}/1: there is no partition orders-8 on the "
-        f"cluster; {at}/2: there is no partition orders-9 on the cluster; and 2 more like these"
+        f"{at}/0/replicas: 77 not among the cluster's brokers 1, 2, 3, 4; {at}/1: "
+        f"the cluster has no partition orders-8; {at}/2: the cluster has no partition orders-9; and 2 more"
     )
 
 
 def test_it_goes_with_no_other_wish() -> None:
     asked = {**CLUSTER, "target_brokers": [1, 2, 3], "reassignment": document(row(0, 1))}
-    with pytest.raises(PlacementInvalid, match="/target_brokers: does not go with a reassignment"):
+    with pytest.raises(PlacementInvalid, match="/target_brokers: cannot be combined with a reassignment"):
         answered(asked)
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("reasignment", "/reasignment: is not understood here; reassignment, perhaps"),
-        ("target_broker", "/target_broker: is not understood here; target_brokers, perhaps"),
+        ("reasignment", "/reasignment: unknown field; did you mean reassignment?"),
+        ("target_broker", "/target_broker: unknown field; did you mean target_brokers?"),
     ],
 )
 def test_a_name_that_is_spelled_wrong_is_refused_with_what_was_meant(name: str, told: str) -> None:
@@ -172,9 +172,9 @@ def test_a_name_that_is_spelled_wrong_is_refused_with_what_was_meant(name: str, 
             '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "replicas": [2]}]}',
             'an object has "replicas" twice ([1] and [2]): remove one',
         ),
-        ('{"version": NaN}', "no JSON: NaN is no number"),
-        ('{"version": 1,}', "no JSON: "),
-        ("[" * 100_000, "no JSON that could be meant: it is nested too deeply"),
+        ('{"version": NaN}', "invalid JSON: NaN is not a number"),
+        ('{"version": 1,}', "invalid JSON: "),
+        ("[" * 100_000, "invalid JSON: it is nested too deeply"),
     ],
 )
 def test_of_two_values_of_one_name_none_is_dropped(text: str, told: str) -> None:

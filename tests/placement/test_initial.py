@@ -1,4 +1,4 @@
-"""Replicas of a new topic, as the replication design has them, and where that is corrected."""
+"""Replicas of a new topic: as in the replication design, and where the design is corrected."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from backend.placement.questions import read_brokers, read_problem
 
 
 def placed(racks: list[int], partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:
-    """On brokers 0 and up, with these racks; none if there is one only."""
+    """Place replicas on brokers 0 and up with these racks; without racks if there is only one."""
     named = len(set(racks)) > 1
     brokers = [{"id": at, **({"rack": f"r{rack}"} if named else {})} for at, rack in enumerate(racks)]
     return rows(read_brokers(brokers), partitions, factor, literal=literal)
 
 
 def test_the_figure_of_the_design() -> None:
-    """5 brokers, p0 to p14: the three partitions of a lost broker are served by all 4 others."""
+    """With 5 brokers and p0 to p14, the three partitions of a lost broker are served by all 4 others."""
     found = placed([0] * 5, 15, 2)
     assert found[:6] == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2]]
     assert found == placed([0] * 5, 15, 2, literal=True)

@@ -1,4 +1,4 @@
-"""Preferred replicas, and who is next when a broker dies."""
+"""The choice of preferred leaders, and of their successors when a broker fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.placement.instances import least, question
 
 
 def fewest_changes(plan: Plan) -> tuple[int, int]:
-    """(sum of squares, changes): of the most even choice of leaders among the replicas that the plan has."""
+    """Compute (sum of squares, changes) of the most balanced choice of leaders among the plan's replicas."""
     problem, replicas, model = plan.problem, plan.replicas, cp_model.CpModel()
     leads: dict[int, list[Any]] = {at: [] for at in range(len(problem.broker_ids))}
     changes: list[Any] = []
@@ -74,7 +74,7 @@ def test_what_is_led_by_a_broker_that_is_to_lead_nothing_is_told(
     asked = {"brokers": [{"id": 1}, {"id": 2}], "partitions": partitions, "no_leaders": no_leaders}
     plan = make(read_problem({**asked, "excluded_topics": excluded}))
     assert [(each.constraint, each.partitions) for each in plan.violations] == told
-    assert all("out of no_leaders" in each.detail for each in plan.violations)
+    assert all("from no_leaders" in each.detail for each in plan.violations)
 
 
 def test_what_stays_on_a_broker_that_is_to_hold_nothing_is_told_as_that() -> None:
@@ -89,7 +89,7 @@ def test_what_stays_on_a_broker_that_is_to_hold_nothing_is_told_as_that() -> Non
 
 
 def test_whoever_could_lead_instead_of_a_broker_that_is_to_lead_nothing_does() -> None:
-    """Nor does spreading topics bring one that may lead to a partition that has none: it would have to lead."""
+    """Exchanges of topics give no such partition a broker that may lead, since that one would have to lead."""
     rng = np.random.default_rng(1)
     partitions = [
         {"topic": f"t{at // 250}", "partition": at % 250, "replicas": (1 + rng.permutation(25)[:2]).tolist()}
@@ -104,7 +104,7 @@ def test_whoever_could_lead_instead_of_a_broker_that_is_to_lead_nothing_does() -
 
 
 def test_what_a_broker_leads_comes_to_all_others_when_it_dies() -> None:
-    """All replicas in one order: one broker would inherit all."""
+    """With all replicas in one order, a single broker would take over everything."""
     brokers = list(range(5))
     partitions = [
         {"topic": "t", "partition": number, "replicas": [number % 5, (number + 1) % 5, (number + 2) % 5]}

@@ -1,4 +1,4 @@
-"""Plans of small clusters against the best there is, which another solver finds in another way."""
+"""Plans of small clusters compared with the optimum, which another solver finds in another way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE = 25
 
 
 def _of(seeds: int) -> list[Any]:
-    """The first of as many as are solved together; the later half is solved by `make nightly`."""
+    """Return the first seed of each batch; the second half runs in `make nightly`."""
     later = pytest.mark.nightly
     return [pytest.param(first, marks=later if first >= seeds // 2 else ()) for first in range(0, seeds, _AT_ONCE)]
 
@@ -43,7 +43,7 @@ def test_as_even_as_can_be_with_as_few_moves_as_that_takes(first: int) -> None:
 
 @pytest.mark.parametrize("first", _of(200))
 def test_what_is_said_to_be_the_least_is_never_above_the_best(first: int) -> None:
-    """Also where partitions are taken together, as in large clusters."""
+    """The bound also holds if partitions are placed in groups, as in large clusters."""
     for seed in range(first, first + _AT_ONCE):
         problem = read_problem(question(seed))
         plan = make(problem, most_arcs=0)

@@ -1,4 +1,4 @@
-"""Questions that make no sense, and those that cannot be answered in full: explained, and nothing moved."""
+"""Requests that are invalid, and requests that cannot be satisfied: explained, and nothing moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD: dict[str, Any] = {
 
 
 def changed(path: str, value: Any, of: dict[str, Any] = GOOD) -> dict[str, Any]:
-    """The good question, or another one, with one value replaced; DROP takes it away."""
+    """Return the valid request, or another one, with one value replaced; DROP removes it."""
     found = deepcopy(of)
     *parts, last = [int(part) if part.isdigit() else part for part in path.split("/")]
     owner: Any = found
@@ -43,58 +43,58 @@ DROP = object()
     ("path", "value", "told"),
     [
         ("brokers", DROP, "/brokers: is missing"),
-        ("brokers", [], "/brokers: there is no broker"),
-        ("brokers", {"id": 1}, "/brokers: is to be a list"),
-        ("brokers/0", 1, "/brokers/0: is to be an object, and is 1"),
-        ("brokers/0/id", "1", '/brokers/0/id: is to be a broker\'s id, and is "1"'),
-        ("brokers/0/id", True, "/brokers/0/id: is to be a broker's id, and is true"),
+        ("brokers", [], "/brokers: is empty"),
+        ("brokers", {"id": 1}, "/brokers: must be a list"),
+        ("brokers/0", 1, "/brokers/0: must be an object, not 1"),
+        ("brokers/0/id", "1", '/brokers/0/id: must be a broker\'s id, not "1"'),
+        ("brokers/0/id", True, "/brokers/0/id: must be a broker's id, not true"),
         ("brokers/0/id", 2, "broker 2 is listed twice"),
-        ("brokers/0/rack", DROP, "1 have no rack and the others have"),
-        ("brokers/0/rack", 7, "/brokers/0/rack: is to be a name"),
-        ("target_brokers", [1, 2, 9], "/target_brokers: 9 not among the brokers 1, 2, 3, 4"),
-        ("target_brokers", [], "/target_brokers: names no broker"),
+        ("brokers/0/rack", DROP, "1 have no rack and the others have one"),
+        ("brokers/0/rack", 7, "/brokers/0/rack: must be a name"),
+        ("target_brokers", [1, 2, 9], "/target_brokers: 9 not among the cluster's brokers 1, 2, 3, 4"),
+        ("target_brokers", [], "/target_brokers: is empty"),
         ("partitions", DROP, "/partitions: is missing"),
-        ("partitions/1/topic", "", "/partitions/1/topic: is to be a topic's name"),
-        ("partitions/1/partition", 0, "orders-0 is listed already, as /partitions/0"),
-        ("partitions/1/partition", -1, "/partitions/1/partition: is to be a partition's number of 0 or more"),
+        ("partitions/1/topic", "", "/partitions/1/topic: must be a topic's name"),
+        ("partitions/1/partition", 0, "orders-0 is listed twice, first at /partitions/0"),
+        ("partitions/1/partition", -1, "/partitions/1/partition: must be a partition's number of 0 or more"),
         # JSON that was edited by hand, or went through a tool.
         ("partitions/1/partition", 1.0, "is the floating-point number 1.0; write 1"),
-        ("partitions/1/partition", 1.5, "/partitions/1/partition: is to be a partition's number, and is 1.5"),
+        ("partitions/1/partition", 1.5, "/partitions/1/partition: must be a partition's number, not 1.5"),
         (
             "partitions/1/replicas",
             [1.0, 2, 3],
-            "/partitions/1/replicas/0: is to be a broker's id, and is the float",
+            "/partitions/1/replicas/0: must be a broker's id, not the float",
         ),
         ("partitions/1/replicas", [1, 2, 1], "orders-1 names a broker twice: [1, 2, 1]"),
         ("partitions/1/replicas", [], "orders-1 has no replica"),
-        ("partitions/1/size_bytes", "10", "/partitions/1/size_bytes: is to be a number of bytes"),
-        ("replication_factor", 0, "/replication_factor: is to be 1 or more"),
+        ("partitions/1/size_bytes", "10", "/partitions/1/size_bytes: must be a number of bytes"),
+        ("replication_factor", 0, "/replication_factor: must be 1 or more"),
         ("replication_factor", {"order": 2}, "/replication_factor: there is no topic order"),
         ("excluded_topics", ["order"], "/excluded_topics: there is no topic order"),
-        ("no_leaders", [9], "/no_leaders: 9 not among the brokers"),
-        # What is no text, though it reads the same as a topic's name.
-        ("excluded_topics", [7], "/excluded_topics/0: is to be a topic's name, and is 7"),
-        ("excluded_topics", ["7", ["a"]], '/excluded_topics/1: is to be a topic\'s name, and is ["a"]'),
-        ("excluded_topics", "orders", "/excluded_topics: is to be a list"),
-        ("partitions/1/topic", 7, "/partitions/1/topic: is to be a topic's name, and is 7"),
-        ("target_brokers", [1, True], "/target_brokers/1: is to be a broker's id, and is true"),
-        ("no_leaders", [1.0], "/no_leaders/0: is to be a broker's id, and is the floating-point number 1.0"),
-        ("replication_factor", "3", '/replication_factor: is to be a whole number, and is "3"'),
-        ("replication_factor", {"orders": 0}, "/replication_factor/orders: is to be 1 or more"),
-        ("replication_factor", 2**31, "/replication_factor: is to be a whole number of at most 2147483647"),
-        # Kafka has 32 bits for a broker's id, wherever it stands.
-        ("brokers/3/id", 2**31, "/brokers/3/id: is to be a broker's id of at most 2147483647"),
-        ("target_brokers", [2**31], "/target_brokers/0: is to be a broker's id of at most 2147483647"),
-        ("no_leaders", [2**31], "/no_leaders/0: is to be a broker's id of at most 2147483647"),
-        ("partitions/1/replicas", [2**31], "/partitions/1/replicas/0: is to be a broker's id of at most 2147"),
-        ("partitions/1/size_bytes", 2**62 + 1, "/partitions/1/size_bytes: is to be a number of bytes of at most"),
-        # Names that nothing listens to.
-        ("target_broker", [1, 2], "/target_broker: is not understood here; target_brokers, perhaps"),
-        ("exclude_topics", ["orders"], "/exclude_topics: is not understood here; excluded_topics, perhaps"),
-        ("x", 1, "/x: is not understood here; there are brokers, target_brokers, partitions, replication_factor"),
-        ("brokers/0/racks", "az1", "/brokers/0/racks: is not understood here; rack, perhaps"),
-        ("partitions/1/sizebytes", 7, "/partitions/1/sizebytes: is not understood here; size_bytes, perhaps"),
-        ("partitions/1/leader", 2, "/partitions/1/leader: is not understood here; there are topic, partition"),
+        ("no_leaders", [9], "/no_leaders: 9 not among the cluster's brokers"),
+        # Not a string, although it reads like a topic's name.
+        ("excluded_topics", [7], "/excluded_topics/0: must be a topic's name, not 7"),
+        ("excluded_topics", ["7", ["a"]], '/excluded_topics/1: must be a topic\'s name, not ["a"]'),
+        ("excluded_topics", "orders", "/excluded_topics: must be a list"),
+        ("partitions/1/topic", 7, "/partitions/1/topic: must be a topic's name, not 7"),
+        ("target_brokers", [1, True], "/target_brokers/1: must be a broker's id, not true"),
+        ("no_leaders", [1.0], "/no_leaders/0: must be a broker's id, not the floating-point number 1.0"),
+        ("replication_factor", "3", '/replication_factor: must be a whole number, not "3"'),
+        ("replication_factor", {"orders": 0}, "/replication_factor/orders: must be 1 or more"),
+        ("replication_factor", 2**31, "/replication_factor: must be a whole number of at most 2147483647"),
+        # Kafka stores a broker's id in 32 bits everywhere.
+        ("brokers/3/id", 2**31, "/brokers/3/id: must be a broker's id of at most 2147483647"),
+        ("target_brokers", [2**31], "/target_brokers/0: must be a broker's id of at most 2147483647"),
+        ("no_leaders", [2**31], "/no_leaders/0: must be a broker's id of at most 2147483647"),
+        ("partitions/1/replicas", [2**31], "/partitions/1/replicas/0: must be a broker's id of at most 2147"),
+        ("partitions/1/size_bytes", 2**62 + 1, "/partitions/1/size_bytes: must be a number of bytes of at most"),
+        # Unknown names.
+        ("target_broker", [1, 2], "/target_broker: unknown field; did you mean target_brokers?"),
+        ("exclude_topics", ["orders"], "/exclude_topics: unknown field; did you mean excluded_topics?"),
+        ("x", 1, "/x: unknown field; known fields: brokers, target_brokers, partitions, replication_factor"),
+        ("brokers/0/racks", "az1", "/brokers/0/racks: unknown field; did you mean rack?"),
+        ("partitions/1/sizebytes", 7, "/partitions/1/sizebytes: unknown field; did you mean size_bytes?"),
+        ("partitions/1/leader", 2, "/partitions/1/leader: unknown field; known fields: topic, partition"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_place(path: str, value: Any, told: str) -> None:
@@ -112,13 +112,13 @@ def test_partitions_are_read_as_kafkas_tool_lists_them() -> None:
 
 def test_a_question_for_brokers_alone_is_read_with_the_same_care() -> None:
     assert len(read_brokers(GOOD).broker_ids) == len(GOOD["brokers"])
-    with pytest.raises(PlacementInvalid, match="/broker: is not understood here; brokers, perhaps"):
+    with pytest.raises(PlacementInvalid, match=r"/broker: unknown field; did you mean brokers\?"):
         read_brokers({"broker": GOOD["brokers"]})
 
 
 @pytest.mark.parametrize("document", [None, 1, [], "brokers"])
 def test_what_is_no_question_is_refused(document: object) -> None:
-    with pytest.raises(PlacementInvalid, match="is to be an object"):
+    with pytest.raises(PlacementInvalid, match="must be an object"):
         read_problem(document)
 
 
@@ -130,7 +130,7 @@ def test_fewer_brokers_than_replicas_leave_partitions_as_they_are() -> None:
     assert (told["constraint"], told["count"]) == ("replication-factor", 4)
     assert told["partitions"] == [f"orders-{number}" for number in range(4)]
     assert (
-        "3 replicas do not fit on 2 brokers" in told["detail"]
+        "3 replicas need 3 brokers, and only 2 may hold replicas" in told["detail"]
         and "lower the replication factor to 2" in told["detail"]
     )
     rows = {(each["topic"], each["partition"]): each["replicas"] for each in found["partitions"]}
@@ -149,7 +149,7 @@ def test_replicas_on_brokers_that_are_gone_are_copied_from_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rack", "told"), [("az1", "no placement survives its loss"), (None, "no broker has a rack")]
+    ("rack", "told"), [("az1", "no placement survives the loss of that rack"), (None, "no broker has a rack")]
 )
 def test_one_rack_and_none_are_told(rack: str | None, told: str) -> None:
     asked = {**GOOD, "brokers": [{"id": each, "rack": rack} for each in RACKS]}

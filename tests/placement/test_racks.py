@@ -1,4 +1,4 @@
-"""How many replicas of a partition each rack gets."""
+"""The number of replicas of one partition in each rack."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_partition_spans_as_many_racks_as_it_can(
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(1, 8))
 def test_what_is_allowed_is_what_is_most_even(sizes: list[int], replicas: int) -> None:
-    """Of all ways in which replicas fit, by trying them."""
+    """The allowed distributions are the most balanced ones of all, by exhaustive search."""
     if replicas > sum(sizes):
         with pytest.raises(ValueError, match="brokers"):
             rack_bounds(np.array(sizes), replicas)

@@ -1,4 +1,4 @@
-"""Clusters so large that partitions are not looked at one by one: here smaller ones, taken as if they were."""
+"""Placement in groups as in large clusters, tested on smaller ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTITIONS, BROKERS = 2970, 66
 
 
 def cluster(racks: list[int], factor: int, partitions: int = PARTITIONS) -> Problem:
-    """Brokers 1 and up in these racks; a topic's partitions on all of them, shuffled as years of changes would."""
+    """Build a cluster of brokers 1 and up in these racks, with partitions shuffled as years of changes would."""
     count = len(racks)
     rng = np.random.default_rng(7)
     empty = Problem(
@@ -39,20 +39,20 @@ def cluster(racks: list[int], factor: int, partitions: int = PARTITIONS) -> Prob
 
 
 def without(problem: Problem, *brokers: int) -> Problem:
-    """Some brokers may hold nothing any more."""
+    """Return the problem with brokers that may no longer hold replicas."""
     stays = ~np.isin(np.arange(len(problem.broker_ids)), brokers)
     return replace(problem, may_hold=problem.may_hold & stays, may_lead=problem.may_lead & stays)
 
 
 def grown(racks: list[int], factor: int, new: int, partitions: int = PARTITIONS) -> Problem:
-    """The last brokers have come just now."""
+    """Build a cluster whose last brokers are new and empty."""
     old = cluster(racks[:-new], factor, partitions)
     whole = cluster(racks, factor, partitions)
     return replace(whole, now=old.now)
 
 
 def racked(racks: list[int], partitions: int = PARTITIONS) -> Problem:
-    """Brokers have racks for the first time; the first so many partitions were placed without, all others not."""
+    """Build a cluster whose racks are new; the first `partitions` were placed without them."""
     whole = cluster(racks, 3)
     crowded = np.arange(partitions)
     return replace(whole, now=whole.now.replaced(crowded, cluster([0] * len(racks), 3).now.some(crowded)))
@@ -64,7 +64,7 @@ BY_ID = [at * 6 // BROKERS for at in range(BROKERS)]
 CHANGES: dict[str, Callable[[], Problem]] = {
     "nothing": lambda: cluster([at % 6 for at in range(BROKERS)], 3),
     "brokers come": lambda: grown([at % 6 for at in range(BROKERS)], 3, 6),
-    # Some that are left over of groups do not find brokers without others: both are placed once more.
+    # Some partitions that groups left invalid need others to move: both are placed again.
     "brokers come to many racks": lambda: grown([at % 12 for at in range(BROKERS)], 3, 6, 8000),
     "brokers leave": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), 0, 7, 14, 21),
     "a rack leaves": lambda: without(cluster([at % 6 for at in range(BROKERS)], 3), *range(0, BROKERS, 6)),
@@ -85,7 +85,7 @@ CHANGES: dict[str, Callable[[], Problem]] = {
     ),
 }
 NOT_ALIKE = {"racks are unequal"}
-"""Brokers of a small rack have more."""
+"""Changes after which loads differ by more than one, because brokers of a small rack hold more."""
 
 
 @pytest.fixture(params=CHANGES, scope="module")
@@ -107,7 +107,7 @@ def test_the_bound_is_that_of_partitions_one_by_one(plan: tuple[str, Plan]) -> N
 
 
 def anywhere(sizes: tuple[int, ...], factor: int, new: int) -> Problem:
-    """Racks of so many brokers, fewer than replicas; these are on any brokers but the first ones, that are new."""
+    """Build racks of these sizes, fewer than replicas, with replicas on any brokers but the first, new ones."""
     racks = [rack for rack, size in enumerate(sizes) for _ in range(size)]
     rng = np.random.default_rng(3)
     found = [(new + rng.choice(len(racks) - new, factor, replace=False)).tolist() for _ in range(PARTITIONS)]
@@ -121,7 +121,7 @@ def anywhere(sizes: tuple[int, ...], factor: int, new: int) -> Problem:
 def test_racks_that_partitions_share_are_filled_as_evenly_as_can_be(
     sizes: tuple[int, ...], factor: int, most_above: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a cluster of which but a part can be placed again with what is left over of groups."""
+    """Only a part of the cluster can be placed again together with what groups left invalid."""
     problem = anywhere(sizes, factor, 1)
     least = make(problem, most_arcs=10**9)
     monkeypatch.setattr(placing, "AGAIN", (0, 4000))
@@ -133,16 +133,16 @@ def test_racks_that_partitions_share_are_filled_as_evenly_as_can_be(
 
 
 def test_one_that_could_not_be_made_even_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And claims no bound of even ones."""
+    """A plan that is not balanced claims no bound for balanced ones."""
     problem = grown([at % 12 for at in range(BROKERS)], 3, 6, 8000)
     monkeypatch.setattr(placing, "AGAIN", (0,))
     plan = make(problem, most_arcs=0)
-    assert "might be filled more evenly" in plan.notes[0]
+    assert "no better balance of replicas was found" in plan.notes[0]
     assert plan.lower_bound == 0 < plan.counted.moves
 
 
 def test_a_few_in_crowded_racks_are_told_apart() -> None:
-    """So that their bound is that of partitions one by one, though all others are taken together."""
+    """The bound equals that of partitions one by one, although most are placed in groups."""
     problem = racked(BY_ID, partitions=200)
     plan = make(problem, most_arcs=10_000)
     assert plan.counted.moves == plan.lower_bound == make(problem, most_arcs=10**9).lower_bound > 0
@@ -166,5 +166,5 @@ def test_no_rule_is_broken(plan: tuple[str, Plan]) -> None:
 
 
 def test_successors_are_spread(plan: tuple[str, Plan]) -> None:
-    """Some 45 partitions are led by each broker."""
+    """Each broker leads about 45 partitions."""
     assert plan[1].largest_share <= 0.2, plan[0]

@@ -1,4 +1,4 @@
-"""Topics are spread over brokers by exchanges that cost nothing of what comes before."""
+"""Exchanges that spread topics over brokers without any cost in earlier objectives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.placement.test_together import CHANGES
 
 
 def spreads(problem: Problem, replicas: Replicas) -> Ints:
-    """By topic and rack, the largest difference between two brokers."""
+    """Return by topic and rack the largest difference between two brokers."""
     total = len(problem.broker_ids)
     cells = problem.topic_of[replicas.owners] * total + replicas.brokers
     counts = np.bincount(cells, minlength=len(problem.topics) * total).reshape(-1, total)
@@ -26,7 +26,7 @@ def spreads(problem: Problem, replicas: Replicas) -> Ints:
 
 
 def before_and_after(problem: Problem, most_arcs: int) -> tuple[Problem, Replicas, Replicas]:
-    """(the question, replicas without exchanges, and with them); all that is to stay the same is compared."""
+    """Return (problem, replicas without exchanges, replicas with them); check all that must not change."""
     settled = settle(problem)
     placed = place(settled, most_arcs).replicas
     leaders, every = choose_leaders(settled, placed), np.arange(len(placed))
@@ -64,7 +64,7 @@ def test_topics_of_a_larger_cluster_are_spread_better(change: str) -> None:
 
 
 def three_brokers_and_three_more() -> Problem:
-    """A large topic and many small ones."""
+    """One topic is large and many are small."""
     partitions = [
         {"topic": topic, "partition": number, "replicas": [1 + (number + at) % 3 for at in range(3)]}
         for topic, size in [("large", 60), *((f"small-{at:02}", 6) for at in range(10))]

@@ -1,4 +1,4 @@
-"""Three brokers in three racks and nothing else: the estate's own, without its control plane."""
+"""Three brokers in three racks: those of the local estate, without its control plane."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.kafka import DEADLINE_SECONDS
 NODES = (1, 2, 3)
 RACKS = ("az1", "az2", "az3")
 _ASK_AGAIN_SECONDS = 10.0
-"""After a question to leaders that was not answered: one that hangs is not to take all the time there is."""
+"""Timeout of one request to leaders before it is repeated, so that one that hangs does not take all the time."""
 _SPEC = ClusterSpec(
     name="replicas",
     brokers=3,
@@ -56,9 +56,9 @@ _SPEC = ClusterSpec(
 
 @dataclass(frozen=True)
 class Site:
-    """Where a zone's processes run: on this machine's loopback, or elsewhere.
+    """The place where a zone's processes run: this machine's loopback interface, or elsewhere.
 
-    `within`: what is started meanwhile, and what connects, is there.
+    `within` is the context in which processes are started and connections opened.
     """
 
     host: str = "127.0.0.1"
@@ -69,7 +69,7 @@ HERE = Site()
 
 
 def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
-    """Start a process of an estate's plan, which ends with this one; what it says is added to its log."""
+    """Start a process of an estate's plan, which ends with this one; its output is appended to its log."""
     with Path(spec.log).open("ab") as output:
         return subprocess.Popen(
             spec.argv,
@@ -83,10 +83,10 @@ def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
 
 
 class Brokers:
-    """A cluster whose brokers can be killed and started again, one by one."""
+    """A cluster whose brokers can be killed and restarted one by one."""
 
     def __init__(self, folder: Path, sites: Mapping[str, Site] | None = None) -> None:
-        """`sites` by zone, if brokers are not to run here."""
+        """Set up the brokers; `sites` by zone, if brokers are not to run here."""
         jars = ensure_jars(settings().cache.absolute(), print)
         archive = ensure_class_archive(jars, print)
         drawn = free_ports(9)
@@ -105,10 +105,10 @@ class Brokers:
             self._specs[node] = broker.process(jars=jars, archive=archive, log=log, after=[])
         self.servers = ",".join(f"{each.host}:{each.client}" for each in self.ports)
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        """Another client than the one that is tested."""
+        """A client independent of the code under test."""
 
     def start(self, *nodes: int) -> None:
-        """Start those that do not run, and wait until they do."""
+        """Start the brokers that are not running, and wait until they are ready."""
         starting = []
         for node in nodes:
             if node not in self._running:
@@ -122,27 +122,27 @@ class Brokers:
             eventually(lambda log=log, seen=seen: STARTED.encode() in log.read_bytes()[seen:], f"{node} starts")
 
     def kill(self, *nodes: int) -> None:
-        """End them with -9."""
+        """Kill brokers with SIGKILL."""
         for node in nodes:
             if process := self._running.pop(node, None):
                 process.kill()
                 process.wait()
 
     def pid(self, node: int) -> int:
-        """Of one that runs."""
+        """Return the process id of a running broker."""
         return self._running[node].pid
 
     def stop(self, *nodes: int) -> None:
-        """Let them end in order, so that what they have is known to be whole when they are back."""
+        """Stop brokers in an orderly way, so that their logs are intact when they return."""
         for node in nodes:
             if process := self._running.pop(node, None):
                 process.terminate()
                 process.wait()
 
     def create(self, topic: str, replicas: list[list[int]], **config: str) -> None:
-        """A topic with the replicas of its partitions on these brokers, all of them in sync and led.
+        """Create a topic with its replicas on these brokers, and wait until all are in sync and led.
 
-        A broker that is told to lead a partition may not know it yet, and drops what it is sent.
+        A broker that becomes the leader of a partition may not know it yet, and drops what it is sent.
         """
         wanted = NewTopic(
             topic,
@@ -153,15 +153,17 @@ class Brokers:
         try:
             self.admin.create_topics([wanted])[topic].result(DEADLINE_SECONDS)
         except KafkaException as error:
-            # A broker whose controller answers too late asks it again. Nobody else makes a topic of this name.
+            # A broker whose controller answers too late sends the request again; nobody else creates this topic.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
         eventually(lambda: self._is_whole(topic, replicas), f"{topic} is there")
         eventually(lambda: self._is_led(topic, len(replicas)), f"{topic} is led")
 
     def change(self, what: str, topic: str) -> None:
-        """What may come between a plan and its application, and is seen by all brokers afterwards: the topic is
-        `deleted`, `grown` by a partition, `moved` (one partition's order), or broker 3 is `away`."""
+        """Make a change that may occur between a plan and its application, and wait until all brokers see it.
+
+        The topic is `deleted`, `grown` by a partition, `moved` (one partition's order), or broker 3 is `away`.
+        """
         if what == "deleted":
             self.admin.delete_topics([topic])[topic].result(DEADLINE_SECONDS)
             eventually(lambda: topic not in self.admin.list_topics(timeout=10).topics, "it is gone")
@@ -188,13 +190,13 @@ class Brokers:
         )
 
     def _is_led(self, topic: str, partitions: int) -> bool:
-        """Whether each partition's leader says so itself."""
+        """Tell whether each partition's leader answers as leader."""
         wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
         (told,) = listed_offsets(self.admin, [wanted], _ASK_AGAIN_SECONDS)
         return all(isinstance(each, int) for each in told.values())
 
     def own_config(self, kind: ResourceType, name: str) -> dict[str, str]:
-        """What was set for just this topic or broker, throttles alone."""
+        """Return the throttles that were set for this topic or broker itself."""
         source = (
             ConfigSource.DYNAMIC_TOPIC_CONFIG if kind is ResourceType.TOPIC else ConfigSource.DYNAMIC_BROKER_CONFIG
         )
@@ -206,17 +208,17 @@ class Brokers:
         }
 
     def end(self) -> None:
-        """Kill all."""
+        """Kill all brokers."""
         self.kill(*NODES)
 
 
 def all_rates(brokers: Brokers) -> dict[int, dict[str, str]]:
-    """Throttled rates of all brokers, those that were set for each."""
+    """Return the throttle rates that were set for each broker."""
     return {node: brokers.own_config(ResourceType.BROKER, str(node)) for node in NODES}
 
 
 def operator_sets(brokers: Brokers, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
-    """Settings of a broker or a topic, by whoever runs the cluster."""
+    """Set configuration of a broker or a topic as the cluster's operator."""
     entries = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
     ]

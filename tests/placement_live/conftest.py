@@ -1,4 +1,4 @@
-"""One cluster of three brokers for the folder; a test that breaks it is followed by its repair."""
+"""One cluster of three brokers for the folder, which is repaired after each test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 @pytest.fixture
 def brokers(cluster: Brokers) -> Iterator[Brokers]:
-    """All three running, with no throttle; also for the next test, whatever the test does."""
+    """Provide the three running brokers without throttles, and restore that state after the test."""
     eventually(lambda: len(cluster.admin.list_topics(timeout=10).brokers) == len(NODES), "all brokers are there")
     yield cluster
     cluster.start(*NODES)

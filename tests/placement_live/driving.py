@@ -1,4 +1,4 @@
-"""A placement carried out on a real cluster, as a worker does it: look, find what is next, ask for it."""
+"""Execution of a placement on a real cluster as a worker does it: observe, choose the next steps, request them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from workers.placing.courses import as_now
 
 PLENTY = Limits(moves_per_broker=10, partitions_at_once=10)
 SLOW_BYTES_PER_SECOND = 10_000
-"""So slow that what is copied beside it is there long before."""
+"""Throttle so low that everything copied beside it is done long before."""
 MANY = 4_000_000
-"""Bytes that take minutes at that rate; a first fetch of a megabyte comes at once."""
+"""Bytes that take minutes at that rate; a first fetch of a megabyte is not throttled."""
 
 
 def topic_name() -> str:
@@ -32,7 +32,7 @@ def topic_name() -> str:
 
 
 def fill(servers: str, topic: str, partition: int, total_bytes: int) -> None:
-    """So many bytes, which cannot be compressed."""
+    """Produce incompressible records of this size in total."""
     size = 10_000
     produce(
         servers,
@@ -43,7 +43,7 @@ def fill(servers: str, topic: str, partition: int, total_bytes: int) -> None:
 
 
 def course_of(topic: str, *moves: tuple[Brokers, Brokers]) -> Course:
-    """From where to where, partition by partition."""
+    """Build a course from (original, target) of each partition."""
     return Course(
         originals={(topic, at): original for at, (original, _) in enumerate(moves)},
         targets={(topic, at): target for at, (_, target) in enumerate(moves)},
@@ -51,7 +51,7 @@ def course_of(topic: str, *moves: tuple[Brokers, Brokers]) -> Course:
 
 
 def both(*courses: Course) -> Course:
-    """As one."""
+    """Combine courses."""
     return Course(
         originals={place: brokers for each in courses for place, brokers in each.originals.items()},
         targets={place: brokers for each in courses for place, brokers in each.targets.items()},
@@ -59,13 +59,13 @@ def both(*courses: Course) -> Course:
 
 
 def look(admin: ReplicaAdmin) -> ClusterNow:
-    """What there is, in the order in which it is to be read."""
+    """Observe the cluster, reading in the required order."""
     ongoing = admin.ongoing()
     return as_now(admin.read(), ongoing, {})
 
 
 def advance(admin: ReplicaAdmin, course: Course, limits: Limits = PLENTY) -> tuple[Standing, Steps]:
-    """One round: where all was before it, and what was asked for. A topic may be deleted just then."""
+    """Run one round; returns the positions before it and the steps. A topic may be deleted meanwhile."""
     now = look(admin)
     standing = stand(course, now)
     steps = next_steps(course, now, limits, standing)
@@ -81,7 +81,7 @@ def drive(
     limits: Limits = PLENTY,
     until: Callable[[Standing, Steps], bool] = lambda standing, _: standing.is_finished,
 ) -> tuple[Standing, Steps]:
-    """Round after round; the one that it ended with."""
+    """Run rounds until the condition holds; returns the last one."""
 
     def round_of_it() -> tuple[Standing, Steps] | None:
         standing, steps = advance(admin, course, limits)

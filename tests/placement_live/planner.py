@@ -1,4 +1,4 @@
-"""A control plane that plans for the brokers of this folder, and moves their replicas."""
+"""A control plane that plans for the brokers of this folder and executes the plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.run_host import RunHost
 
 @dataclass
 class Planner:
-    """A control plane that knows the cluster as `east`, and its worker."""
+    """A control plane that knows the cluster as `east`, with its worker."""
 
     rest: Rest
     host: PlacementHost
@@ -25,7 +25,7 @@ class Planner:
     servers: str
 
     def plan(self, **wish: Any) -> dict[str, Any]:
-        """Ask, and let the worker answer."""
+        """Request a plan and let the worker compute it."""
         asked = self.rest("POST", "/placements", {"cluster": "east", **wish})
         assert asked.status_code == 202, asked.text
         path = f"/placements/{asked.json()['id']}"
@@ -42,13 +42,13 @@ class Planner:
         return {(row["topic"], row["partition"]): row["replicas"] for row in answer["partitions"]}
 
     def move(self, topic: str) -> None:
-        """Another order of one partition's replicas."""
+        """Change the order of one partition's replicas."""
         with ReplicaAdmin("east", self.servers, {}) as admin:
             assert admin.alter({(topic, 0): [2, 1]}) == {}
             eventually(lambda: not admin.ongoing(), "it has moved")
 
     def plan_for(self, topic: str, factor: int) -> dict[str, Any]:
-        """A plan that gives this topic another factor and moves nothing else."""
+        """Create a plan that changes this topic's replication factor and moves nothing else."""
         found = self.plan(replication_factor={topic: factor}, excluded_topics=self._others(topic))
         assert found["state"] == "planned", found
         return found
@@ -58,7 +58,7 @@ class Planner:
             return sorted({each for each, _ in admin.read().partitions} - {topic})
 
     def say(self, placement: str, word: str, status: int = 202, **body: Any) -> dict[str, Any]:
-        """To one that is planned; the answer."""
+        """Send an action to a planned placement; returns the response."""
         answered = self.rest("POST", f"/placements/{placement}/{word}", body or None)
         assert answered.status_code == status, answered.text
         found: dict[str, Any] = answered.json()
@@ -70,7 +70,7 @@ class Planner:
     def until(
         self, placement: str, what: str, holds: Callable[[dict[str, Any]], bool], *, works: bool = True
     ) -> dict[str, Any]:
-        """The placement once that holds, while the worker is at work."""
+        """Return the placement once the condition holds, running the worker meanwhile."""
 
         def found() -> dict[str, Any] | None:
             if works:
@@ -81,13 +81,13 @@ class Planner:
         return eventually(found, what, 0.2)
 
     def stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The worker has lost its leases, and does no more."""
+        """Let the worker lose its leases, and wait until it stops."""
         monkeypatch.setattr("workers.run_host.ProcessLease.take", lambda _: False)
         monkeypatch.setattr("workers.run_host.ProcessLease.renew", lambda _: False)
         eventually(lambda: self.runs.is_idle, "it has stopped")
 
     def over(self, placement: str) -> dict[str, Any]:
-        """The placement once nothing moves any more."""
+        """Return the placement once nothing moves any more."""
         going_on = ("applying", "cancelling", "rolling-back")
         return self.until(placement, "it is over", lambda row: row["state"] not in going_on)
 

@@ -1,4 +1,4 @@
-"""Placements carried out on a real cluster by the engine: to the end, back again, and past what goes wrong."""
+"""Execution of placements on a real cluster: to the end, back again, and through failures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def replicas(admin: ReplicaAdmin, course: Course) -> dict[Place, tuple[int, ...]
 
 
 def begin_slowly(admin: ReplicaAdmin, course: Course) -> Throttle:
-    """All that is copied from now on takes minutes."""
+    """Throttle the cluster so that everything copied from now on takes minutes."""
     throttle = admin.intended_throttle(SLOW_BYTES_PER_SECOND, throttled(course))
     assert admin.throttle(throttle) == {}
     return throttle
@@ -54,7 +54,7 @@ def begin_slowly(admin: ReplicaAdmin, course: Course) -> Throttle:
 
 @pytest.fixture
 def slow(brokers: Brokers, admin: ReplicaAdmin) -> Iterator[Course]:
-    """A move of a partition from 2 to 3 that takes minutes, begun; its throttle is away afterwards."""
+    """Provide a move of a partition from 2 to 3 that takes minutes; the throttle is removed afterwards."""
     topic = topic_name()
     brokers.create(topic, [[1, 2]])
     fill(brokers.servers, topic, 0, MANY)
@@ -121,7 +121,7 @@ def test_a_plan_is_carried_out_under_a_throttle_that_is_gone_afterwards(
 
 
 def _verify(brokers: Brokers, course: Course, file: Path) -> None:
-    """By Kafka's own program, which knows nothing of the engine."""
+    """Verify the reassignment with Kafka's own program, which is independent of Treeline."""
     rows = [
         {"topic": topic, "partition": number, "replicas": list(brokers)}
         for (topic, number), brokers in course.targets.items()
@@ -153,7 +153,7 @@ def test_what_is_cancelled_in_the_middle_is_as_it_was(brokers: Brokers, admin: R
     assert eventually(lambda: set(replicas(admin, slow)[place]) == {1, 2}, "it is where it was")
     assert admin.ongoing() == {}
     assert "nothing to cancel" in admin.alter(cancelled)[place]
-    # Kafka puts what was to go last, so the order may be another one; the way back sets it.
+    # Kafka puts removed replicas last, so the order may differ; the rollback restores it.
     drive(admin, slow.reversed())
     assert replicas(admin, slow) == slow.originals
 
@@ -219,7 +219,7 @@ def test_without_a_broker_the_others_are_moved_and_what_waits_for_it_is_named(
     standing, steps = drive(admin, course, limits, until=only_those_are_left)
     assert (set(standing.moving), set(standing.pending)) == ({moving}, {(topic, 1)})
     assert steps.ask == {}
-    assert steps.waiting == dict.fromkeys(waits, "broker 3, which is to get a replica, is not there")
+    assert steps.waiting == dict.fromkeys(waits, "broker 3, which is to get a replica, is unavailable")
     assert admin.read().partitions[topic, 0].replicas == (1, 2)
 
     brokers.start(3)

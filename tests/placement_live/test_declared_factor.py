@@ -1,5 +1,7 @@
-"""A stream's replication factor is raised on three real brokers: declared, placed as declared, and the minimum in
-sync follows."""
+"""A stream's replication factor is raised on three real brokers.
+
+It is declared, placed as declared, and `min.insync.replicas` follows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ALERT = "factor-not-as-declared"
 
 @dataclass
 class Estate:
-    """One stream on `east`, the only cluster of the tree, and all workers that it takes."""
+    """One stream on `east`, the only cluster of the tree, with all workers that it needs."""
 
     planner: Planner
     reconciler: Reconciler
@@ -36,7 +38,7 @@ class Estate:
     topic: str
 
     def minimum(self) -> int:
-        """`min.insync.replicas`, as the cluster has it after the reconcile loop has looked twice."""
+        """Return `min.insync.replicas` of the topic after the reconcile loop has polled twice."""
         for _ in range(2):
             self.reconciler._last_look = 0.0
             self.reconciler.tick()
@@ -47,7 +49,7 @@ class Estate:
         return found
 
     def seen(self, present: int, minimum: int) -> dict[str, Any]:
-        """How the stream is told to be replicated, as soon as it is so and still."""
+        """Wait for this replication of the stream, with no replicas moving, and return it."""
 
         def look() -> dict[str, Any] | None:
             self.watching.tick()

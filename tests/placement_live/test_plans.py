@@ -1,4 +1,4 @@
-"""Plans for a real cluster of three brokers: read by a worker, computed by a process, and kept."""
+"""Plans for a real cluster of three brokers: read by a worker, computed by a process, and stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.placements import compute
 
 @pytest.fixture
 def topic(brokers: Brokers) -> str:
-    """Six partitions of two replicas, all led by broker 1."""
+    """Create six partitions of two replicas, all led by broker 1."""
     name = f"plans.{secrets.token_hex(4)}"
     brokers.create(name, [[1, 2]] * 6)
     return name
@@ -50,7 +50,7 @@ def test_what_two_processes_compute_is_kept_of_the_faster_one(make_planner: Made
     compute(services.engine, services.config, row)
     first = planner.rest("GET", f"/placements/{asked['id']}").json()
     assert first["state"] == "planned" and first["plan"]["digest"] == first["digest"]
-    # The cluster is another one when the slower process has read it.
+    # The cluster has changed when the slower process reads it.
     planner.move(topic)
     compute(services.engine, services.config, row)
     assert planner.rest("GET", f"/placements/{asked['id']}").json() == first
@@ -59,7 +59,7 @@ def test_what_two_processes_compute_is_kept_of_the_faster_one(make_planner: Made
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        ({"target_brokers": [1, 77]}, "/target_brokers: 77 not among the brokers 1, 2, 3"),
+        ({"target_brokers": [1, 77]}, "/target_brokers: 77 not among the cluster's brokers 1, 2, 3"),
         ({"excluded_topics": ["nothing"]}, "/excluded_topics: there is no topic nothing"),
         ({"replication_factor": {"nothing": 2}}, "/replication_factor: there is no topic nothing"),
     ],
@@ -76,7 +76,7 @@ def test_more_replicas_than_brokers_leave_everything_where_it_is(make_planner: M
     found = planner.plan(replication_factor={topic: 4})
     assert found["state"] == "planned" and found["summary"]["violations"] == {"replication-factor": 6}
     (violation,) = found["plan"]["violations"]
-    assert "4 replicas do not fit on 3 brokers" in violation["detail"]
+    assert "4 replicas need 4 brokers, and only 3 may hold replicas" in violation["detail"]
     assert not [place for place in planner.reassignment(found["id"]) if place[0] == topic]
 
 
@@ -87,8 +87,10 @@ def test_a_broker_that_is_away_has_to_be_spoken_of(
     planner = make_planner()
     brokers.kill(3)
     eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
-    assert "brokers are not there (3): start them, or name target_brokers" in planner.plan()["reason"]
-    assert planner.plan(target_brokers=[1, 3])["reason"] == "target_brokers names brokers that are not there (3)"
+    assert "brokers are unavailable (3): start them, or set target_brokers" in planner.plan()["reason"]
+    assert planner.plan(target_brokers=[1, 3])["reason"] == (
+        "target_brokers lists unavailable brokers (3): start them, or leave them out"
+    )
     found = planner.plan(target_brokers=[1, 2])
     assert found["state"] == "planned", found
     assert all(3 not in row for row in planner.reassignment(found["id"]).values())

@@ -1,4 +1,4 @@
-"""Brokers that come and go, on real brokers: a new one is filled, one that is away for long is emptied."""
+"""Placement policies on real brokers: a new broker is filled, one that is away for long is emptied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPIC = "come-and-go"
 
 
 class Looked:
-    """A planner, and the worker that looks at brokers."""
+    """A planner with the worker that observes brokers."""
 
     def __init__(self, planner: Planner, database: Database) -> None:
         settings = rest_settings(
@@ -36,7 +36,7 @@ class Looked:
         self.policies = PlacementPolicies(database.engine, settings)
 
     def placements(self) -> list[dict[str, Any]]:
-        """All that were asked for, the newest first, with the worker at work."""
+        """Return all placements, the newest first, running the worker meanwhile."""
         self.looks.tick()
         self.policies.tick()
         self.planner.host.tick()
@@ -49,7 +49,7 @@ class Looked:
         assert self.planner.rest("PUT", "/clusters/east/placement-policy", body).status_code == 200
 
     def knows(self, *brokers: int) -> None:
-        """Wait until a look has found just these."""
+        """Wait until an observation has found exactly these brokers."""
 
         def seen() -> bool:
             self.placements()
@@ -73,7 +73,7 @@ def looked(make_planner: Made, database: Database) -> Iterator[Looked]:
 
 @pytest.fixture
 def two_hold_all(brokers: Brokers) -> Iterator[None]:
-    """No replica on broker 3, and one topic on the two others; as it was, afterwards."""
+    """Empty broker 3, and put one topic on the two others; restored afterwards."""
     with ReplicaAdmin("east", brokers.servers, {}) as admin:
         before = {place: each.replicas for place, each in admin.read().partitions.items()}
         rest = {place: [each for each in replicas if each != 3] or [1] for place, replicas in before.items()}
@@ -87,7 +87,7 @@ def two_hold_all(brokers: Brokers) -> Iterator[None]:
 
 
 def on(brokers: Brokers) -> set[int]:
-    """Brokers that hold replicas of the topic."""
+    """Return the brokers that hold replicas of the topic."""
     with ReplicaAdmin("east", brokers.servers, {}) as admin:
         return {
             id_ for place, each in admin.read().partitions.items() if place[0] == TOPIC for id_ in each.replicas
@@ -111,14 +111,14 @@ def test_a_broker_that_comes_is_filled_and_one_that_stays_away_is_emptied(
     brokers.start(3)
     looked.knows(1, 2, 3)
     assert len(looked.placements()) == 1
-    # For good: what it held is placed on those that are left.
+    # It is gone for good: its replicas are placed on the remaining brokers.
     brokers.kill(3)
     eventually(lambda: len(looked.placements()) == 2, "it is planned without it", 0.5)
     row = looked.placements()[0]
     assert (row["proposal"]["left"], row["target_brokers"]) == ([3], [1, 2])
     eventually(lambda: looked.placements()[0]["state"] == "applied", "it is applied, too", 0.5)
     assert on(brokers) == {1, 2}
-    # It comes back, and is filled again: nobody emptied it on purpose.
+    # It returns and is filled again, since no operator emptied it.
     brokers.start(3)
     eventually(lambda: len(looked.placements()) == 3, "it is proposed again", 0.5)
     assert looked.placements()[0]["proposal"]["joined"] == [3]

@@ -1,4 +1,4 @@
-"""What a real cluster says of its replicas, and of requests that make no sense."""
+"""Reading of replicas from a real cluster, and its errors for invalid requests."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_login_that_is_not_known_is_refused_before_anything_is_asked() -> None
 
 def test_a_bootstrap_server_that_hangs_leaves_time_for_the_others(brokers: Brokers) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # As a stopped process: the kernel takes the connection, and nobody reads.
+        # Like a stopped process: the kernel accepts connections, and nobody reads.
         servers = f"127.0.0.1:{silent.getsockname()[1]},{brokers.servers.partition(',')[0]}"
         for _ in range(4):  # whichever it happens to ask first
             with ReplicaAdmin("east", servers, {}, timeout_seconds=3) as admin:

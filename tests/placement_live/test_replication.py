@@ -1,4 +1,4 @@
-"""Looking after the replication of a real cluster: a worker looks, the API tells, an operator elects."""
+"""Replication health of a real cluster: a worker observes, the API reports, an operator elects leaders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGE = "/clusters/east/replication"
 
 @dataclass
 class Watched:
-    """A control plane that knows the cluster as `east`, and its worker."""
+    """A control plane that knows the cluster as `east`, with its worker."""
 
     rest: Rest
     host: ReplicationHost
@@ -45,7 +45,7 @@ class Watched:
         return found
 
     def alert(self, name: str, example: str) -> dict[str, Any]:
-        """What is told as soon as this is an example of it."""
+        """Wait until an alert lists this example, and return the alert."""
 
         def look() -> dict[str, Any] | None:
             alerts = {each["alert"]: each for each in self.told()["alerts"]}
@@ -54,7 +54,7 @@ class Watched:
         return eventually(look, f"{name} is told of {example}", 0.1)
 
     def calm(self, name: str, example: str) -> None:
-        """Wait until this is no example of it."""
+        """Wait until the alert no longer lists this example."""
 
         def look() -> bool:
             found = self.told()
@@ -70,7 +70,7 @@ class Watched:
         return found
 
     def elections(self) -> list[dict[str, Any]]:
-        """What the log has of them."""
+        """Return the elections in the event log."""
         items = self.rest("GET", "/events?stream=replication-east").json()["items"]
         return [each["data"] for each in items]
 
@@ -96,7 +96,7 @@ def watched(brokers: Brokers, database: Database) -> Iterator[Watched]:
 
 @pytest.fixture
 def topic(brokers: Brokers) -> Iterator[str]:
-    """A name that comes first of all, so that it is among the examples; its topics are gone afterwards."""
+    """Provide a topic name that sorts first and so is among the examples; delete its topics afterwards."""
     name = f"0.{secrets.token_hex(4)}"
     yield name
     brokers.start(*NODES)
@@ -173,7 +173,7 @@ def test_a_broker_that_stops_is_told_with_what_it_leaves_and_leads_again_when_it
     brokers.create(topic, [[3, 1, 2], [1, 2, 3]], min_insync_replicas="2")
     brokers.create(pair, [[3, 1]], min_insync_replicas="2")
     brokers.create(lone, [[3]])
-    # Of two replicas that both have to be in sync it is told while all is well.
+    # For two replicas that both must be in sync, the alert is raised while all is well.
     assert watched.alert("min-isr-not-below-factor", pair)["severity"] == "warning"
 
     brokers.kill(3)
@@ -238,14 +238,14 @@ def test_leaders_that_were_moved_are_brought_back_by_an_election(
     assert admin.look().partitions[topic, 0].leader == 2
     event = {"cluster": "east", "topics": [topic], "elected": 2, "refused": {}}
     assert watched.elections() == [event]
-    # Asked again with the same key it is answered, and not done again; without one there is nothing left to do.
+    # A repeat with the same key returns the same response and does nothing; without a key nothing is left to do.
     assert watched.rest("POST", ELECT, wish, Idempotency_Key="once").json() == expected
     assert (watched.elected(**wish)["elected"], watched.elected(**wish)["already"]) == (0, 3)
     assert watched.elections() == [event]
 
 
 def _prefer_others(admin: ReplicaAdmin, topic: str) -> None:
-    """Another order of the replicas of two partitions, which are led as before."""
+    """Reorder the replicas of two partitions without changing their leaders."""
     assert admin.alter({(topic, 0): [2, 1], (topic, 1): [3, 2]}) == {}
     eventually(lambda: not admin.ongoing(), "the order has changed")
     eventually(lambda: admin.look().partitions[topic, 1].replicas == (3, 2), "brokers have heard of it")
@@ -274,7 +274,7 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert re.findall('data-field="([^"]*)"', preview.text) == ["Broker 1 leads", "Broker 3 leads"]
         assert watched.elections() == [] and admin.look().partitions[topic, 0].leader == 1
 
-        # Somebody else is faster with one of them.
+        # Another operator is faster with one of them.
         assert admin.elect_preferred([(topic, 0)]) == {}
         eventually(lambda: admin.look().partitions[topic, 0].leader == 2, "brokers have heard of it")
         late = operator.client.post(f"{PAGE}/-elect", data={**hidden(preview), "step": "confirm"})
@@ -289,7 +289,7 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert watched.elections() == [{"cluster": "east", "topics": [topic], "elected": 1, "refused": {}}]
         assert re.search(r"Elected last on .* UTC by op: 1 partition\.", said(operator.get(PAGE)))
 
-        # All is as it was when the form was shown: sent again, it still elects nobody.
+        # The form was rendered for the present state: sent again, it still elects no leader.
         _order(admin, (topic, 1), [2, 3])
         assert admin.elect_preferred([(topic, 1)]) == {}
         _order(admin, (topic, 1), [3, 2])
@@ -359,7 +359,7 @@ def test_topics_that_are_not_there_are_named(watched: Watched, topic: str) -> No
         found = problem(answer, 422, "value-invalid")
         return found if topic not in found["detail"] else None
 
-    # Brokers hear of a new topic one after the other, and any of them is asked.
+    # Brokers learn of a new topic one after another, and any of them may be asked.
     told = eventually(named, "the broker that is asked has heard of the topic", 0.1)
     assert told["detail"].startswith("there is no topic 'nothing' on east, nor 1 more")
     assert [each["pointer"] for each in told["errors"]] == ["/topics/1", "/topics/2"]

@@ -1,4 +1,4 @@
-"""Placements that a worker carries out on three real brokers, over REST as an operator does it."""
+"""Execution of placements by a worker on three real brokers, over REST as an operator does it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = {"bytes_per_second": SLOW_BYTES_PER_SECOND}
 
 @pytest.fixture
 def topic(brokers: Brokers) -> str:
-    """Three partitions of two replicas, all led by broker 1."""
+    """Create three partitions of two replicas, all led by broker 1."""
     name = f"runs.{secrets.token_hex(4)}"
     brokers.create(name, [[1, 2]] * 3)
     return name
@@ -35,7 +35,7 @@ def replicas_of(admin: ReplicaAdmin, topic: str) -> list[tuple[int, ...]]:
 
 
 def refused(planner: Planner, placement: str, word: str, **body: Any) -> tuple[int, str]:
-    """(status, slug) of a refusal."""
+    """Return (status, slug) of a problem."""
     answer = planner.rest("POST", f"/placements/{placement}/{word}", body or None)
     return answer.status_code, answer.json()["type"].rpartition(":")[2]
 
@@ -106,10 +106,13 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
 
     assert f"/partitions/1: there is no partition {topic}-3" in reason(row(0, 2, 1), row(3, 1, 2))
     assert "/partitions/0: there is no topic nothing" in reason(row(0, 1, name="nothing"))
-    assert "/partitions/0/replicas: 8 not among the brokers 1, 2, 3" in reason(row(0, 1, 8))
+    assert "/partitions/0/replicas: 8 not among the cluster's brokers 1, 2, 3" in reason(row(0, 1, 8))
     configure(brokers.servers, topic, {"min.insync.replicas": "2"})
     told = reason(row(0, 2, 1), row(1, 1))
-    assert f"fewer replicas than min.insync.replicas ({topic}-1: 1 of 2)" in told and "lower that first" in told
+    assert (
+        f"fewer replicas than min.insync.replicas ({topic}-1: 1 of 2)" in told
+        and "lower min.insync.replicas first" in told
+    )
     brokers.kill(3)
     eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
     assert f"brokers that are not there ({topic}-0: broker 3): start them" in reason(row(0, 1, 3))
@@ -122,7 +125,7 @@ def test_a_plan_that_leaves_no_broker_that_may_be_away_says_so(
 ) -> None:
     planner = make_planner()
     configure(brokers.servers, topic, {"min.insync.replicas": "3"})
-    told = f"topics get as many replicas as min.insync.replicas ({topic}): while a broker"
+    told = f"topics get only as many replicas as min.insync.replicas ({topic}): while one of their brokers"
     for more, is_told in (([1, 2, 3], True), ([2, 1], False)):
         rows = [{"topic": topic, "partition": 0, "replicas": more}]
         found = planner.plan(reassignment={"version": 1, "partitions": rows})
@@ -144,7 +147,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
     assert (row["now"]["moves_done"], row["now"]["moves_left"], row["now"]["failing"]) == (0, 2, None)
     assert all_rates(brokers)[3] != {}, "it is throttled"
     assert planner.say(plan["id"], "pause")["state"] == "paused"
-    # What moves goes on, faster now; nothing else is begun.
+    # Ongoing moves continue, faster now; no others begin.
     planner.apply(plan, bytes_per_second=None, partitions_at_once=3)
     row = planner.until(plan["id"], "the one has come", lambda row: row["now"]["moves_done"] == 1)
     assert (row["state"], row["now"]["moves_in_flight"], row["now"]["moves_left"]) == ("paused", 0, 2)
@@ -166,7 +169,7 @@ def test_one_is_paused_goes_on_and_is_cancelled(
 def test_another_worker_goes_on_where_one_has_stopped(
     make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its throttle is found and taken away, too: it was written down before it was set."""
+    """A new worker also finds and removes the throttle, because it was stored before it was set."""
     for at in range(3):
         fill(brokers.servers, topic, at, MANY)
     planner = make_planner()
@@ -176,7 +179,7 @@ def test_another_worker_goes_on_where_one_has_stopped(
     with monkeypatch.context() as patched:
         planner.stop(patched)
         assert all_rates(brokers)[3] != {}
-    # To a thread that knows nothing of the one before.
+    # A new thread knows nothing of the previous one.
     planner.apply(plan, bytes_per_second=None)
     assert planner.over(plan["id"])["state"] == "applied"
     assert all(rates == {} for rates in all_rates(brokers).values())
@@ -186,11 +189,11 @@ def test_another_worker_goes_on_where_one_has_stopped(
     ("what", "told"),
     [
         ("deleted", "topics were deleted ({topic})"),
-        pytest.param("grown", "topics have got more partitions ({topic}-3)", marks=pytest.mark.nightly),
+        pytest.param("grown", "topics have more partitions ({topic}-3)", marks=pytest.mark.nightly),
         pytest.param(
             "moved", "replicas are elsewhere than when the plan was made ({topic}-0)", marks=pytest.mark.nightly
         ),
-        pytest.param("away", "brokers that are to get replicas are not there (3)", marks=pytest.mark.nightly),
+        pytest.param("away", "brokers that are to get replicas are unavailable (3)", marks=pytest.mark.nightly),
     ],
 )
 def test_a_cluster_that_is_another_one_is_left_as_it_is(
@@ -201,7 +204,7 @@ def test_a_cluster_that_is_another_one_is_left_as_it_is(
     brokers.change(what, topic)
     planner.apply(plan)
     found = planner.over(plan["id"])
-    assert found["state"] == "planned" and "east is not as it was planned for" in found["reason"], found
+    assert found["state"] == "planned" and "east has changed since the plan was made" in found["reason"], found
     assert told.format(topic=topic) in found["reason"]
     assert admin.ongoing() == {} and all(3 not in each for each in replicas_of(admin, topic)[:3])
     if what != "away":

@@ -1,4 +1,4 @@
-"""Throttles on real brokers: ours beside an operator's, and gone again without a trace of theirs."""
+"""Throttles on real brokers: Treeline's beside an operator's, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lists_of(brokers: Brokers, topic: str) -> dict[str, set[str]]:
 
 
 def are_listed(brokers: Brokers, topic: str, lists: dict[str, set[str]]) -> bool:
-    """Now or soon: any broker is asked, and it may not have heard of it yet."""
+    """Wait until the configuration is seen: any broker may answer, and it may not have heard of it yet."""
     return eventually(lambda: lists_of(brokers, topic) == lists, f"{topic} has {lists}")
 
 
@@ -50,7 +50,7 @@ def test_an_operators_throttles_come_back_as_they_were(brokers: Brokers, admin: 
     assert all_rates(brokers) == rates, "nothing is set yet"
     assert admin.throttle(throttle) == {}
 
-    # Never faster than either wants it.
+    # The lower of both rates applies.
     assert all_rates(brokers) == {
         1: {LEADER: "5000", FOLLOWER: "5000"},
         2: {LEADER: "2000", FOLLOWER: "3000"},
@@ -106,7 +106,7 @@ def test_another_rate_and_more_partitions_are_taken_away_with_the_first(
 
     more = admin.intended_throttle(6_000, {(second, 0): ([1], [3]), (first, 0): ([1], [2])}, throttle)
     assert (more.rates, more.brokers) == ((5_000, 6_000), dict.fromkeys([1, 2, 3], (None, None)))
-    # Had it ended before it was set, the first rate would still be known for ours.
+    # If the run had ended before the throttle was set, the first rate would still be known as Treeline's.
     assert admin.throttle(more) == {}
     assert all_rates(brokers) == everywhere(6000)
     assert admin.throttle(more.at(5_000)) == {}
@@ -146,7 +146,7 @@ def test_a_worker_that_dies_as_it_throttles_is_cleaned_up_after(
     brokers.create(topic, [[1, 2]])
 
     class Killed(BaseException):
-        """The worker, at the very moment at which the throttle is set."""
+        """The worker is killed at the moment at which the throttle is set."""
 
     set_it = admin.throttle
 

@@ -1,4 +1,4 @@
-"""What would be lost if a broker of a real cluster died, and what is lost when it does."""
+"""Predicted losses if a broker of a real cluster failed, compared with the losses when it does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.placement_live.test_replication import WHAT_IF, Watched, topic, watch
 __all__ = ["topic", "watched"]
 
 _RECORDS, _BYTES = 40, 250_000
-"""Ten megabytes: more than a follower gets with its first fetch, which no throttle holds back."""
+"""Ten megabytes: more than a follower gets with its first fetch, which no throttle limits."""
 _BEHIND = ("unclean", "eligible", "plain", "third")
 
 
 def answer(watched: Watched, broker: int, topic: str) -> tuple[dict[str, set[str]], dict[str, Any]]:
-    """Of each partition of topics that begin so the outcomes that it is named in, and the whole answer."""
+    """Return the outcomes of each partition whose topic has this prefix, and the whole response."""
     found = watched.rest("GET", f"{WHAT_IF}?broker={broker}").json()
     outcomes: dict[str, set[str]] = {}
     for each in found["outcomes"]:
@@ -41,16 +41,16 @@ def answer(watched: Watched, broker: int, topic: str) -> tuple[dict[str, set[str
 
 @pytest.fixture
 def behind(brokers: Brokers, topic: str) -> None:
-    """Broker 3 leads four topics with 40 records, of which broker 1, which lives, has next to nothing: it was
-    away, and is sent no more.
+    """Create four topics with 40 records that broker 3 leads, and whose replicas on broker 1 lag.
 
-    Of `eligible` nothing is committed, since two have to be in sync; `unclean` may be led by whoever lives.
+    Broker 1 was away, and is throttled now. In `eligible` nothing is committed, since two replicas must be in
+    sync; `unclean` allows unclean leader election.
     """
     brokers.create(f"{topic}.unclean", [[3, 1]], unclean_leader_election_enable="true")
     brokers.create(f"{topic}.eligible", [[3, 1]], min_insync_replicas="2")
     brokers.create(f"{topic}.plain", [[3, 1]])
     brokers.create(f"{topic}.third", [[3, 2, 1]], min_insync_replicas="2")
-    # At leaders: a follower's own throttle lets those pass that have all that is committed.
+    # Throttle leaders: a follower's own throttle does not apply to replicas that have all committed records.
     for leader in ("2", "3"):
         operator_sets(brokers, ResourceType.BROKER, leader, {"leader.replication.throttled.rate": "1"})
     for name in _BEHIND:
@@ -66,7 +66,7 @@ def behind(brokers: Brokers, topic: str) -> None:
 
 
 def eligible(described: dict[Place, PartitionDescribed] | None) -> dict[Place, tuple[int, ...]]:
-    """Of the partitions that have any."""
+    """Return the eligible leader replicas of the partitions that have any."""
     assert described is not None
     return {place: each.eligible for place, each in described.items() if each.eligible}
 
@@ -76,7 +76,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
     watched: Watched, admin: ReplicaAdmin, topic: str, behind: None
 ) -> None:
     brokers = watched.brokers
-    # As long as nothing is committed, a follower that has come back with nothing is in sync for a moment.
+    # While nothing is committed, a follower that returns empty is in sync for a moment.
     asked = [f"{topic}.unclean", f"{topic}.eligible"]
     expected = {(f"{topic}.eligible", 0): (1,)}
     eventually(lambda: eligible(admin.describe(asked)) == expected, "broker 1 is behind, and eligible")
@@ -90,7 +90,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
         "third-0": {"moved", "uncopied", "refusing"},
     }, admin.describe([f"{topic}.eligible"])
     assert f"{topic}.unclean-0" in found["sentence"] and "lost for good" in found["sentence"]
-    # The session is that of these brokers, not Kafka's own of nine seconds, nor the model's.
+    # The session timeout is that of these brokers, not Kafka's default of nine seconds or the model's.
     assert found["session_ms"] == 5_000 and 4_750 < found["longest_away_ms"] < 5_750
     assert found["assumed"] == [] and found["settings_unseen"] == 0
 
@@ -101,16 +101,18 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
 
     for name, leader in (("unclean", 1), ("eligible", 1), ("plain", -1), ("third", 2)):
         eventually(lambda name=name, leader=leader: led_by(name) == leader, f"{leader} leads {name}")
-    # All of it was acknowledged: of one as committed, of the other with acks=1, as only its leader had it.
+    # All records were acknowledged: in one topic as committed, in the other with acks=1, as only the leader had
+    # them.
     for name in ("unclean", "eligible"):
         place = f"{topic}.{name}", 0
         assert admin.copied({place: [1]}).get(place, 0) < _RECORDS * _BYTES, f"the leader of {name} has it all"
     for name in ("eligible", "third"):
         watched.alert("under-min-isr", f"{topic}.{name}-0")
-    # Broker 1 has a replica of what nobody leads, but not the last one; that is on the broker that is away.
+    # Broker 1 has a replica of the partition without a leader, but not the last one, which is on the unavailable
+    # broker.
     outcomes, found = answer(watched, 1, topic)
     assert outcomes["plain-0"] == {"offline_already"}
-    # Other tests' topics may be without a leader as well.
+    # Topics of other tests may be without a leader, too.
     assert f"{topic}.plain-0" in found["sentence"] and "no leader already" in found["sentence"]
     assert answer(watched, 3, topic)[0]["plain-0"] == {"offline_already", "last_copy"}
 
@@ -153,7 +155,7 @@ _STREAMS = ("three", "two", "one", "others")
 
 
 def _declare(rest: Rest, tenant: str) -> None:
-    """A tree of east and two clusters that are down, and streams of one partition."""
+    """Provide a tree of east and two clusters that are down, with streams of one partition."""
     rest.add_clusters("west", "south")
     near = {"level": 1, "children": [{"cluster": "west"}, {"cluster": "south"}]}
     environments = f"/tenants/{tenant}/instances/retail/environments"
@@ -198,7 +200,7 @@ def test_a_plan_of_a_switch_says_what_its_streams_would_lose_with_a_broker(
         }
         assert (gone["cluster"], gone["broker"], gone["replicas"], gone["session_ms"]) == ("east", 3, 3, 5_000)
         assert "1 partition could not be led until it is back" in gone["sentence"]
-        # The cluster stays: the plan is the same, but it is another one than that which can be started.
+        # The cluster is unchanged: the plan is the same, but cannot be started.
         assert found["what_if"]["gone"] == [] and found["moves"] == plain["moves"] != []
         assert found["blockers"] == plain["blockers"] and found["digest"] != plain["digest"]
         assert plain["what_if"] is None

@@ -27,8 +27,8 @@ def servers(estate: RunningEstate) -> str:
 
 @pytest.fixture
 def topic(servers: str) -> str:
-    """A topic of two partitions on cluster-1, no stream's."""
+    """Create a topic of two partitions on cluster-1 that belongs to no stream."""
     name = f"log.{uuid.uuid4().hex[:8]}"
-    # Times of long ago: retention would take the records whenever it looks.
+    # The timestamps are old: retention would delete the records at any time.
     create_topic(servers, name, 2, retention_ms="-1")
     return name

@@ -1,4 +1,4 @@
-"""What a micro-batch reads, with what has to be known to judge it."""
+"""The ranges that a micro-batch reads, with the state needed to determine origins."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def local_master(folder):
 
 @contextmanager
 def cluster_master(folder):
-    """A standalone cluster of Spark's own: a master and one worker; gives the master's address."""
+    """Start a standalone Spark cluster of one master and one worker; yields the master's address."""
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     master_port, worker_port = free_ports(2)
     address = f"spark://127.0.0.1:{master_port}"

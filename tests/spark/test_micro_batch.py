@@ -1,4 +1,4 @@
-"""Micro-batches on a growing log of real Kafka with its index: the answers are those of reading all of it."""
+"""Micro-batches on a growing log of real Kafka with an index: the answers equal those of a complete read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement in pieces comes to what the kernel comes to whole, however the partitions are cut."""
+"""Placement in pieces equals placement as a whole, however the partitions are divided."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BATCH, _TASKS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.shuf
 
 @pytest.fixture(autouse=True)
 def set_back(spark: SparkSession) -> Iterator[None]:
-    """What a placement sets of the session, which is others' as well."""
+    """Restore the session settings that a placement changes, since other tests share the session."""
     before = {name: spark.conf.get(name) for name in (_BATCH, _TASKS)}
     yield
     for name, value in before.items():
@@ -43,12 +43,12 @@ def set_back(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def pieces_of_100(spark: SparkSession) -> None:
-    """So that there are many, although partitions are few."""
+    """Force many batches although partitions are few."""
     spark.conf.set(_BATCH, "100")
 
 
 def aims_of(problem: Problem) -> dict[str, Any]:
-    """The question without its partitions."""
+    """Return the request without its partitions."""
     ids = problem.broker_ids.tolist()
     known = [at for at in range(len(ids)) if problem.rack_of[at] != GONE]
     return {
@@ -64,7 +64,7 @@ def rows(problem: Problem) -> list[dict[str, Any]]:
 
 
 def in_pieces(spark: SparkSession, folder: Path, aims: object, given: list[dict[str, Any]], cuts: int) -> Any:
-    """The document and the partitions that Spark comes to."""
+    """Return the document and the partitions that Spark computes."""
     frame = spark.createDataFrame(given, ROW).repartition(cuts)
     found = Placing(asked.read(spark, aims, frame), most_arcs=0).run(str(folder / f"{cuts}"))
     written = spark.read.parquet(str(folder / f"{cuts}")).orderBy("topic", "partition")
@@ -91,7 +91,7 @@ def test_pieces_come_to_the_same_as_the_whole(
     spark: SparkSession, tmp_path: Path, pieces_of_100: None, change: str
 ) -> None:
     problem = CHANGES[change]()
-    # Written as operators read them: partitions in any order.
+    # Operators list partitions in any order.
     given = rows(problem)[::-1]
     found = in_pieces(spark, tmp_path, aims_of(problem), given, 3)
     assert found == whole(problem)
@@ -101,7 +101,7 @@ def test_pieces_come_to_the_same_as_the_whole(
 @pytest.mark.parametrize(
     ("seed", "more"),
     [
-        # Replicas share racks that need not; brokers lead that are not to; sizes come to more than 64 bits have.
+        # Replicas share racks without need, brokers lead that may not, and sizes exceed 64 bits in sum.
         (226, {"no_leaders": [4, 12, 22, 24, 25]}),
         *(pytest.param(each, {}, marks=pytest.mark.nightly) for each in (3, 8, 13, 21, 34)),
     ],
@@ -131,13 +131,13 @@ GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
         ({"replicas": [1, 1]}, "t-1: it names a broker twice"),
         ({"replicas": []}, "t-1: it has no replica"),
         ({"replicas": None}, "t-1: it has no replica"),
-        ({"replicas": [1, -2]}, "t-1: a broker's id is to be 0 or more"),
+        ({"replicas": [1, -2]}, "t-1: a broker's id must be from 0 to"),
         ({"partition": 0}, "t-0: it is listed twice"),
-        ({"partition": -1}, "t--1: its number is to be 0 or more"),
-        ({"size_bytes": -5}, "t-1: its size_bytes is to be 0 or more"),
-        ({"topic": None}, "there is one without a topic's name"),
-        ({"replicas": [1, 2**31]}, "t-1: a broker's id is to be 0 or more, and at most 2147483647"),
-        ({"size_bytes": 2**62 + 1}, "t-1: its size_bytes is to be 0 or more, and at most 4611686018427387904"),
+        ({"partition": -1}, "t--1: its number must be from 0 to"),
+        ({"size_bytes": -5}, "t-1: its size_bytes must be from 0 to"),
+        ({"topic": None}, "a partition has no topic"),
+        ({"replicas": [1, 2**31]}, "t-1: a broker's id must be from 0 to 2147483647"),
+        ({"size_bytes": 2**62 + 1}, "t-1: its size_bytes must be from 0 to 4611686018427387904"),
     ],
 )
 def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict[str, Any], said: str) -> None:
@@ -149,21 +149,21 @@ def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict
 
 def test_a_column_that_is_missing_is_named(spark: SparkSession) -> None:
     frame = spark.createDataFrame([GOOD], ROW).drop("replicas")
-    with pytest.raises(PartitionsInvalid, match="column replicas is missing; there are topic, partition"):
+    with pytest.raises(PartitionsInvalid, match="column replicas is missing; found: topic, partition"):
         asked.read(spark, AIMS, frame)
 
 
 @pytest.mark.parametrize(
     ("column", "schema", "said"),
     [
-        ({"size": 5}, "size long", "column size: is not understood here; size_bytes, perhaps"),
-        ({"topic": 7}, "topic long", "column topic is to be a topic's name, and is bigint"),
+        ({"size": 5}, "size long", "column size: unknown field; did you mean size_bytes?"),
+        ({"topic": 7}, "topic long", "column topic must be a topic's name, not bigint"),
         (
             {"replicas": [1.0]},
             "replicas array<double>",
-            "column replicas is to be a list of whole numbers, and is",
+            "column replicas must be a list of whole numbers, and is",
         ),
-        ({"size_bytes": 0.5}, "size_bytes double", "column size_bytes is to be a whole number, and is double"),
+        ({"size_bytes": 0.5}, "size_bytes double", "column size_bytes must be a whole number, not double"),
     ],
 )
 def test_a_column_that_is_another_one_is_refused(
@@ -177,13 +177,13 @@ def test_a_column_that_is_another_one_is_refused(
 
 @pytest.mark.parametrize("wish", ["target_broker", "reassignment"])
 def test_a_wish_that_is_not_understood_is_refused(spark: SparkSession, wish: str) -> None:
-    with pytest.raises(PlacementInvalid, match=f"^/{wish}: is not understood here"):
+    with pytest.raises(PlacementInvalid, match=f"^/{wish}: unknown field"):
         asked.read(spark, {**AIMS, wish: [1]}, spark.createDataFrame([GOOD], ROW))
 
 
 @pytest.fixture
 def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job takes this session, and leaves it open."""
+    """Patch the job so that it uses this session and leaves it open."""
     monkeypatch.setattr(replica_placement, "session", lambda *_: spark)
     monkeypatch.setattr(spark, "stop", lambda: None)
 
@@ -192,7 +192,7 @@ def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     ("question", "partitions", "said"),
     [
         (AIMS, None, "partitions.jsonl: cannot be read: [PATH_NOT_FOUND]"),
-        (AIMS, "{oops", "partitions.jsonl: there are lines that are no JSON objects"),
+        (AIMS, "{oops", "partitions.jsonl: some lines are not JSON objects"),
         (AIMS, json.dumps({**GOOD, "replicas": [1, 1]}), "partitions.jsonl: t-0: it names a broker twice"),
         ({**AIMS, "target_brokers": [9]}, json.dumps(GOOD), "question.json: /target_brokers: 9 not among the"),
         (None, json.dumps(GOOD), "question.json: No such file or directory"),
@@ -228,7 +228,7 @@ def run_job(folder: Path, aims: object, *more: str) -> subprocess.CompletedProce
 
 @pytest.mark.nightly
 def test_the_job_writes_the_plan_that_the_command_prints(tmp_path: Path) -> None:
-    """Of a file of JSON lines; and says what is wrong with a question."""
+    """The job plans a cluster from a file of JSON lines, and reports what is wrong with a request."""
     given = question(8)
     lines = [json.dumps(row) for row in given.pop("partitions")]
     (tmp_path / "partitions.jsonl").write_text("\n".join(lines))

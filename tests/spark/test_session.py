@@ -1,4 +1,4 @@
-"""The session of a process that goes on for months."""
+"""The session of a process that runs for months."""
 
 from __future__ import annotations
 

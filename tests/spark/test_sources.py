@@ -1,5 +1,4 @@
-"""The data sources on real Kafka: every record of a range with where it was born, and every commit as it was
-made."""
+"""The data sources on real Kafka: all records of a range with their origins, and all committed offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ HERE, ELSEWHERE, STRANGER = 1, 2, 77
 
 
 def fill(servers: str, topic: str) -> None:
-    """Records born here, copies, headers passed on, strangers', flags alone; and aborted transactions between."""
+    """Produce local records, copies, forwarded headers, foreign records, flags alone, and aborted ones."""
     source = random.Random(3)
     copied = {0: -1, 1: -1}
 
@@ -85,8 +84,10 @@ def born_in(seen: origin.Vector) -> BornIn:
 
 
 def expected(servers: str, topic: str) -> list[tuple[object, ...]]:
-    """(partition, offset, timestamp, origin, incarnation, reached) by a reader and a judgement of the test's
-    own."""
+    """Return the rows as an independent reader finds them.
+
+    A row is (partition, offset, timestamp, origin, incarnation, reached).
+    """
     prefixes = {
         p: LogPrefix(
             HERE,
@@ -120,7 +121,7 @@ def test_records_of_ranges_with_where_they_were_born(spark, servers, topic):
     whole = expected(servers, topic)
     ranges = []
     for (_, partition), (low, high) in found.items():
-        # In three ranges, the later ones with the vector that the earlier ones end with.
+        # Read in three ranges; the later ones start with the vector at the end of the earlier ones.
         cuts = [low, low + 700, low + 1_400, high]
         for number, (first, end) in enumerate(itertools.pairwise(cuts)):
             seen = origin.merge(
@@ -188,12 +189,12 @@ def test_commits_as_they_were_made(spark, servers, topic):
 
 
 def said(row) -> str:
-    """confluent-kafka ends what it sends with a zero byte, which is C's, and reads it back without."""
+    """confluent-kafka sends a trailing zero byte, C's terminator, and reads metadata back without it."""
     return row.metadata.removesuffix("\0")
 
 
 def members_of_both_protocols(servers: str, topic: str, mark: str) -> None:
-    """Groups with members, whose own records lie between the offsets."""
+    """Run groups with members, whose own records lie between the offsets."""
     for protocol in ("classic", "consumer"):
         consumer = Consumer(
             {
@@ -218,7 +219,7 @@ def members_of_both_protocols(servers: str, topic: str, mark: str) -> None:
 
 
 def test_every_record_that_the_broker_writes_is_readable(servers, topic):
-    """Whatever tests have left in the topic: none of a type or version that is not known."""
+    """All records that tests have left in the topic are decoded: none has an unknown type or version."""
     mark = uuid.uuid4().hex[:8]
     produce(servers, topic, [{"value": b"x", "partition": n % 2} for n in range(100)])
     members_of_both_protocols(servers, topic, mark)

@@ -1,4 +1,4 @@
-"""The data sources as streams, on real Kafka: what comes while a stream runs or does not arrives once."""
+"""The data sources as streams on real Kafka: records that arrive at any time are read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spark.test_sources import ELSEWHERE, STRANGER, born_in, commit, expec
 
 
 class Stream:
-    """A source that is written into files, with a checkpoint; started and stopped as the test says."""
+    """A source written to files with a checkpoint, which the test starts and stops."""
 
     def __init__(self, spark, folder, name, schema, **options):
         self._spark, self._folder, self._name, self._schema = spark, folder, name, schema
@@ -40,14 +40,14 @@ class Stream:
             self.query.stop()
 
     def rows(self):
-        """What has arrived, however often."""
+        """Count the rows that have arrived."""
         if not (self._folder / "rows" / "_spark_metadata").exists():
             return Counter()  # nothing was written yet
         found = self._spark.read.schema(self._schema).json(str(self._folder / "rows")).collect()
         return Counter(tuple(row) for row in found)
 
     def has(self, wanted):
-        """Wait until so many rows are there."""
+        """Wait until this many rows have arrived."""
 
         def look():
             if self.query.exception() is not None:
@@ -71,7 +71,7 @@ def stream(spark, tmp_path):
 
 
 def open_ended(servers, topic, known=None):
-    """Both logs of a topic from their beginnings, without an end."""
+    """Return both logs of a topic from their beginnings, without an end."""
     born = born_in({}) if known is None else replace(born_in({}), known_origins=known)
     ranges = [(LogRange(log=p, topic=topic, partition=p, first=0, end=OPEN_END), born) for p in range(2)]
     return [Slice(bootstrap_servers=servers, properties={}, ranges=ranges)]
@@ -89,7 +89,7 @@ def test_records_arrive_once_over_restarts_with_where_they_were_born(stream, ser
     running.start()
     running.has(1_000)
     running.stop()
-    # Passed on by a stream processor: born here, since their origin was seen, before the stream was stopped.
+    # Forwarded by a stream processor: produced here, since the origin was seen before the stream was stopped.
     again = [{"value": b"y", "partition": n % 2, "headers": [("copy-origin", header(ELSEWHERE, n % 2, 7))]}
              for n in range(100)]  # fmt: skip
     produce(servers, topic, again)
@@ -99,7 +99,7 @@ def test_records_arrive_once_over_restarts_with_where_they_were_born(stream, ser
     whole = Counter(expected(servers, topic))
     running.has(whole.total())
     running.stop()
-    # Once more, when nothing is left to read.
+    # Read again when nothing is left.
     running.start(availableNow=True)
     assert running.query.awaitTermination(60)
     assert running.rows() == whole
@@ -140,19 +140,19 @@ def test_a_micro_batch_ends_before_an_open_transaction_and_is_the_same_when_read
     found, end = reader.read(start)
     before = rows(found)
     assert before == Counter(expected(servers, topic))
-    # As Spark writes it down and reads it.
+    # Serialize and parse the offset as Spark does.
     end = json.loads(json.dumps(end))
     assert rows(reader.readBetweenOffsets(start, end)) == before
     nothing, same = reader.read(end)
     assert (rows(nothing), same) == (Counter(), end)
     producer.commit_transaction(30)
-    # The coordinator answers before its marker stands in the log.
+    # The coordinator responds before its marker is in the log.
     found = eventually(lambda: rows(reader.read(end)[0]), "the transaction has ended in the log")
     assert before + found == Counter(expected(servers, topic))
 
 
 def rows(batches):
-    """Rows of record batches."""
+    """Return the rows of record batches."""
     return Counter(row for each in batches for row in zip(*(column.to_pylist() for column in each), strict=True))
 
 
@@ -214,7 +214,7 @@ def test_commits_arrive_once_over_restarts(spark, stream, servers, topic):
 
 
 def in_transactions(servers, topic, mark):
-    """A commit of 20, and one of 30 that is aborted."""
+    """Commit 20, and 30 in a transaction that is aborted."""
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"stream-{mark}"})
     producer.init_transactions(30)
     member = Consumer({"bootstrap.servers": servers, "group.id": f"atomic-{mark}"})

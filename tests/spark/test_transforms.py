@@ -1,4 +1,4 @@
-"""Segments and answers against a plain reading of the same logs from end to end."""
+"""Segments and answers compared with a plain read of the same logs from beginning to end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ LOGS = 60
 
 
 def random_log(source):
-    """[(offset, timestamp, origin, incarnation, reached)]: holes, times out of order, origins interleaved."""
+    """Generate a log with holes, disorder in time, and mixed origins.
+
+    Rows are (offset, timestamp, origin, incarnation, reached).
+    """
     origins = {number: [1, 0] for number in source.sample(range(1, 6), source.randint(1, 4))}
     offset, rows = source.choice((0, 0, 990, 40_000)), []
     for _ in range(source.randint(0, 40)):
         offset += source.choice((1, 1, 1, 2, 30, 1_200))
-        # Some have no time.
+        # Some records have no timestamp.
         timestamp = -1 if source.random() < 0.05 else source.randint(0, 500)
         if source.random() < 0.05:
             rows.append((offset, timestamp, None, None, None))
@@ -73,7 +76,7 @@ def test_what_stands_at_committed_offsets_of_random_logs(spark):
 
 
 def test_an_index_of_earlier_runs_stands_for_the_records(spark):
-    """The blocks that are asked about are read again, the others come as the segments that they were."""
+    """The blocks in question are read again; the others are taken as segments from the index."""
     source = random.Random(11)
     logs = {number: random_log(source) for number in range(LOGS)}
     rows = [(number, *row) for number, log in logs.items() for row in log]

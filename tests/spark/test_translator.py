@@ -1,4 +1,4 @@
-"""From a group's commit on one cluster to its progress on every cluster, over the tree."""
+"""The way from a group's commit on one cluster to its progress on every cluster of the tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROD = "/tenants/acme/instances/retail/environments/prod"
 
 @pytest.fixture
 def stream(estate):
-    """A stream of the test's own, on every cluster: (its name, technical names)."""
+    """Create a stream for the test on every cluster; returns (its name, technical names)."""
     rest, name = RestClient(estate.url, estate.token), f"o{secrets.token_hex(4)}"
     rest.ok("POST", f"{PROD}/streams", {"name": name, "partitions": 2})
     path = f"{PROD}/streams/{name}"
@@ -59,7 +59,7 @@ def commit(servers, group, topic, offsets):
 
 
 def published(servers, topic, stream):
-    """Progress that a cluster knows of: (partition, group, cluster of origin) -> (progress, copy flags)."""
+    """Read the progress that a cluster knows: (partition, group, origin cluster) -> (progress, copy flags)."""
     found = {}
     for message in read_all(servers, topic):
         try:
@@ -111,7 +111,7 @@ def test_progress_is_known_on_every_cluster_with_the_flags_of_its_way(translator
 
 @pytest.mark.nightly
 def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, stream, monkeypatch):
-    """Other tests' groups may commit all the same: for those it is asked, and for nothing else."""
+    """Other tests' groups may commit meanwhile, so that only their offsets may be requested."""
     eventually(lambda: translator.tick() == 0, "all that there is is translated")
     ready, spark, are_commits = translator._logs.ready, translator._spark, []
 
@@ -127,7 +127,7 @@ def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, st
 
     monkeypatch.setattr(translator._logs, "ready", looked)
     monkeypatch.setattr(translator, "_spark", asked)
-    # Positions of distributors move meanwhile, in the same topic.
+    # Positions of distributors change meanwhile, in the same topic.
     verified = estate.treeline("verify", "--records", "50")
     assert verified.returncode == 0, verified.stderr
 
@@ -144,7 +144,7 @@ def _place(key):
 
 @pytest.fixture
 def logs(estate, stream):
-    """Of two partitions, the second of which has no topic."""
+    """Provide logs of two partitions, the second of which has no topic."""
     name, topics = stream
     produce(estate.bootstrap_servers("cluster-1"), topics["cluster-1"], [{"value": b"x", "partition": 0}] * 20)
     found = []
