@@ -147,7 +147,7 @@ def _rotate_first_follower(chosen: list[int], first_followers: Ints) -> list[int
 def _corrected(problem: Problem, brokers: Ints, partitions: int, factor: int) -> Replicas:
     places = formula(len(brokers), partitions, factor)
     rows = [list(dict.fromkeys(brokers[row].tolist())) for row in places]
-    asked = replace(
+    new = replace(
         problem,
         topics=("",),
         topic_of=np.zeros(partitions, np.int64),
@@ -157,8 +157,8 @@ def _corrected(problem: Problem, brokers: Ints, partitions: int, factor: int) ->
         size_bytes=np.zeros(partitions, np.int64),
         is_fixed=np.zeros(partitions, bool),
     )
-    placed = place(asked).replicas
-    leaders = choose_leaders(asked, placed)
-    before, after = asked.now, placed
+    placed = place(new).replicas
+    leaders = choose_leaders(new, placed)
+    before, after = new.now, placed
     same = np.array([set(before.of(p)) == set(after.of(p)) for p in range(partitions)], bool)
-    return ordered(asked, placed, leaders, ~same)
+    return ordered(new, placed, leaders, ~same)

@@ -107,35 +107,35 @@ def choose_leaders(problem: Problem, replicas: Replicas) -> Ints:
 
     Partitions that are fixed keep theirs. If no replica of a partition may lead, its first one does.
     """
-    asked = candidates_of(problem, replicas, np.arange(len(replicas)))
+    choices = candidates_of(problem, replicas, np.arange(len(replicas)))
     chosen = led_now(problem, replicas)
-    partitions, brokers = balanced(totals_of(problem, asked, chosen), asked.taking_part)
+    partitions, brokers = balanced(totals_of(problem, choices, chosen), choices.taking_part)
     chosen[partitions] = brokers
     return chosen
 
 
 def candidates_of(some: Problem, replicas: Replicas, partitions: Ints) -> Candidates:
     """Return the candidates of the partitions that have a choice; `partitions` are their numbers."""
-    asked = _is_asked(some, replicas)
-    usable = some.may_lead[replicas.brokers] & asked[replicas.owners]
+    has_choice = _has_choice(some, replicas)
+    usable = some.may_lead[replicas.brokers] & has_choice[replicas.owners]
     owners, brokers = replicas.owners[usable], replicas.brokers[usable]
     staying = np.full(len(replicas), -1, dtype=np.int64)
     stays = brokers == some.now.firsts[owners]
     staying[owners[stays]] = brokers[stays]
-    row = np.cumsum(asked) - 1
-    return Candidates(partitions[asked], staying[asked], row[owners], brokers)
+    row = np.cumsum(has_choice) - 1
+    return Candidates(partitions[has_choice], staying[has_choice], row[owners], brokers)
 
 
-def totals_of(brokers: Brokers, asked: Candidates, led: Ints) -> Totals:
+def totals_of(brokers: Brokers, choices: Candidates, led: Ints) -> Totals:
     """Sum up a piece whose partitions are numbered from 0, from its candidates and its present leaders."""
     total = len(brokers.broker_ids)
-    others = np.delete(led, asked.partitions)
+    others = np.delete(led, choices.partitions)
     return Totals(
-        count=len(asked.partitions),
-        candidates=len(asked.owners),
-        kept=np.bincount(asked.staying[asked.staying >= 0], minlength=total).astype(np.int64),
+        count=len(choices.partitions),
+        candidates=len(choices.owners),
+        kept=np.bincount(choices.staying[choices.staying >= 0], minlength=total).astype(np.int64),
         fixed=np.bincount(others[others >= 0], minlength=total).astype(np.int64),
-        could=np.bincount(asked.brokers, minlength=total).astype(np.int64),
+        could=np.bincount(choices.brokers, minlength=total).astype(np.int64),
     )
 
 
@@ -144,36 +144,36 @@ def led_now(some: Problem, replicas: Replicas) -> Ints:
     old, firsts = some.now.firsts, replicas.firsts
     stays = np.zeros(len(replicas), dtype=bool)
     stays[replicas.owners[replicas.brokers == old[replicas.owners]]] = True
-    return np.where(some.is_fixed | (stays & _is_asked(some, replicas)), old, firsts)
+    return np.where(some.is_fixed | (stays & _has_choice(some, replicas)), old, firsts)
 
 
-def _is_asked(some: Problem, replicas: Replicas) -> Bools:
+def _has_choice(some: Problem, replicas: Replicas) -> Bools:
     may = np.bincount(replicas.owners, some.may_lead[replicas.brokers], minlength=len(replicas)) > 0
-    asked: Bools = ~some.is_fixed & may
-    return asked
+    has_choice: Bools = ~some.is_fixed & may
+    return has_choice
 
 
 def balanced(totals: Totals, part: Part) -> tuple[Ints, Ints]:
     """Choose leaders, and return (partitions, brokers) of those with a choice; all others are unchanged."""
     if not totals.count:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    asked, chosen = _directly(totals, part) or _among_all(totals, part(None))
-    return asked.partitions, chosen
+    choices, chosen = _directly(totals, part) or _among_all(totals, part(None))
+    return choices.partitions, chosen
 
 
-def _among_all(totals: Totals, asked: Candidates) -> tuple[Candidates, Ints]:
+def _among_all(totals: Totals, choices: Candidates) -> tuple[Candidates, Ints]:
     """Choose leaders with transfers between all brokers."""
     leaders, level = totals.leaders, totals.level
     width = _WIDTH
     while True:
-        chosen = _flow(asked, totals.fixed, level, width)
+        chosen = _flow(choices, totals.fixed, level, width)
         taken = np.bincount(chosen, minlength=len(totals.fixed))
         mine = (taken + totals.fixed)[leaders]
         # Levels outside `width` have no price of their own, so that the flow did not optimize balance there.
         low = (mine <= level - width) & (totals.could > taken)[leaders]
         high = (mine > level + width) & (taken[leaders] > 0)
         if not (low | high).any():
-            return asked, chosen
+            return choices, chosen
         width *= 4
 
 
@@ -192,31 +192,31 @@ def _directly(totals: Totals, part: Part) -> tuple[Candidates, Ints] | None:
     allowed = must + (must // 100 if totals.candidates > _MANY else 0)
     is_stuck = np.zeros(total, dtype=bool)
     for _ in range(_ROUNDS):
-        asked = part(Rules(kept > level, is_stuck))
-        fixed = kept - np.bincount(asked.staying[asked.staying >= 0], minlength=total)
-        chosen = _flow(asked, fixed, level, _WIDTH) if len(asked.partitions) else asked.partitions
+        choices = part(Rules(kept > level, is_stuck))
+        fixed = kept - np.bincount(choices.staying[choices.staying >= 0], minlength=total)
+        chosen = _flow(choices, fixed, level, _WIDTH) if len(choices.partitions) else choices.partitions
         loads = np.bincount(chosen, minlength=total) + fixed
         odd = leaders[(loads[leaders] > level + 1) | (loads[leaders] < level)]
-        if int((chosen != asked.staying).sum()) > allowed:
+        if int((chosen != choices.staying).sum()) > allowed:
             return None
         if not len(odd):
-            return asked, chosen
+            return choices, chosen
         is_stuck[odd] = True
     return None
 
 
-def _flow(asked: Candidates, fixed: Ints, level: int, width: int) -> Ints:
+def _flow(choices: Candidates, fixed: Ints, level: int, width: int) -> Ints:
     """Compute the most balanced choice with the fewest changes, within `width` levels around `level`.
 
     `fixed` is, by broker, the number of partitions that it leads besides.
     """
-    total, count, leaders = len(fixed), len(asked.partitions), np.unique(asked.brokers)
+    total, count, leaders = len(fixed), len(choices.partitions), np.unique(choices.brokers)
     sink = count + total
     uneven = 2 * (total + 2)
     network = Network()
     network.supply(np.arange(count), 1)
     network.supply(sink, -count)
-    arcs = network.add(asked.owners, count + asked.brokers, 1, ~asked.stays)
+    arcs = network.add(choices.owners, count + choices.brokers, 1, ~choices.stays)
     has = fixed[leaders]
     network.add(count + leaders, sink, np.maximum(level - width - has, 0), 0)
     for rank, step in enumerate(range(level - width + 1, level + width + 1), 1):
@@ -225,5 +225,5 @@ def _flow(asked: Candidates, fixed: Ints, level: int, width: int) -> Ints:
     network.solve()
     leads = network.flow(arcs) > 0
     chosen = np.zeros(count, dtype=np.int64)
-    chosen[asked.owners[leads]] = asked.brokers[leads]
+    chosen[choices.owners[leads]] = choices.brokers[leads]
     return chosen

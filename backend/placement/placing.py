@@ -58,7 +58,7 @@ def place(problem: Problem, most_arcs: int = ARCS_ALONE) -> Placed:
     placed = _mended(some, free, bounds, fixed, realise(some, grouped, bounds, flow), flow.squares, arcs)
     first = flow if first is None else first
     is_even = squares_of(problem, fixed + problem.loads(placed)) == first.squares
-    bound = first.moves if is_even else moves_anyhow(bounds, kinds, one_each)
+    bound = first.moves if is_even else unavoidable_moves(bounds, kinds, one_each)
     return Placed(problem, problem.now.replaced(free, placed), bound, is_even, arcs <= most_arcs)
 
 
@@ -82,7 +82,7 @@ def _mended(
     return placed
 
 
-def moves_anyhow(bounds: Bounds, kinds: Ints, sizes: Ints) -> int:
+def unavoidable_moves(bounds: Bounds, kinds: Ints, sizes: Ints) -> int:
     """Count the replicas that partitions lack, or have on unusable brokers or beyond a rack's maximum.
 
     `kinds` and `sizes` are the kinds of partitions (`kinds_of`) and how many there are of each.

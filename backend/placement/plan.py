@@ -134,17 +134,17 @@ def make(problem: Problem, most_arcs: int = ARCS_ALONE) -> Plan:
     settled = settle(problem)
     impossible = settled.is_fixed & ~problem.is_fixed
     placed = place(settled, most_arcs)
-    asked, every = placed.problem, np.arange(len(settled.now))
-    found, leaders = placed.replicas, choose_leaders(asked, placed.replicas)
+    solved, every = placed.problem, np.arange(len(settled.now))
+    found, leaders = placed.replicas, choose_leaders(solved, placed.replicas)
     if placed.is_alone:
-        found, leaders = evenly_led(asked, found, leaders)
-    by = exchanges(rows_of(asked, every, found, leaders))
-    spread, leaders = exchanged(asked, every, found, leaders, by)
+        found, leaders = evenly_led(solved, found, leaders)
+    by = exchanges(rows_of(solved, every, found, leaders))
+    spread, leaders = exchanged(solved, every, found, leaders, by)
     if placed.is_alone:
         # The exchange changed the candidates, and among the new ones there may be a choice with fewer leader
         # changes.
-        leaders = choose_leaders(asked, spread)
-    replicas = ordered(asked, spread, leaders, ~asked.is_fixed)
+        leaders = choose_leaders(solved, spread)
+    replicas = ordered(solved, spread, leaders, ~solved.is_fixed)
     found_violations = []
     if impossible.any():
         names = problem.names(np.flatnonzero(impossible))

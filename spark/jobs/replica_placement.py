@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backend.placement.errors import PlacementInvalid
 from backend.placement.placing import ARCS_ALONE
 from backend.placement.reading import parse
-from spark.placement import asked
+from spark.placement import placement_request
 from spark.placement.frames import Placing
 from spark.session import session
 
@@ -53,10 +53,10 @@ def main(words: Sequence[str]) -> int:
     spark = session(given.master, given.output / ".spark", given.heap_megabytes)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_BATCH))
     try:
-        question = asked.read(spark, _aims(given.question), _partitions(spark, given.partitions))
+        question = placement_request.read(spark, _aims(given.question), _partitions(spark, given.partitions))
         plan = Placing(question, given.most_arcs).run(str(given.output / "partitions"))
     except PlacementInvalid as error:
-        file = given.partitions if isinstance(error, asked.PartitionsInvalid) else given.question
+        file = given.partitions if isinstance(error, placement_request.PartitionsInvalid) else given.question
         print(f"{file}: {error}", file=sys.stderr)  # noqa: T201 - a program's output
         return 2
     finally:
@@ -83,7 +83,7 @@ def _partitions(spark: SparkSession, path: str) -> DataFrame:
     except (PySparkException, Py4JJavaError) as error:
         said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
         # The message has many lines; the first one says what is wrong.
-        raise asked.PartitionsInvalid(f"cannot be read: {said.partition(chr(10))[0]}") from error
+        raise placement_request.PartitionsInvalid(f"cannot be read: {said.partition(chr(10))[0]}") from error
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from backend.placement.placing import (
     arcs_of,
     arcs_of_crowded,
     each_of,
-    moves_anyhow,
     place_again,
+    unavoidable_moves,
 )
 from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
@@ -32,8 +32,8 @@ from backend.placement.shares import Bounds
 from backend.placement.topics import Exchanges
 from backend.placement.verify import DETAILS, FACTOR, Counted
 from spark.placement import pieces, stages
-from spark.placement.asked import Asked
 from spark.placement.pieces import by_broker, lists, numbers, summed
+from spark.placement.placement_request import PlacementRequest
 from spark.placement.stages import Overrides
 
 _NONE = np.zeros(0, np.int64)
@@ -44,9 +44,9 @@ _OF_NONE = {"counts": (np.arange(4)[:, None], np.zeros(4, np.int64)), "digest": 
 class Placing:
     """The computation of one placement; call `run` once."""
 
-    def __init__(self, asked: Asked, most_arcs: int = ARCS_ALONE) -> None:
-        self._asked, self._most_arcs = asked, most_arcs
-        self._brokers, self._spark = asked.brokers, asked.partitions.sparkSession
+    def __init__(self, request: PlacementRequest, most_arcs: int = ARCS_ALONE) -> None:
+        self._request, self._most_arcs = request, most_arcs
+        self._brokers, self._spark = request.brokers, request.partitions.sparkSession
         self._overrides = Overrides(_NONE, Replicas.listed([]))
 
     def run(self, output: str) -> Summary:
@@ -61,7 +61,7 @@ class Placing:
             bound, is_even, done = self._whole()
         else:
             bound, is_even, done = self._in_pieces(bounds, arcs, int(by_factor.sum()))
-        named = done.join(f.broadcast(self._asked.names), "topic")
+        named = done.join(f.broadcast(self._request.names), "topic")
         written = named.select(f.col("name").alias("topic"), f.col("number").alias("partition"), "replicas")
         written.write.mode("overwrite").parquet(output)
         return self._verified(output, bound, is_even=is_even)
@@ -69,7 +69,7 @@ class Placing:
     def _free(self) -> tuple[Ints, int]:
         """Count the partitions that may move by their replication factor, and their present replicas."""
         usable = int(self._brokers.is_usable.sum())
-        free = self._asked.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
+        free = self._request.partitions.filter(~f.col("is_fixed") & (f.col("wanted") <= usable))
         rows = free.groupBy("wanted").agg(f.count("*").alias("count"), f.sum(f.size("now")).alias("has")).collect()
         by_factor = np.zeros(max((row["wanted"] for row in rows), default=0) + 1, dtype=np.int64)
         for row in rows:
@@ -78,14 +78,14 @@ class Placing:
 
     def _whole(self) -> tuple[int, bool, DataFrame]:
         """Solve as a whole, partition by partition; returns (lower bound, is it balanced, partitions)."""
-        piece, table = pieces.read(self._asked.partitions.toArrow(), self._brokers)
-        plan = make(replace(piece.problem, topics=self._asked.topics), self._most_arcs)
+        piece, table = pieces.read(self._request.partitions.toArrow(), self._brokers)
+        plan = make(replace(piece.problem, topics=self._request.topics), self._most_arcs)
         done = stages.done(table, self._brokers, plan.replicas)
         return plan.lower_bound, plan.is_even, self._spark.createDataFrame(done)
 
     def _in_pieces(self, bounds: Bounds, arcs: int, free: int) -> tuple[int, bool, DataFrame]:
-        brokers, partitions, first = self._brokers, self._asked.partitions, None
-        asked = kinds = self._kinds(partitions, bounds, apart=False)
+        brokers, partitions, first = self._brokers, self._request.partitions, None
+        all_kinds = kinds = self._kinds(partitions, bounds, apart=False)
         crowded = arcs_of_crowded(brokers, bounds, *kinds)
         if crowded > self._most_arcs:
             grouped, groups, fixed, first = self._flow(partitions, bounds, kinds, apart=False)
@@ -120,7 +120,7 @@ class Placing:
         done = self._by(f.col("leader"), spread, stages.in_order(brokers), stages.DONE)
         first = flow if first is None else first
         is_even = squares == first.squares
-        return first.moves if is_even else moves_anyhow(bounds, *asked), is_even, done
+        return first.moves if is_even else unavoidable_moves(bounds, *all_kinds), is_even, done
 
     def _kinds(self, partitions: DataFrame, bounds: Bounds, *, apart: bool) -> tuple[Ints, Ints]:
         return self._sums(partitions, stages.kinds(self._brokers, bounds, apart=apart))["kind"]
@@ -196,27 +196,27 @@ class Placing:
         def part(rules: Rules | None) -> Candidates:
             stage = stages.candidates(brokers, self._overrides, rules)
             table = self._map(placed, stage, stages.CANDIDATES).toArrow().sort_by("p")
-            asked = lists(table, "brokers")
-            return Candidates(numbers(table, "p"), numbers(table, "staying"), asked.owners, asked.brokers)
+            found = lists(table, "brokers")
+            return Candidates(numbers(table, "p"), numbers(table, "staying"), found.owners, found.brokers)
 
         return leaders.balanced(totals, part)
 
     # --- verification of the output
 
     def _verified(self, output: str, bound: int, *, is_even: bool) -> Summary:
-        asked, brokers = self._asked, self._brokers
+        request, brokers = self._request, self._brokers
         written = self._spark.read.parquet(output).withColumnRenamed("topic", "name")
-        numbered = written.join(f.broadcast(asked.names), "name").withColumnRenamed("partition", "number")
-        both = asked.partitions.join(numbered, ["topic", "number"])
+        numbered = written.join(f.broadcast(request.names), "name").withColumnRenamed("partition", "number")
+        both = request.partitions.join(numbered, ["topic", "number"])
         table = self._by(f.col("topic"), both, stages.verified(brokers), pieces.SUMS)
         found = {**_OF_NONE, **_added(table)}
         moves, high, low, changes = found["counts"][1].tolist()
         moved_bytes = high * stages.BYTES_LOW + low
         loads, leads = (by_broker(found, what, brokers) for what in ("loads", "leads"))
         counted = Counted(moves=moves, moved_bytes=moved_bytes, leader_changes=changes, loads=loads, leads=leads)
-        if written.count() != asked.count or int(leads.sum()) != asked.count:
+        if written.count() != request.count or int(leads.sum()) != request.count:
             raise ArithmeticError("the output lacks partitions or has some of them twice")
-        digests = {asked.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
+        digests = {request.topics[row[0]]: row[1:].tobytes() for row in found["digest"][0]}
         return Summary(
             brokers=brokers,
             counted=counted,
@@ -229,7 +229,7 @@ class Placing:
 
     def _violations(self, found: dict[str, tuple[Ints, Ints]]) -> list[Violation]:
         brokers, violations = self._brokers, []
-        partitions = self._asked.partitions
+        partitions = self._request.partitions
         usable = int(brokers.is_usable.sum())
         impossible = partitions.filter(~f.col("is_fixed") & (f.col("wanted") > usable))
         ((count, most),) = impossible.agg(f.count("*"), f.max("wanted")).collect()
@@ -245,7 +245,7 @@ class Placing:
     def _names(self, partitions: DataFrame) -> tuple[str, ...]:
         """Return the names of the first partitions."""
         rows = partitions.orderBy("p").select("topic", "number").limit(NAMED).collect()
-        return tuple(f"{self._asked.topics[row['topic']]}-{row['number']}" for row in rows)
+        return tuple(f"{self._request.topics[row['topic']]}-{row['number']}" for row in rows)
 
     @staticmethod
     def _largest_share(written: DataFrame) -> float:
@@ -261,7 +261,7 @@ class Placing:
 
     def _by(self, column: Column, frame: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:
         """Run a stage so that all rows with equal values in a column are in one piece."""
-        bucket = f.pmod(column, f.lit(self._asked.tasks))
+        bucket = f.pmod(column, f.lit(self._request.tasks))
         return frame.withColumn("bucket", bucket).groupBy("bucket").applyInArrow(stage, schema)
 
     def _by_group(self, grouped: DataFrame, stage: stages.Stage, schema: str) -> DataFrame:

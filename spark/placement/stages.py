@@ -215,8 +215,8 @@ def leader_totals(brokers: Brokers, overrides: Overrides) -> Stage:
     def run(table: pa.Table) -> pa.Table:
         piece, _, replicas = _pieces(table, brokers, overrides)
         settled = piece.settled
-        asked = leaders.candidates_of(settled, replicas, np.arange(len(replicas)))
-        totals = leaders.totals_of(settled, asked, leaders.led_now(settled, replicas))
+        choices = leaders.candidates_of(settled, replicas, np.arange(len(replicas)))
+        totals = leaders.totals_of(settled, choices, leaders.led_now(settled, replicas))
         counts = np.arange(2), np.array([totals.count, totals.candidates])
         by_broker = {what: of_brokers(getattr(totals, what)) for what in ("kept", "fixed", "could")}
         return sums({"counts": counts, **by_broker})
@@ -229,10 +229,10 @@ def candidates(brokers: Brokers, overrides: Overrides, rules: Rules | None) -> S
 
     def run(table: pa.Table) -> pa.Table:
         piece, _, replicas = _pieces(table, brokers, overrides)
-        asked = leaders.candidates_of(piece.settled, replicas, piece.partitions).taking_part(rules)
-        found = listed(asked.owners, asked.brokers, len(asked.partitions))
+        choices = leaders.candidates_of(piece.settled, replicas, piece.partitions).taking_part(rules)
+        found = listed(choices.owners, choices.brokers, len(choices.partitions))
         return pa.table(
-            {"p": pa.array(asked.partitions), "staying": pa.array(asked.staying), "brokers": as_lists(found)}
+            {"p": pa.array(choices.partitions), "staying": pa.array(choices.staying), "brokers": as_lists(found)}
         )
 
     return run

@@ -249,7 +249,7 @@ def test_it_waits_for_a_placement_that_moves_replicas(watched: Watched) -> None:
     ("brokers", "violations", "said"),
     [
         (FOUR, {"racks": 3}, "racks (3)"),
-        ({**FOUR, 5: (True, True)}, {}, "other brokers have come or gone"),
+        ({**FOUR, 5: (True, True)}, {}, "no longer those"),
     ],
 )
 def test_what_is_to_be_looked_at_first_is_held_back_and_says_why(

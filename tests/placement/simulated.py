@@ -7,7 +7,7 @@ added.
 
 from __future__ import annotations
 
-from backend.placement.carrying_out.applying import (
+from backend.placement.execution.steps import (
     NO_LEADER,
     Brokers,
     ClusterNow,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.placement.carrying_out.drift import PlannedFrom, drift
+from backend.placement.execution.drift import PlannedFrom, drift
 
 PLANNED = PlannedFrom(
     replicas={("a", 0): (1, 2), ("a", 1): (2, 3), ("b", 0): (3, 1)},

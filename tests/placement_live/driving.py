@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 
 from backend.kafka.admin.replica_admin import ReplicaAdmin
-from backend.placement.carrying_out.applying import (
+from backend.placement.execution.steps import (
     Brokers,
     ClusterNow,
     Course,

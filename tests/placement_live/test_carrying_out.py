@@ -11,17 +11,17 @@ from confluent_kafka.admin import ResourceType
 
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.admin.replication_throttle import RATES, Throttle
-from backend.placement.carrying_out.applying import (
+from backend.placement.execution.progress import progress
+from backend.placement.execution.steps import (
     Course,
     Limits,
     Place,
     Standing,
-    give_back,
     stand,
     throttled,
+    to_cancel,
     to_elect,
 )
-from backend.placement.carrying_out.progress import progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.kafka_tools import REASSIGN, tool
@@ -146,7 +146,7 @@ def test_what_is_cancelled_in_the_middle_is_as_it_was(brokers: Brokers, admin: R
     standing, steps = advance(admin, slow)
     assert (list(standing.moving), steps.ask, steps.waiting) == ([place], {}, {})
 
-    cancelled = give_back(slow, look(admin))
+    cancelled = to_cancel(slow, look(admin))
     assert cancelled == {place: None}
     assert admin.alter(cancelled) == {}
 
@@ -167,7 +167,7 @@ def test_from_the_middle_all_is_taken_back(brokers: Brokers, admin: ReplicaAdmin
     assert set(stand(course, look(admin)).moving) == set(slow.targets)
 
     back = course.reversed()
-    astray = give_back(back, look(admin), only_astray=True)
+    astray = to_cancel(back, look(admin), only_wrong_way=True)
     assert set(astray) == set(slow.targets)
     assert admin.alter(astray) == {}
     drive(admin, back)
@@ -193,7 +193,7 @@ def test_a_topic_that_is_deleted_on_the_way_is_left_out_and_the_others_arrive(
     standing, _ = drive(admin, course)
 
     assert sorted(standing.gone) == sorted(first.targets)
-    assert (standing.arrived, standing.strangers) == ([(staying, 0)], {})
+    assert (standing.arrived, standing.changed_by_others) == ([(staying, 0)], {})
     assert replicas(admin, course) == {(staying, 0): (3, 1)}
     assert admin.unthrottle(throttle) == {}
     assert all_rates(brokers) == {1: {}, 2: {}, 3: {}}
@@ -233,6 +233,6 @@ def test_a_stranger_is_left_alone(brokers: Brokers, admin: ReplicaAdmin) -> None
     course = course_of(topic, ((1,), (2,)), ((1,), (2,)))
     assert admin.alter({(topic, 0): [3]}) == {}  # somebody else's
     standing, _ = drive(admin, course)
-    assert standing.strangers == {(topic, 0): (3,)}
+    assert standing.changed_by_others == {(topic, 0): (3,)}
     eventually(lambda: not admin.ongoing(), "theirs is done too")
     assert replicas(admin, course) == {(topic, 0): (3,), (topic, 1): (2,)}

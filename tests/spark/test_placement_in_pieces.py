@@ -19,9 +19,9 @@ from backend.placement.problem import GONE, Problem
 from backend.placement.questions import read_problem
 from backend.settings import PROJECT_ROOT
 from spark.jobs import replica_placement
-from spark.placement import asked
-from spark.placement.asked import PartitionsInvalid
+from spark.placement import placement_request
 from spark.placement.frames import Placing
+from spark.placement.placement_request import PartitionsInvalid
 from tests.placement.instances import question
 from tests.placement.test_together import CHANGES
 
@@ -66,7 +66,7 @@ def rows(problem: Problem) -> list[dict[str, Any]]:
 def in_pieces(spark: SparkSession, folder: Path, aims: object, given: list[dict[str, Any]], cuts: int) -> Any:
     """Return the document and the partitions that Spark computes."""
     frame = spark.createDataFrame(given, ROW).repartition(cuts)
-    found = Placing(asked.read(spark, aims, frame), most_arcs=0).run(str(folder / f"{cuts}"))
+    found = Placing(placement_request.read(spark, aims, frame), most_arcs=0).run(str(folder / f"{cuts}"))
     written = spark.read.parquet(str(folder / f"{cuts}")).orderBy("topic", "partition")
     return found.document(), [row.asDict() for row in written.collect()]
 
@@ -143,14 +143,14 @@ GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
 def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict[str, Any], said: str) -> None:
     frame = spark.createDataFrame([GOOD, {**GOOD, "partition": 1, **wrong}], LONG_ROW)
     with pytest.raises(PartitionsInvalid) as refused:
-        asked.read(spark, AIMS, frame)
+        placement_request.read(spark, AIMS, frame)
     assert said in str(refused.value)
 
 
 def test_a_column_that_is_missing_is_named(spark: SparkSession) -> None:
     frame = spark.createDataFrame([GOOD], ROW).drop("replicas")
     with pytest.raises(PartitionsInvalid, match="column replicas is missing; found: topic, partition"):
-        asked.read(spark, AIMS, frame)
+        placement_request.read(spark, AIMS, frame)
 
 
 @pytest.mark.parametrize(
@@ -172,13 +172,13 @@ def test_a_column_that_is_another_one_is_refused(
     others = [each for each in ROW.split(", ") if each.split()[0] not in column]
     frame = spark.createDataFrame([{**GOOD, **column}], ", ".join([*others, schema]))
     with pytest.raises(PartitionsInvalid, match=said):
-        asked.read(spark, AIMS, frame)
+        placement_request.read(spark, AIMS, frame)
 
 
 @pytest.mark.parametrize("wish", ["target_broker", "reassignment"])
 def test_a_wish_that_is_not_understood_is_refused(spark: SparkSession, wish: str) -> None:
     with pytest.raises(PlacementInvalid, match=f"^/{wish}: unknown field"):
-        asked.read(spark, {**AIMS, wish: [1]}, spark.createDataFrame([GOOD], ROW))
+        placement_request.read(spark, {**AIMS, wish: [1]}, spark.createDataFrame([GOOD], ROW))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
-from backend.placement.carrying_out.applying import Brokers, ClusterNow, Course, Ongoing, Place
-from backend.placement.carrying_out.drift import PlannedFrom
+from backend.placement.execution.drift import PlannedFrom
+from backend.placement.execution.steps import Brokers, ClusterNow, Course, Ongoing, Place
 from backend.queries.placement.placements import PlanDocuments
 
 
@@ -52,5 +52,5 @@ def as_now(seen: ClusterReplicas, ongoing: Ongoing, topic_ids: Mapping[str, str]
         brokers={broker: each.rack for broker, each in seen.brokers.items() if each.is_here},
         leaders={place: each.leader for place, each in seen.partitions.items()},
         ongoing=ongoing,
-        anew={topic for topic, each in topic_ids.items() if seen.topic_ids.get(topic, each) != each},
+        recreated={topic for topic, each in topic_ids.items() if seen.topic_ids.get(topic, each) != each},
     )

@@ -29,21 +29,21 @@ from backend.domain.placement.placement_runs import (
 from backend.eventlog.recorded import Metadata
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
-from backend.placement.carrying_out.applying import (
+from backend.placement.errors import few
+from backend.placement.execution.drift import drift
+from backend.placement.execution.progress import progress, seconds_left
+from backend.placement.execution.steps import (
     ClusterNow,
     Course,
     Limits,
     Place,
     Standing,
-    give_back,
     name,
     next_steps,
     stand,
+    to_cancel,
     to_elect,
 )
-from backend.placement.carrying_out.drift import drift
-from backend.placement.carrying_out.progress import progress, seconds_left
-from backend.placement.errors import few
 from backend.queries.clusters.clusters import list_clusters
 from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlacementRow, find_placement, read_documents
@@ -143,7 +143,7 @@ class PlacementRunner:
         refused: dict[Place, str] = {}
         waiting: dict[Place, str] = {}
         if row.state is PlacementState.CANCELLING:
-            refused = admin.alter(give_back(course, now, standing))
+            refused = admin.alter(to_cancel(course, now, standing))
             finished = not standing.moving
         else:
             if limits.bytes_per_second is None or standing.is_finished:
@@ -151,7 +151,7 @@ class PlacementRunner:
             else:
                 self._throttling.keep(admin, limits.bytes_per_second, course)
             if row.state is not PlacementState.PAUSED:
-                astray = give_back(course, now, standing, only_astray=True)
+                astray = to_cancel(course, now, standing, only_wrong_way=True)
                 steps = next_steps(course, now, _as_limits(limits), standing)
                 waiting = steps.waiting
                 refused = admin.alter({**steps.ask, **astray})
@@ -183,7 +183,7 @@ class PlacementRunner:
         stays = self._planned.planned_from.replicas
         lists = {
             "gone": standing.gone,
-            "changed_by_others": sorted(standing.strangers),
+            "changed_by_others": sorted(standing.changed_by_others),
             "grown": [each for each in standing.grown if each not in stays],
             "not_led": to_elect(course, now, standing),
         }
@@ -215,7 +215,7 @@ class PlacementRunner:
         progress_document = {
             **vars(found),
             "seconds_left": seconds_left(list(self._samples), found.bytes_left, is_finished=found.is_finished),
-            "changed_by_others": [name(each) for each in sorted(standing.strangers)[:_NAMED]],
+            "changed_by_others": [name(each) for each in sorted(standing.changed_by_others)[:_NAMED]],
             "gone": [name(each) for each in standing.gone[:_NAMED]],
             "held_up": {name(each): why for each, why in sorted(held_up.items())[:_NAMED]},
             "throttle_refused": self._throttling.refused,

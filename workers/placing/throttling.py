@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.admin.replication_throttle import Throttle
-from backend.placement.carrying_out.applying import Course, throttled
+from backend.placement.execution.steps import Course, throttled
 from backend.queries.placement import placement_runs
 
 

@@ -123,7 +123,7 @@ def _factor(text: str) -> int | str:
 def _plan_file(question: Path, given: Path | None, reassignment: Path | None) -> Plan:
     from backend.placement import documents
     from backend.placement.errors import PlacementInvalid
-    from backend.placement.given import answered
+    from backend.placement.external_plan import plan_for_request
 
     if str(question) == str(given) == "-":
         fail("--input and --from-reassignment cannot both read stdin: use a file for one of them", 2)
@@ -133,7 +133,7 @@ def _plan_file(question: Path, given: Path | None, reassignment: Path | None) ->
             fail(f"{question}: must be an object without reassignment when --from-reassignment is used", 2)
         asked["reassignment"] = _read_reassignment(given)
     try:
-        found = answered(asked)
+        found = plan_for_request(asked)
     except PlacementInvalid as error:
         fail(f"{question}: {error}", 2)
     if reassignment is not None:
@@ -155,8 +155,8 @@ def _read_reassignment(given: Path) -> Any:
 
 def _write_rounds(found: Plan, folder: Path, moves_per_broker: int) -> None:
     """Write one file per round for `kafka-reassign-partitions.sh`; each needs the previous one to be complete."""
-    from backend.placement.carrying_out.applying import Limits
-    from backend.placement.carrying_out.rounds import NoWay, rounds
+    from backend.placement.execution.rounds import NoWay, rounds
+    from backend.placement.execution.steps import Limits
 
     limits = Limits(moves_per_broker=moves_per_broker, partitions_at_once=len(found.problem.now) or 1)
     count = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.placement.carrying_out.applying import Course, Place, Standing
+from backend.placement.execution.steps import Course, Place, Standing
 
 _MOST_WHILE_UNDER_WAY = 0.99
 """Fraction shown at most while moves remain; otherwise many small partitions behind a large one would show 100%.

@@ -32,7 +32,7 @@ class PartitionsInvalid(PlacementInvalid):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlacementRequest:
     """A placement request whose partitions are in a frame."""
 
     brokers: Brokers
@@ -50,7 +50,7 @@ class Asked:
         return spark.createDataFrame(list(enumerate(self.topics)), "topic int, name string")
 
 
-def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
+def read(spark: SparkSession, aims: object, rows: DataFrame) -> PlacementRequest:
     """Read a request from its options document and the frame of its partitions.
 
     `aims` is the document that `questions.read_aims` reads; `rows` has the columns topic, partition, replicas, and
@@ -76,7 +76,7 @@ def read(spark: SparkSession, aims: object, rows: DataFrame) -> Asked:
     frame = _frame(rows, topics).persist()
     _refuse(frame)
     holding = [row[0] for row in frame.select(f.explode("now")).distinct().collect()]
-    return Asked(found.brokers(holding), tuple(names), frame.select(*pieces.COLUMNS), count, tasks)
+    return PlacementRequest(found.brokers(holding), tuple(names), frame.select(*pieces.COLUMNS), count, tasks)
 
 
 def _check_columns(types: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backend.placement.documents import reassignment
 from backend.placement.errors import PlacementInvalid
-from backend.placement.given import answered
+from backend.placement.external_plan import plan_for_request
 from backend.placement.plan import make
 from backend.placement.questions import read_problem
 from backend.placement.reading import parse
@@ -36,7 +36,7 @@ def document(*rows: Any, **more: Any) -> dict[str, Any]:
 
 
 def planned(*rows: Any) -> dict[str, Any]:
-    return answered({**CLUSTER, "reassignment": document(*rows)}).document()
+    return plan_for_request({**CLUSTER, "reassignment": document(*rows)}).document()
 
 
 def test_it_is_the_plan_as_it_stands_and_counted() -> None:
@@ -58,7 +58,7 @@ def test_what_it_does_to_racks_is_told_and_what_was_so_before_is_not() -> None:
     (violation,) = found["violations"]
     assert (violation["constraint"], violation["partitions"]) == ("racks", ["orders-0"])
     before = {**CLUSTER, "partitions": [row(0, 1, 4, 2), row(1, 1, 2, 3)]}
-    other = answered({**before, "reassignment": document(row(1, 2, 1, 3))}).document()
+    other = plan_for_request({**before, "reassignment": document(row(1, 2, 1, 3))}).document()
     assert other["violations"] == []
 
 
@@ -69,12 +69,12 @@ def test_another_factor_is_told() -> None:
 
 def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
     cluster = {**CLUSTER, "partitions": [row(0, 9, 2), row(1, 1, 2)]}
-    kept = answered({**cluster, "reassignment": document(row(0, 2, 9))}).document()
+    kept = plan_for_request({**cluster, "reassignment": document(row(0, 2, 9))}).document()
     assert kept["partitions"][0]["replicas"] == [2, 9]
     with pytest.raises(
         PlacementInvalid, match="/reassignment/partitions/0/replicas: 9 not among the cluster's brokers 1, 2"
     ):
-        answered({**cluster, "reassignment": document(row(1, 1, 9))})
+        plan_for_request({**cluster, "reassignment": document(row(1, 1, 9))})
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_of_many_that_do_not_fit_the_first_are_named_and_all_counted() -> None:
 def test_it_goes_with_no_other_wish() -> None:
     asked = {**CLUSTER, "target_brokers": [1, 2, 3], "reassignment": document(row(0, 1))}
     with pytest.raises(PlacementInvalid, match="/target_brokers: cannot be combined with a reassignment"):
-        answered(asked)
+        plan_for_request(asked)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_it_goes_with_no_other_wish() -> None:
 )
 def test_a_name_that_is_spelled_wrong_is_refused_with_what_was_meant(name: str, told: str) -> None:
     with pytest.raises(PlacementInvalid) as refused:
-        answered({**CLUSTER, name: document(row(0, 1))})
+        plan_for_request({**CLUSTER, name: document(row(0, 1))})
     assert str(refused.value) == told
 
 
@@ -192,7 +192,7 @@ def test_what_was_written_is_read_as_the_same_plan(seed: int) -> None:
     if not written["partitions"]:
         return
     cluster = {name: asked[name] for name in ("brokers", "partitions")}
-    found = answered({**cluster, "reassignment": parse(json.dumps(written))})
+    found = plan_for_request({**cluster, "reassignment": parse(json.dumps(written))})
     assert found.document()["partitions"] == made.document()["partitions"]
     assert (found.counted.moves, found.counted.leader_changes) == (made.counted.moves, made.counted.leader_changes)
 
@@ -215,6 +215,6 @@ _JSON = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_garbage_is_refused_and_nothing_else_happens(garbage: Any) -> None:
     try:
-        answered({**CLUSTER, "reassignment": garbage})
+        plan_for_request({**CLUSTER, "reassignment": garbage})
     except PlacementInvalid as error:
         assert str(error).startswith("/reassignment")

@@ -70,7 +70,7 @@ class ClusterNow:
     leaders: Mapping[Place, int] = field(default_factory=dict)
     """Leader of each partition; -1 if it has none."""
     ongoing: Ongoing = field(default_factory=dict)
-    anew: Collection[str] = ()
+    recreated: Collection[str] = ()
     """Topics whose id has changed since the plan was made, because they were deleted and created again."""
 
 
@@ -110,7 +110,7 @@ class Standing:
     """Partitions that are neither moving nor at their target, with their present replicas."""
     gone: list[Place] = field(default_factory=list)
     """Partitions whose topic was deleted, or deleted and created again."""
-    strangers: dict[Place, Brokers] = field(default_factory=dict)
+    changed_by_others: dict[Place, Brokers] = field(default_factory=dict)
     """Partitions that somebody else has changed, with the replicas that they have or are getting."""
     grown: list[Place] = field(default_factory=list)
     """New partitions of the course's topics, which the course does not cover."""
@@ -137,10 +137,10 @@ def name(place: Place) -> str:
 
 def stand(course: Course, now: ClusterNow) -> Standing:
     """Determine the position of each partition on its course."""
-    standing, anew = Standing(), frozenset(now.anew)
+    standing, recreated = Standing(), frozenset(now.recreated)
     for place in sorted(course.targets):
         replicas = now.replicas.get(place)
-        if replicas is None or place[0] in anew:
+        if replicas is None or place[0] in recreated:
             standing.gone.append(place)
         elif place in now.ongoing:
             _stand_moving(standing, course, place, now.ongoing[place])
@@ -149,8 +149,8 @@ def stand(course: Course, now: ClusterNow) -> Standing:
         elif is_on_the_way(course, place, brokers):
             standing.pending[place] = brokers
         else:
-            standing.strangers[place] = brokers
-    topics = {topic for topic, _ in course.targets} - anew
+            standing.changed_by_others[place] = brokers
+    topics = {topic for topic, _ in course.targets} - recreated
     standing.grown.extend(
         sorted(place for place in now.replicas if place[0] in topics and place not in course.targets)
     )
@@ -166,7 +166,7 @@ def _stand_moving(
     if is_on_the_way(course, place, before) and is_on_the_way(course, place, after):
         standing.moving[place] = Flight(before, adding, removing)
     else:
-        standing.strangers[place] = after
+        standing.changed_by_others[place] = after
 
 
 def is_on_the_way(course: Course, place: Place, brokers: Sequence[int]) -> bool:
@@ -211,13 +211,13 @@ def next_steps(course: Course, now: ClusterNow, limits: Limits, standing: Standi
     return Steps(ask=ask, waiting=waiting)
 
 
-def give_back(
-    course: Course, now: ClusterNow, standing: Standing | None = None, *, only_astray: bool = False
+def to_cancel(
+    course: Course, now: ClusterNow, standing: Standing | None = None, *, only_wrong_way: bool = False
 ) -> dict[Place, None]:
     """Return the plan's reassignments to cancel (KIP-455 takes None for that).
 
-    Each partition then has the brokers of before its present step, perhaps in another order. With `only_astray`,
-    only steps that lead away from the target are returned, as forward moves do once a rollback begins.
+    Each partition then has the brokers of before its present step, perhaps in another order. With
+    `only_wrong_way`, only steps that lead away from the target are returned, as forward moves do once a rollback begins.
     """
     found: dict[Place, None] = {}
     for place, flight in (standing or stand(course, now)).moving.items():
@@ -225,7 +225,7 @@ def give_back(
         leads_away = any(broker not in target for broker in flight.adding) or any(
             broker in target for broker in flight.removing
         )
-        if leads_away or not only_astray:
+        if leads_away or not only_wrong_way:
             found[place] = None
     return found
 

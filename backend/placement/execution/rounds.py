@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from backend.placement.carrying_out.applying import (
+from backend.placement.documents import changed, rows_of
+from backend.placement.execution.progress import Progress, progress
+from backend.placement.execution.steps import (
     Brokers,
     ClusterNow,
     Course,
@@ -19,8 +21,6 @@ from backend.placement.carrying_out.applying import (
     next_steps,
     stand,
 )
-from backend.placement.carrying_out.progress import Progress, progress
-from backend.placement.documents import changed, rows_of
 from backend.placement.problem import GONE, Problem, Replicas
 
 

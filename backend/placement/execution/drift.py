@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.placement.carrying_out.applying import Brokers, Place, name
 from backend.placement.errors import few
+from backend.placement.execution.steps import Brokers, Place, name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ MAX_COMPARED_REPLICAS = 1_000_000
 """Largest cluster, in replicas, for which a balanced plan is computed for comparison; the time grows with size."""
 
 
-def answered(document: object) -> Plan:
+def plan_for_request(document: object) -> Plan:
     """Compute the plan for a request; a request with a `reassignment` gets exactly that plan.
 
     Raises PlacementInvalid.
@@ -40,10 +40,10 @@ def answered(document: object) -> Plan:
     wishes = sorted(given.keys() & {"target_brokers", "replication_factor", "excluded_topics", "no_leaders"})
     if wishes:
         raise PlacementInvalid(f"/{wishes[0]}: cannot be combined with a reassignment")
-    return planned_as(problem, read_reassignment(given["reassignment"], at), at)
+    return plan_from_reassignment(problem, read_reassignment(given["reassignment"], at), at)
 
 
-def planned_as(problem: Problem, given: Sequence[Listed], at: str = "") -> Plan:
+def plan_from_reassignment(problem: Problem, given: Sequence[Listed], at: str = "") -> Plan:
     """Turn a reassignment into a plan: its partitions as listed, all others unchanged.
 
     The lower bound is the number of its moves, since no other plan yields the same placement. Raises

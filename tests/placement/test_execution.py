@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.placement.carrying_out.applying import (
+from backend.placement.execution.progress import progress, seconds_left
+from backend.placement.execution.steps import (
     Brokers,
     ClusterNow,
     Course,
     Limits,
     Place,
-    give_back,
     next_steps,
     stand,
     throttled,
+    to_cancel,
     to_elect,
 )
-from backend.placement.carrying_out.progress import progress, seconds_left
 from tests.placement.simulated import Simulated
 
 BROKERS = range(1, 8)
@@ -76,7 +76,7 @@ def test_from_any_middle_the_way_back_leads_to_the_originals_in_their_order(cour
     follow(cluster, course, limits, data, data.draw(st.integers(0, 6)))
     cluster.advance(course, limits)
     back = course.reversed()
-    for place in give_back(back, cluster.now(), only_astray=True):
+    for place in to_cancel(back, cluster.now(), only_wrong_way=True):
         cluster.cancel(place)
     follow(cluster, back, limits, data, 100)
     assert cluster.replicas == course.originals
@@ -90,7 +90,7 @@ def test_what_is_given_back_can_be_gone_on_with(course, racks, limits, data):
     before = {place: set(brokers) for place, brokers in cluster.replicas.items()}
     steps = cluster.advance(course, limits)
     started = set(steps.ask) & set(cluster.ongoing)
-    given_back = give_back(course, cluster.now())
+    given_back = to_cancel(course, cluster.now())
     assert set(given_back) == set(cluster.ongoing)
     for place in given_back:
         cluster.cancel(place)
@@ -164,7 +164,7 @@ def test_what_somebody_else_has_moved_is_named_and_left_alone(course, elsewhere,
     place = min(course.targets)
     cluster = Simulated(course, racks)
     cluster.replicas[place] = tuple(broker + 100 for broker in elsewhere)
-    assert stand(course, cluster.now()).strangers == {place: cluster.replicas[place]}
+    assert stand(course, cluster.now()).changed_by_others == {place: cluster.replicas[place]}
     assert place not in next_steps(course, cluster.now(), PLENTY).ask
 
 
@@ -224,11 +224,11 @@ def test_a_broker_that_is_away_holds_up_its_own_replica_alone():
         pytest.param((1, 2), (1, 3), (1, 9), id="with one that neither has"),
     ],
 )
-def test_replicas_that_no_step_leads_to_are_a_strangers(original, target, here):
+def test_replicas_that_no_step_leads_to_were_changed_by_others(original, target, here):
     course, now = one(original, target, here)
-    assert stand(course, now).strangers == {T0: here}
+    assert stand(course, now).changed_by_others == {T0: here}
     assert next_steps(course, now, PLENTY).ask == {}
-    assert stand(course.reversed(), now).strangers == {T0: here}
+    assert stand(course.reversed(), now).changed_by_others == {T0: here}
 
 
 def test_partitions_that_lack_a_replica_go_before_others():
@@ -243,13 +243,13 @@ def test_moves_of_others_count_where_brokers_are_full_and_are_not_ours_to_cancel
     )
     assert next_steps(course, now, Limits(moves_per_broker=1, partitions_at_once=1)).ask == {}
     assert next_steps(course, now, Limits(moves_per_broker=2, partitions_at_once=1)).ask == {T0: (1, 3)}
-    assert give_back(course, now) == {}
+    assert to_cancel(course, now) == {}
 
 
-def test_a_reassignment_that_leads_elsewhere_is_a_strangers():
+def test_a_reassignment_that_leads_elsewhere_belongs_to_others():
     course, now = one((1, 2), (1, 3), ongoing={T0: ((1, 9, 2), (9,), (2,))})
-    assert stand(course, now).strangers == {T0: (1, 9)}
-    assert give_back(course, now) == next_steps(course, now, PLENTY).ask == {}
+    assert stand(course, now).changed_by_others == {T0: (1, 9)}
+    assert to_cancel(course, now) == next_steps(course, now, PLENTY).ask == {}
 
 
 def test_only_what_leads_away_is_given_back_for_the_way_back():
@@ -258,13 +258,15 @@ def test_only_what_leads_away_is_given_back_for_the_way_back():
     now = ClusterNow(
         replicas={T0: (1, 3, 2), T1: (1, 2, 3)}, brokers=dict.fromkeys([1, 2, 3]), leaders={}, ongoing=ongoing
     )
-    assert give_back(course.reversed(), now, only_astray=True) == {T0: None}
-    assert give_back(course, now, only_astray=True) == {T1: None}
+    assert to_cancel(course.reversed(), now, only_wrong_way=True) == {T0: None}
+    assert to_cancel(course, now, only_wrong_way=True) == {T1: None}
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "deleted and made anew"])
-def test_a_topic_that_is_gone_is_named_and_left_alone(anew):
-    course, now = one((1, 2), (1, 3), replicas={T0: (1, 2)} if anew else {}, anew={"t"} if anew else ())
+@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "deleted and recreated"])
+def test_a_topic_that_is_gone_is_named_and_left_alone(recreated):
+    course, now = one(
+        (1, 2), (1, 3), replicas={T0: (1, 2)} if recreated else {}, recreated={"t"} if recreated else ()
+    )
     standing = stand(course, now)
     assert (standing.gone, standing.grown, standing.is_finished) == ([T0], [], True)
     assert next_steps(course, now, PLENTY).ask == {}
