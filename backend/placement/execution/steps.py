@@ -217,7 +217,8 @@ def to_cancel(
     """Return the plan's reassignments to cancel (KIP-455 takes None for that).
 
     Each partition then has the brokers of before its present step, perhaps in another order. With
-    `only_wrong_way`, only steps that lead away from the target are returned, as forward moves do once a rollback begins.
+    `only_wrong_way`, only steps that lead away from the target are returned, as forward moves do once a rollback
+    begins.
     """
     found: dict[Place, None] = {}
     for place, flight in (standing or stand(course, now)).moving.items():
