@@ -126,11 +126,11 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     ),
     "Replicas": (
         Picture("placements", "/placements", "All placements"),
-        Picture("placement-new", "/placements/-new", "A plan is asked for"),
-        Picture("placement", "/placements/p1", "A plan: before and after, broker by broker", True, True),
+        Picture("placement-new", "/placements/-new", "The form that creates a placement plan"),
+        Picture("placement", "/placements/p1", "A placement plan: before and after, broker by broker", True, True),
         Picture("replication", "/clusters/c1/replication", "Leaders and replicas in sync of a cluster"),
         Picture("replication-elect", "/clusters/c1/replication/-elect", "Preferred leaders are elected"),
-        Picture("replication-policy", "/clusters/c1/replication/-policy", "What is done when brokers come or go"),
+        Picture("replication-policy", "/clusters/c1/replication/-policy", "The placement policy of a cluster"),
         Picture("what-if", "/clusters/c1/replication/what-if?broker=3", "What would be lost if a broker died"),
     ),
     "The replication lab": (

@@ -40,9 +40,9 @@ def seen(database: Database, *looks: dict[int, tuple[bool, bool]], minutes: int 
 def test_the_page_says_what_is_done_and_what_is_seen_of_brokers(operator: Visitor, database: Database) -> None:
     page = operator.get(PAGE)
     assert (
-        "A plan is proposed for review, and nothing moves. A broker that is away has left after 30 minutes."
-        in said(page)
-    )
+        "When brokers join or leave, a plan is proposed for review, and nothing moves. An unavailable broker "
+        "counts as having left after 30 minutes."
+    ) in said(page)
     assert 'id="come-and-gone"' not in page.text
     held, empty, away = (True, False), (True, True), (False, False)
     known = {1: held, 2: held, 3: held, 5: held}
@@ -59,7 +59,7 @@ def test_it_is_set_by_a_form_with_a_preview(acme: Console, operator: Visitor) ->
     wish |= {"moves_per_broker": "3", "partitions_at_once": "100"}
     preview = operator.client.post(FORM, data={**hidden(form), **wish, "step": "preview"})
     assert "When brokers of c1 join or leave, a plan is proposed and applied, unless" in said(preview)
-    assert "that goes by the policy of when it was proposed" in said(preview)
+    assert "the policy at the time of the proposal counts" in said(preview)
     command = code(preview, "same-command")
     assert command.startswith(
         "treeline placement policy c1 --set apply --away-minutes 45 --bytes-per-second 20971520"

@@ -156,10 +156,10 @@ def test_replication_is_as_a_look_saw_it(acme: Console, database: Database) -> N
     page = operator.get(f"{REPLICATION}?at={then}")
     text = said(page)
     assert "Degraded" in text and "5 brokers, 1 away" in text and "12 partitions under-replicated" in text
-    assert "A plan is proposed for review, and nothing moves" in text
+    assert "a plan is proposed for review, and nothing moves" in text
     assert re.search(r"online · seen [\d.]+ m?s before", text) and "ago" not in text.partition("When brokers")[0]
     assert '<tr data-broker="6" data-tone="bad">' in page.text
-    for action in ("hx-get", "http-equiv", 'id="elect"', "Ask for", "Change this", "it died now"):
+    for action in ("hx-get", "http-equiv", 'id="elect"', "Ask for", "Change policy", "it died now"):
         assert action not in page.text, action
     assert operator.get(f"{REPLICATION}?at=0").status_code == 404, "the cluster was not there"
     assert visitor(acme, "viewer").get(f"{REPLICATION}?at={then}").status_code == 200
