@@ -13,8 +13,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from backend.placement.grouping import by_bytes
+from backend.placement.load_levels import Bounds
 from backend.placement.problem import Ints, Problem, Replicas
-from backend.placement.shares import Bounds
 
 _CHOICES, _CHOICES_UNEVEN = 1_000, 10_000
 """Number of partitions times brokers up to which all placements are searched.

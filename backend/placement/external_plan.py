@@ -13,12 +13,12 @@ import numpy as np
 
 from backend.placement import documents
 from backend.placement.errors import PlacementInvalid, few
-from backend.placement.placing import place
+from backend.placement.partition_placement import place
 from backend.placement.plan import Plan, make, settle, violations
 from backend.placement.problem import GONE, Problem, Replicas
-from backend.placement.questions import NAMES, read_problem
 from backend.placement.reading import Listed, an_object, has_only
 from backend.placement.reassignment import read_reassignment
+from backend.placement.request_document import NAMES, read_problem
 
 MAX_NAMED = 3
 """Number of mismatching partitions that an error names; the rest is only counted."""

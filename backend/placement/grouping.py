@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from backend.placement.load_levels import Bounds
 from backend.placement.problem import GONE, Bools, Brokers, Ints, Problem, Replicas
-from backend.placement.shares import Bounds
 
 _BYTES_STEPS = 8
 _PREFERRED = _BYTES_STEPS + 1

@@ -21,11 +21,11 @@ from dataclasses import replace
 import numpy as np
 
 from backend.placement.errors import PlacementInvalid
+from backend.placement.failover_order import ordered
 from backend.placement.leaders import choose_leaders
-from backend.placement.placing import place
+from backend.placement.partition_placement import place
 from backend.placement.problem import Ints, Problem, Replicas, starts_of
 from backend.placement.racks import spread_over
-from backend.placement.spread import ordered
 
 
 def formula(brokers: int, partitions: int, factor: int) -> Ints:

@@ -10,11 +10,11 @@ import numpy as np
 
 from backend.placement import documents
 from backend.placement.exact import evenly_led
+from backend.placement.failover_order import largest_share, ordered
 from backend.placement.leaders import choose_leaders
-from backend.placement.placing import ARCS_ALONE, place
+from backend.placement.partition_placement import ARCS_ALONE, place
 from backend.placement.problem import GONE, Bools, Brokers, Problem, Replicas
-from backend.placement.spread import largest_share, ordered
-from backend.placement.topics import exchanged, exchanges, rows_of
+from backend.placement.topic_exchange import exchanged, exchanges, rows_of
 from backend.placement.verify import DETAILS, FACTOR, Counted, broken, count
 
 NAMED = 100

@@ -31,7 +31,7 @@ from backend.estate.programs.jars import classpath, ensure_jars, java
 from backend.placement.initial import initial
 from backend.placement.plan import make
 from backend.placement.problem import Problem, Replicas
-from backend.placement.questions import read_brokers
+from backend.placement.request_document import read_brokers
 from backend.settings import PROJECT_ROOT, settings
 
 FACTOR, RACKS, BROKERS = 3, 12, 3000

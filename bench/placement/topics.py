@@ -13,10 +13,10 @@ import numpy as np
 
 from backend.placement.initial import initial
 from backend.placement.leaders import choose_leaders
-from backend.placement.placing import place
+from backend.placement.partition_placement import place
 from backend.placement.problem import Ints, Problem, Replicas
-from backend.placement.questions import read_brokers
-from backend.placement.topics import exchanged, exchanges, rows_of
+from backend.placement.request_document import read_brokers
+from backend.placement.topic_exchange import exchanged, exchanges, rows_of
 from backend.placement.verify import count
 
 FACTOR = 3

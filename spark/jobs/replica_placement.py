@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from backend.placement.errors import PlacementInvalid
-from backend.placement.placing import ARCS_ALONE
+from backend.placement.partition_placement import ARCS_ALONE
 from backend.placement.reading import parse
 from spark.placement import placement_request
 from spark.placement.frames import Placing

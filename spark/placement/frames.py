@@ -13,10 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from backend.placement import documents, leaders
+from backend.placement.group_placement import sound
 from backend.placement.grouping import Groups, groups_of, holding_keys
 from backend.placement.leaders import Candidates, Rules, Totals
-from backend.placement.moving import Flow, least_moves, squares_of
-from backend.placement.placing import (
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow, least_moves, squares_of
+from backend.placement.partition_placement import (
     AGAIN,
     ARCS_ALONE,
     arcs_of,
@@ -27,9 +29,7 @@ from backend.placement.placing import (
 )
 from backend.placement.plan import NAMED, Summary, Violation, make, too_many
 from backend.placement.problem import Ints, Replicas
-from backend.placement.realising import sound
-from backend.placement.shares import Bounds
-from backend.placement.topics import Exchanges
+from backend.placement.topic_exchange import Exchanges
 from backend.placement.verify import DETAILS, FACTOR, Counted
 from spark.placement import pieces, stages
 from spark.placement.pieces import by_broker, lists, numbers, summed
@@ -157,7 +157,10 @@ class Placing:
         return groups_of(brokers, kinds, sizes, keys[order], held[stays][order], loads), fixed
 
     def _mend(self, placed: DataFrame, bounds: Bounds, arcs: int, free: int, squares: int) -> int:
-        """Place what groups left invalid once more, one by one (`placing.place`); return the sum of squares."""
+        """Place what groups left invalid once more, one by one; return the sum of squares.
+
+        See `partition_placement.place`.
+        """
         brokers = self._brokers
         loads = self._loads(placed, f.col("placed"))
         bad = placed.filter(~f.col("is_sound")).count()

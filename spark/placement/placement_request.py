@@ -9,8 +9,8 @@ from pyspark.sql import functions as f
 
 from backend.placement.errors import PlacementInvalid
 from backend.placement.problem import Brokers
-from backend.placement.questions import OF_A_PARTITION, read_aims
 from backend.placement.reading import HIGHEST, MOST, has_only
+from backend.placement.request_document import OF_A_PARTITION, read_aims
 from spark.placement import pieces
 
 _NEEDED = "topic string, partition bigint, replicas array<bigint>"
@@ -53,8 +53,8 @@ class PlacementRequest:
 def read(spark: SparkSession, aims: object, rows: DataFrame) -> PlacementRequest:
     """Read a request from its options document and the frame of its partitions.
 
-    `aims` is the document that `questions.read_aims` reads; `rows` has the columns topic, partition, replicas, and
-    size_bytes if known. Raises PlacementInvalid, and PartitionsInvalid for `rows`.
+    `aims` is the document that `request_document.read_aims` reads; `rows` has the columns topic, partition,
+    replicas, and size_bytes if known. Raises PlacementInvalid, and PartitionsInvalid for `rows`.
     """
     if not rows.columns:
         # Spark infers no columns for an empty file of JSON lines.

@@ -11,15 +11,15 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pyarrow as pa
 
-from backend.placement import crowding, documents, leaders, topics, verify
+from backend.placement import crowded_racks, documents, leaders, topic_exchange, verify
+from backend.placement.failover_order import ordered
+from backend.placement.group_placement import choose_brokers, open_places, sound
 from backend.placement.grouping import Grouped, Groups, kinds_of
 from backend.placement.leaders import Rules
-from backend.placement.moving import Flow
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow
 from backend.placement.plan import NAMED
 from backend.placement.problem import Brokers, Ints, Problem, Replicas, starts_of
-from backend.placement.realising import choose_brokers, open_places, sound
-from backend.placement.shares import Bounds
-from backend.placement.spread import ordered
 from spark.placement.pieces import (
     COLUMNS,
     PARTITION,
@@ -46,8 +46,8 @@ GROUPED = f"{PARTITION}, group long"
 PLACED = f"{PARTITION}, placed array<long>, is_sound boolean"
 CANDIDATES = "p long, staying long, brokers array<long>"
 LED = f"{PARTITION}, placed array<long>, leader long"
-ROWS = ", ".join(f"{field.name} long" for field in fields(topics.Rows))
-EXCHANGES = ", ".join(f"{field.name} long" for field in fields(topics.Exchanges))
+ROWS = ", ".join(f"{field.name} long" for field in fields(topic_exchange.Rows))
+EXCHANGES = ", ".join(f"{field.name} long" for field in fields(topic_exchange.Exchanges))
 DONE = "topic int, number long, replicas array<long>"
 """Schema of the result; brokers are identified by id."""
 BYTES_LOW = 2**32
@@ -146,7 +146,7 @@ def relieved(brokers: Brokers, bounds: Bounds, all_groups: Groups, flow: Flow) -
         piece, table = read(table, brokers)
         group = numbers(table, "group")
         free = np.flatnonzero(group >= 0)
-        found = crowding.relieved(piece.problem.some(free), Grouped(group[free], all_groups), bounds, flow)
+        found = crowded_racks.relieved(piece.problem.some(free), Grouped(group[free], all_groups), bounds, flow)
         return _with(table, now=_ids(brokers, piece.problem.now.replaced(free, found)))
 
     return run
@@ -257,24 +257,24 @@ def replica_rows(brokers: Brokers) -> Stage:
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
         replicas, leader = lists(table, "placed"), numbers(table, "leader")
-        return pa.table(vars(topics.rows_of(piece.settled, piece.partitions, replicas, leader)))
+        return pa.table(vars(topic_exchange.rows_of(piece.settled, piece.partitions, replicas, leader)))
 
     return run
 
 
 def exchanges(table: pa.Table) -> pa.Table:
     """Compute the exchanges of replicas that improve topics' distribution; pieces must be complete."""
-    rows = topics.Rows(*(numbers(table, field.name) for field in fields(topics.Rows)))
-    return pa.table(vars(topics.exchanges(rows)))
+    rows = topic_exchange.Rows(*(numbers(table, field.name) for field in fields(topic_exchange.Rows)))
+    return pa.table(vars(topic_exchange.exchanges(rows)))
 
 
-def exchanged(brokers: Brokers, by: topics.Exchanges) -> Stage:
+def exchanged(brokers: Brokers, by: topic_exchange.Exchanges) -> Stage:
     """Apply exchanges."""
 
     def run(table: pa.Table) -> pa.Table:
         piece, table = read(table, brokers)
         replicas, leader = lists(table, "placed"), numbers(table, "leader")
-        replicas, leader = topics.exchanged(brokers, piece.partitions, replicas, leader, by)
+        replicas, leader = topic_exchange.exchanged(brokers, piece.partitions, replicas, leader, by)
         return _with(table, placed=as_lists(replicas), leader=pa.array(leader))
 
     return run

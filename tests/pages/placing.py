@@ -9,7 +9,7 @@ from backend.deciders import PLACEMENT
 from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placements import RecordFailure, RecordPlan, RequestPlacement
 from backend.placement import plan as planning
-from backend.placement.questions import read_problem
+from backend.placement.request_document import read_problem
 from backend.queries.placement.placements import PlanDocuments, keep_documents
 from tests.database_fixture import Database
 from tests.pages.visitors import record

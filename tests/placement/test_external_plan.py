@@ -13,9 +13,9 @@ from backend.placement.documents import reassignment
 from backend.placement.errors import PlacementInvalid
 from backend.placement.external_plan import plan_for_request
 from backend.placement.plan import make
-from backend.placement.questions import read_problem
 from backend.placement.reading import parse
 from backend.placement.reassignment import read_reassignment
+from backend.placement.request_document import read_problem
 from tests.placement.instances import question
 
 BROKERS = [{"id": each, "rack": rack} for each, rack in ((1, "az1"), (2, "az2"), (3, "az3"), (4, "az1"))]

@@ -9,7 +9,7 @@ import pytest
 from backend.placement.errors import PlacementInvalid
 from backend.placement.initial import rows
 from backend.placement.plan import make
-from backend.placement.questions import read_brokers, read_problem
+from backend.placement.request_document import read_brokers, read_problem
 
 
 def placed(racks: list[int], partitions: int, factor: int, *, literal: bool = False) -> list[list[int]]:

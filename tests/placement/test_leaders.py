@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
+from backend.placement.failover_order import largest_share
 from backend.placement.plan import Plan, make
-from backend.placement.questions import read_problem
-from backend.placement.spread import largest_share
+from backend.placement.request_document import read_problem
 from tests.placement.instances import least, question
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from backend.placement import verify
 from backend.placement.plan import make
-from backend.placement.questions import read_problem
+from backend.placement.request_document import read_problem
 from tests.placement.instances import best, question
 
 _AT_ONCE = 25

@@ -16,14 +16,14 @@ from backend.placement.documents import rows_of
 from backend.placement.errors import PlacementInvalid
 from backend.placement.plan import make
 from backend.placement.problem import GONE, Problem
-from backend.placement.questions import read_problem
+from backend.placement.request_document import read_problem
 from backend.settings import PROJECT_ROOT
 from spark.jobs import replica_placement
 from spark.placement import placement_request
 from spark.placement.frames import Placing
 from spark.placement.placement_request import PartitionsInvalid
 from tests.placement.instances import question
-from tests.placement.test_together import CHANGES
+from tests.placement.test_groups import CHANGES
 
 ROW = "topic string, partition int, replicas array<int>, size_bytes long"
 LONG_ROW = "topic string, partition long, replicas array<long>, size_bytes long"

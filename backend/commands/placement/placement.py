@@ -213,7 +213,7 @@ def initial(
     """Place the replicas of a new topic so that all other brokers share the load of a lost one."""
     from backend.placement import initial as placing
     from backend.placement.errors import PlacementInvalid
-    from backend.placement.questions import read_brokers
+    from backend.placement.request_document import read_brokers
 
     try:
         known = read_brokers(_read(brokers))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from backend.placement import placing
+from backend.placement import partition_placement
 from backend.placement.initial import by_turns, initial
 from backend.placement.plan import Plan, make
 from backend.placement.problem import Problem, Replicas
@@ -124,7 +124,7 @@ def test_racks_that_partitions_share_are_filled_as_evenly_as_can_be(
     """Only a part of the cluster can be placed again together with what groups left invalid."""
     problem = anywhere(sizes, factor, 1)
     least = make(problem, most_arcs=10**9)
-    monkeypatch.setattr(placing, "AGAIN", (0, 4000))
+    monkeypatch.setattr(partition_placement, "AGAIN", (0, 4000))
     plan = make(problem, most_arcs=0)
     loads = plan.counted.loads, least.counted.loads
     assert int((loads[0] ** 2).sum()) == int((loads[1] ** 2).sum())
@@ -135,7 +135,7 @@ def test_racks_that_partitions_share_are_filled_as_evenly_as_can_be(
 def test_one_that_could_not_be_made_even_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that is not balanced claims no bound for balanced ones."""
     problem = grown([at % 12 for at in range(BROKERS)], 3, 6, 8000)
-    monkeypatch.setattr(placing, "AGAIN", (0,))
+    monkeypatch.setattr(partition_placement, "AGAIN", (0,))
     plan = make(problem, most_arcs=0)
     assert "no better balance of replicas was found" in plan.notes[0]
     assert plan.lower_bound == 0 < plan.counted.moves

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from backend.placement.grouping import Grouped, Groups, holdings_at, is_first
-from backend.placement.moving import Flow
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow
 from backend.placement.problem import Bools, Brokers, Ints, Problem, nth
-from backend.placement.shares import Bounds
-from backend.placement.sharing import Sharing
+from backend.placement.shared_racks import Sharing
 
 
 def staying(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> tuple[Bools, Ints]:

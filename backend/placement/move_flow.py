@@ -6,7 +6,7 @@ matter which broker of the rack gets a new one, so that racks need only one node
 The cost is lexicographic: balance first, then moves, then what is left behind (preferred replicas, bytes).
 
 Few partitions are handled one by one. Many are handled in groups whose replicas are in the same racks
-(`grouping`), which gives the same bound; `realising` turns the flow of groups into a plan.
+(`grouping`), which gives the same bound; `group_placement` turns the flow of groups into a plan.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from backend.placement.flows import Network, NoFlow
 from backend.placement.grouping import Groups
+from backend.placement.load_levels import Bounds, Steps, broker_steps, rack_levels
 from backend.placement.problem import Brokers, Ints
-from backend.placement.shares import Bounds, Steps, broker_steps, rack_levels
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from backend.placement.grouping import Grouped, in_racks
-from backend.placement.moving import Flow
+from backend.placement.kept_replicas import staying
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow
 from backend.placement.problem import Bools, Brokers, Ints, Problem, Replicas, nth, starts_of
-from backend.placement.shares import Bounds
-from backend.placement.staying import staying
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from backend.placement.leaders import choose_leaders
-from backend.placement.placing import ARCS_ALONE, place
+from backend.placement.partition_placement import ARCS_ALONE, place
 from backend.placement.plan import make, settle
 from backend.placement.problem import Ints, Problem, Replicas
-from backend.placement.questions import read_problem
-from backend.placement.topics import exchanged, exchanges, rows_of
+from backend.placement.request_document import read_problem
+from backend.placement.topic_exchange import exchanged, exchanges, rows_of
 from backend.placement.verify import broken, count
 from tests.placement.instances import question
-from tests.placement.test_together import CHANGES
+from tests.placement.test_groups import CHANGES
 
 
 def spreads(problem: Problem, replicas: Replicas) -> Ints:

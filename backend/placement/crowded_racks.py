@@ -13,9 +13,9 @@ import numpy as np
 
 from backend.placement.flows import matched
 from backend.placement.grouping import Grouped, holdings_at, in_racks, is_first
-from backend.placement.moving import Flow
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import Flow
 from backend.placement.problem import Bools, Ints, Problem, Replicas, nth, starts_of
-from backend.placement.shares import Bounds
 
 
 def relieved(some: Problem, grouped: Grouped, bounds: Bounds, flow: Flow) -> Replicas:

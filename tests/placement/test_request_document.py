@@ -10,7 +10,7 @@ import pytest
 from backend.placement.documents import reassignment
 from backend.placement.errors import PlacementInvalid
 from backend.placement.plan import make
-from backend.placement.questions import read_brokers, read_problem
+from backend.placement.request_document import read_brokers, read_problem
 
 RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1"}
 GOOD: dict[str, Any] = {

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from backend.placement.crowding import relieved
+from backend.placement.crowded_racks import relieved
 from backend.placement.flows import NoFlow
+from backend.placement.group_placement import realise, sound
 from backend.placement.grouping import alone, is_crowded, kinds_of, together
-from backend.placement.moving import least_moves, squares_of
+from backend.placement.load_levels import Bounds
+from backend.placement.move_flow import least_moves, squares_of
 from backend.placement.problem import Brokers, Ints, Problem, Replicas
-from backend.placement.realising import realise, sound
-from backend.placement.shares import Bounds
 
 ARCS_ALONE = 600_000
 """Number of arcs up to which partitions are placed one by one, which takes some seconds."""
