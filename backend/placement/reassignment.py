@@ -49,5 +49,6 @@ def _check_row(row: Mapping[str, Any], where: str) -> None:
     other = [folder for folder in folders if folder != _ANYWHERE]
     if other:
         raise PlacementInvalid(
-            f'{where}/log_dirs: {shown(other[0])} log directories cannot be chosen; use "any", or omit log_dirs'
+            f"{where}/log_dirs: {shown(other[0])} is not supported: log directories cannot be chosen; "
+            'use "any", or omit log_dirs'
         )

@@ -56,7 +56,7 @@ def test_it_is_applied_and_taken_back() -> None:
     (ended,) = decide(state, end(state))
     assert isinstance(ended, PlacementRunEnded) and ended.state == "applied"
     state = after(state, end(state))
-    with pytest.raises(StateConflict, match="applied already"):
+    with pytest.raises(StateConflict, match="already been applied"):
         decide(state, APPLY)
     state = after(state, BACK)
     assert (state.state, state.run, state.limits) == (PlacementState.ROLLING_BACK, 2, LIMITS)

@@ -95,7 +95,10 @@ def test_factors_that_streams_declare_are_named_in_the_answer(tenant: Rest) -> N
 def test_the_command_takes_a_factor_or_what_is_declared(tenant: Rest, database: Database, tmp_path: Path) -> None:
     plan = ("placement", "plan", "--cluster", "c1", "--replication-factor")
     with shell_of(database.url, tmp_path) as shell:
-        for factor, told in (("declared", "no stream has a topic on c1"), ("three", "'three' is no number")):
+        for factor, told in (
+            ("declared", "no stream has a topic on c1"),
+            ("three", "'three' is neither a number"),
+        ):
             refused = shell(*plan, factor)
             assert refused.exit_code == 2 and told in refused.stderr, refused.stderr
 
@@ -244,7 +247,7 @@ def test_show_tells_how_far_it_is_and_what_came_of_it(clusters: Rest, database: 
         with database.engine.begin() as connection:
             placement_runs.store_progress(connection, one, {**told, "held_up": {}, "failing": None})
         said = shell("placement", "show", one).stderr
-        assert "applying, 5 of 14 moves (99% of bytes), 2 under way, about 1 s left" in said
+        assert "applying, 5 of 14 moves (99% of bytes), 2 in flight, about 1 s left" in said
         assert "limits: no throttle" in said and "nothing was moved" not in said
         recorded(clusters, one, EndRun(run=1, after=PlacementState.APPLYING, report=report))
         said = shell("placement", "show", one).stderr

@@ -104,7 +104,7 @@ def test_what_streams_declare_is_named_in_the_preview_and_asked_for_again(
     place = {"instance": "retail", "environment": "prod", "stream": "orders"}
     record(database, RecordApplied(**place, cluster="c1", topic_id="T", replication_factor=1))
     preview = operator.preview(NEW, **wish)
-    assert "as declared: 2 of acme-retail-prod-orders" in said(preview)
+    assert "as declared: acme-retail-prod-orders: 2" in said(preview)
     command = "treeline placement plan --cluster c1 --replication-factor declared"
     assert code(preview, "same-command") == command
     assert '{"cluster": "c1", "replication_factor": "declared"}' in code(preview, "same-curl")
@@ -193,7 +193,7 @@ def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_aga
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"reassignment": "{"}, "no JSON"),
+        ({"reassignment": "{"}, "invalid JSON"),
         ({"reassignment": "[]"}, "must be an object with version and partitions"),
         ({"reassignment": '{"version": 1, "version": 1}'}, 'an object has "version" twice'),
         ({"reassignment": '{"partitions": [{"topic": "a"}]}'}, "/partitions/0/partition: must be a partition"),

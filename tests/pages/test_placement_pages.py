@@ -93,7 +93,7 @@ def test_while_it_is_computed_the_page_asks_for_news(database: Database, viewer:
     page = viewer.get("/placements/p1")
     assert LIVE in page.text
     assert "A worker is computing a plan for c1, for" in said(page)
-    assert "Target brokers 1-3, 7 Replication factor 3 of orders" in said(page)
+    assert "Target brokers 1-3, 7 Replication factor orders: 3" in said(page)
     assert 'id="map"' not in page.text
     assert "/reassignment" not in page.text
     news = viewer.get("/placements/p1/-live")

@@ -112,7 +112,7 @@ def test_a_proposal_says_why_it_was_made_and_why_it_is_held_back(operator: Visit
     planned(database, "p1", documents(GROWN))
     record(database, HoldBack(reason="the plan has violations"), PLACEMENT, "placement-p1")
     page = said(operator.get("/placements/p1"))
-    assert "since brokers 7-9 joined and broker 2 left" in page
+    assert "because brokers 7-9 joined and broker 2 left" in page
     assert "Not applied automatically: the plan has violations." in page
     assert "not applied automatically" in said(operator.get("/placements"))
     assert '<a href="/placements/p1">Placement p1</a> is proposed' in operator.get(PAGE).text

@@ -47,7 +47,7 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
     assert apply(operator, moves_per_broker="0") == 422
     assert apply(operator, digest="0" * 32) == 409
     assert apply(operator, bytes_per_second="50 MiB") == 303
-    assert "A worker looks at c1." in said(operator.get("/placements/p1"))
+    assert "A worker is reading c1." in said(operator.get("/placements/p1"))
     tell(database)
     page = operator.get("/placements/p1/-live")
     text = said(page)
@@ -64,7 +64,7 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
 def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Database) -> None:
     assert apply(operator) == 303
     for word, label, then in (
-        ("pause", "Paused", "Go on"),
+        ("pause", "Paused", "Resume"),
         ("resume", "Applying", "Pause"),
         ("cancel", "Cancelling", ""),
     ):

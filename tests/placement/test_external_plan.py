@@ -109,7 +109,10 @@ def test_replicas_on_a_broker_that_is_gone_may_stay_and_none_may_come() -> None:
         (document({**row(0, 1), "topic": "a\n"}), "is not a valid topic name"),
         (document(row(0, 1, log_dir="/a")), "/partitions/0: unknown fields of a reassignment: log_dir"),
         (document(row(0, 1, log_dirs=["any", "any"])), "/partitions/0/log_dirs: has 2 entries for 1 replicas"),
-        (document(row(0, 1, log_dirs=["/a"])), 'log_dirs: "/a": log directories cannot be chosen; use "any"'),
+        (
+            document(row(0, 1, log_dirs=["/a"])),
+            'log_dirs: "/a" is not supported: log directories cannot be chosen; use "any"',
+        ),
     ],
 )
 def test_what_means_two_things_or_nothing_is_refused_with_its_place(handed_in: Any, told: str) -> None:

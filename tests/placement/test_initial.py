@@ -42,7 +42,9 @@ def test_as_given_it_collides_where_j_plus_k_is_a_multiple_of_n() -> None:
 @pytest.mark.parametrize("factor", [1, 2, 3, 5])
 def test_a_lost_brokers_load_comes_to_all_survivors_evenly(brokers: int, factor: int) -> None:
     if factor > brokers:
-        with pytest.raises(PlacementInvalid, match=f"{factor} replicas do not fit on {brokers} brokers"):
+        with pytest.raises(
+            PlacementInvalid, match=f"{factor} replicas need {factor} brokers, and there are {brokers}"
+        ):
             placed([0] * brokers, 10, factor)
         return
     cycles = 4 * max(1, brokers - 1)

@@ -58,7 +58,7 @@ DROP = object()
         ("partitions/1/partition", 0, "orders-0 is listed twice, first at /partitions/0"),
         ("partitions/1/partition", -1, "/partitions/1/partition: must be a partition's number of 0 or more"),
         # JSON that was edited by hand, or went through a tool.
-        ("partitions/1/partition", 1.0, "is the floating-point number 1.0; write 1"),
+        ("partitions/1/partition", 1.0, "not the floating-point number 1.0; write 1"),
         ("partitions/1/partition", 1.5, "/partitions/1/partition: must be a partition's number, not 1.5"),
         (
             "partitions/1/replicas",

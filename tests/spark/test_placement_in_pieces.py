@@ -161,7 +161,7 @@ def test_a_column_that_is_missing_is_named(spark: SparkSession) -> None:
         (
             {"replicas": [1.0]},
             "replicas array<double>",
-            "column replicas must be a list of whole numbers, and is",
+            "column replicas must be a list of whole numbers, not",
         ),
         ({"size_bytes": 0.5}, "size_bytes double", "column size_bytes must be a whole number, not double"),
     ],
