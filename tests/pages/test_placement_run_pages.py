@@ -51,7 +51,7 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
     tell(database)
     page = operator.get("/placements/p1/-live")
     text = said(page)
-    assert "3 of 10 moves done, 2 under way, 3.0 MiB to copy, about 42.0 s left." in text
+    assert "3 of 10 moves done, 2 in flight, 3.0 MiB to copy, about 42.0 s left." in text
     assert (
         "Limits: throttle 50 MiB/s per broker, 5 concurrent moves per broker, 1,000 concurrent partitions" in text
     )
