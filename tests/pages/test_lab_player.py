@@ -111,4 +111,4 @@ def test_pages_are_for_those_who_see_the_estate_and_record_nothing(acme: Console
 
 
 def test_the_page_of_placements_leads_to_drills(viewer: Visitor) -> None:
-    assert '<a href="/drills">drills of replication</a>' in viewer.get("/placements").text
+    assert '<a href="/drills">replication drills</a>' in viewer.get("/placements").text
