@@ -1,4 +1,4 @@
-"""What every rule uses: events, errors, calls that messages advise, figures in words, ranges of numbers.
+"""Base of all rules: events, errors, REST calls in messages, figures in words, ranges of numbers.
 
 It imports no other room of this layer.
 """

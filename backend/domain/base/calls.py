@@ -1,7 +1,7 @@
-"""Calls of the REST API that messages advise, said to those who ask in another way.
+"""Replacement of the REST calls that messages advise by their equivalent in the console or the command line.
 
-A message is written once, where it is found out, and names a call: "GET /clusters lists them". Console and command
-line each know what leads to the same there, and say that instead; what they do not know stays as it is.
+A message is written once, where the failure is found, and names a REST call: "GET /clusters lists them". Console
+and command line each replace the calls for which they have an equivalent; other calls stay as they are.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 _CALL = re.compile(r"\b(GET|PUT|POST|PATCH|DELETE) (?:/api/v1)?(/[\w/-]*\w)")
 
 Ways = Sequence[tuple[str, str]]
-"""(pattern of a whole call, what is said instead), in which \\1 is the pattern's first group."""
+"""(Pattern of a whole call, replacement), in which \\1 is the pattern's first group."""
 
 
 def said_otherwise(text: str, ways: Ways) -> str:
-    """The text with each call that is known replaced."""
+    """Return the text with each known call replaced."""
 
     def instead(found: re.Match[str]) -> str:
         call = f"{found[1]} {found[2]}"

@@ -1,8 +1,8 @@
-"""Failures that the domain itself decides, one class each, with typed facts.
+"""Failures that domain rules decide: one class each, with typed facts.
 
-The class docstring is the title that a caller reads; `detail` says what is wrong with this request and
-what to do; `errors` point (RFC 6901) at the places in the request. `api/problems.py` maps each kind to a
-status; nothing here knows HTTP.
+The class docstring is the title that a caller reads; `detail` says what is wrong with this request and what to do;
+`errors` point (RFC 6901) at the places in the request. `api/problems.py` maps each kind to a status; this module
+does not know HTTP.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class FieldError:
-    """One wrong place in a request: JSON pointer and what is wrong there."""
+    """One wrong place in a request: a JSON pointer and what is wrong there."""
 
     pointer: str
     detail: str
 
 
 class Kind(Enum):
-    """How a failure relates to the request; the API gives each kind one HTTP status."""
+    """Relation of a failure to the request; the API maps each kind to one HTTP status."""
 
     INVALID = "invalid"  # the content breaks a rule
     CONFLICT = "conflict"  # it exists already, or the present state forbids it
@@ -43,7 +43,7 @@ class DomainError(Exception):
         self.errors = errors
 
     def within(self, pointer: str) -> DomainError:
-        """The same failure, of something that stands at `pointer` in the request."""
+        """Return the same failure for an item that is at `pointer` in the request."""
         errors = self.errors or (FieldError("", self.detail),)
         moved = tuple(FieldError(pointer + each.pointer, each.detail) for each in errors)
         return type(self)(f"{pointer.lstrip('/')}: {self.detail}", moved)
@@ -54,7 +54,7 @@ class DomainError(Exception):
 
 
 class TreeInvalid(DomainError):
-    """This is not a distribution tree."""
+    """The distribution tree is invalid."""
 
     slug = "tree-invalid"
 
@@ -72,7 +72,7 @@ class NameInvalid(DomainError):
 
 
 class FormatInvalid(DomainError):
-    """This name format cannot give every stream a legal technical name."""
+    """The name format cannot give every stream a legal technical name."""
 
     slug = "format-invalid"
 
@@ -85,30 +85,30 @@ class TechnicalNameTaken(DomainError):
 
 
 class PropertiesInvalid(DomainError):
-    """These client properties are not allowed."""
+    """The client properties are not allowed."""
 
     slug = "properties-invalid"
 
 
 class ValueInvalid(DomainError):
-    """A value is outside what is allowed."""
+    """A value is not allowed."""
 
     slug = "value-invalid"
 
 
 class AlreadyExists(DomainError):
-    """This name is taken."""
+    """The name is already taken."""
 
     slug = "already-exists"
     kind = Kind.CONFLICT
 
 
 TAKEN = (FieldError("/name", "this name is taken"),)
-"""The place that every AlreadyExists names."""
+"""Field error of every AlreadyExists."""
 
 
 class NotFound(DomainError):
-    """There is no such thing."""
+    """The resource does not exist."""
 
     slug = "not-found"
     kind = Kind.UNKNOWN
@@ -122,21 +122,21 @@ class NotAllowed(DomainError):
 
 
 class StateConflict(DomainError):
-    """The present state does not allow this."""
+    """The current state does not allow this request."""
 
     slug = "state-conflict"
     kind = Kind.CONFLICT
 
 
 class PlanStale(DomainError):
-    """The plan is no longer what would be done."""
+    """The plan is out of date."""
 
     slug = "plan-stale"
     kind = Kind.CONFLICT
 
 
 class SwitchBlocked(DomainError):
-    """Something stands in the way of this switch."""
+    """The switch is blocked."""
 
     slug = "switch-blocked"
 
@@ -148,13 +148,13 @@ class ClusterUnreachable(DomainError):
 
 
 class AddressForbidden(DomainError):
-    """Nothing is sent to this address."""
+    """Requests to this address are not allowed."""
 
     slug = "address-forbidden"
 
 
 class ClusterSilent(DomainError):
-    """A cluster does not answer at the moment."""
+    """The cluster does not answer at the moment."""
 
     slug = "cluster-silent"
     kind = Kind.UNAVAILABLE

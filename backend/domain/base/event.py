@@ -14,7 +14,7 @@ from typing import ClassVar
 
 
 class Event:
-    """Something that happened; fields hold JSON-able values, tuples and nested frozen dataclasses only."""
+    """A fact of the past; fields hold JSON-able values, tuples and nested frozen dataclasses only."""
 
     stored_name: ClassVar[str]
     schema_version: ClassVar[int]

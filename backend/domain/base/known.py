@@ -1,4 +1,4 @@
-"""Figures that may not be known (None)."""
+"""Arithmetic on figures that may be unknown (None)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def total(figures: Iterable[int | None]) -> int | None:
-    """The sum; None if one of them is not known: then nobody knows the sum."""
+    """Return the sum; None if any figure is unknown."""
     found = 0
     for each in figures:
         if each is None:

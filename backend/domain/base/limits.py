@@ -1,4 +1,4 @@
-"""Ranges of numbers in requests, refused all at once instead of one by one."""
+"""Range checks of numbers in requests, reported all at once instead of one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from backend.domain.base.errors import FieldError, ValueInvalid
 
 
 def range_errors(rows: Sequence[tuple[str, int, int, int]]) -> list[FieldError]:
-    """One FieldError for each (field, value, lowest, highest) whose value is outside."""
+    """Return one FieldError for each (field, value, lowest, highest) whose value is out of range."""
     return [
         FieldError(f"/{name}", f"must be from {low} to {high}")
         for name, value, low, high in rows

@@ -1,4 +1,4 @@
-"""How work is cut into units and taken up, how leaves enter routes, what is read again, lost, or late.
+"""Distribution: tasks and their assignment, route versions of leaves, resuming and rescanning, losses, traces.
 
 Of this layer's rooms it imports base, records and tree.
 """

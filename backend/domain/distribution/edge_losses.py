@@ -1,11 +1,12 @@
-"""Event stream `edge-<cluster>-<level>`: what a distributor could not copy. Nothing is left out without an event.
+"""Event stream `edge-<cluster>-<level>`: records that a distributor could not copy; each has an event.
 
-A record that the target refuses is **set aside**: it waits in a topic of ours on the target and can be replayed.
-What was gone from the source before it could be read (retention, deletion) is **lost**, and named with its exact
-range. Of a topic that was made anew the end of the former log is unknown: what was seen there and not copied is
-lost; what was written behind that, if anything, is **possibly lost**. One event tells it of all partitions.
+A record that the target refuses is **dead-lettered** (`RecordSetAside`): it waits in an internal topic on the
+target and can be replayed. Records that retention or deletion removed from the source before they were read are
+**lost**, recorded with their exact offset range. When a topic is re-created, the end of the former log is unknown:
+records that were seen there and not copied are lost; records written after those, if any, are **possibly lost**.
+One event covers all partitions of a re-created topic.
 
-    (record) --SetAside--> set aside --RecordReplay--> replayed --SetAside--> set aside
+    (record) --SetAside--> dead-lettered --RecordReplay--> replayed --SetAside--> dead-lettered
     (range)  --RecordLoss--> lost --Acknowledge--> acknowledged
     (topic)  --RecordReplacement--> lost, or possibly lost --Acknowledge--> acknowledged
 """
@@ -22,7 +23,7 @@ from backend.domain.base.event import Event
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSetAside(Event, name="RecordSetAside", version=1):
-    """The target refused a record; it is in the quarantine topic there, and what follows it goes on."""
+    """The target refused a record; it is in the dead-letter topic there, and copying continues after it."""
 
     id: str
     cluster: str
@@ -31,15 +32,15 @@ class RecordSetAside(Event, name="RecordSetAside", version=1):
     stream: str
     partition: int
     offset: int
-    """On the distributor's source."""
+    """Offset on the distributor's source."""
     origin: tuple[int, int, int] | None
-    """Number of the cluster where it was born, incarnation, offset there; null if the record does not say."""
+    """(Number of the origin cluster, incarnation, offset there); null if the record carries no origin."""
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetAsideReplayed(Event, name="SetAsideReplayed", version=1):
-    """A record that had been set aside was written where it was missing."""
+    """A dead-lettered record was written to the clusters that lacked it."""
 
     id: str
     clusters: tuple[str, ...]
@@ -57,28 +58,28 @@ class RecordsLost(Event, name="RecordsLost", version=1):
     partition: int
     first_offset: int
     last_offset: int | None
-    """Null in events of before SourceReplaced, if the topic was made anew."""
+    """Null in events from before SourceReplaced, if the topic was re-created."""
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceReplaced(Event, name="SourceReplaced", version=1):
-    """A source's topic was made anew; records of the former one may be lost: the end of its log is unknown."""
+    """A source topic was re-created; the end of the former log is unknown, so some of its records may be lost."""
 
     cluster: str
     level: int
     target: str
     stream: str
     incarnation: int
-    """Of the new topic."""
+    """Incarnation of the new topic."""
     partitions: tuple[tuple[int, int, int], ...]
-    """Partition; offset in the former log before which the target has everything; how many offsets from there on
-    were seen and not read. What was written behind them and never seen, if anything, is gone, too."""
+    """(Partition, offset in the former log before which the target has everything, number of offsets from there on
+    that were seen and not read). Records written after those and never seen, if any, are gone, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossesAcknowledged(Event, name="LossesAcknowledged", version=1):
-    """An operator has seen all that this distributor lost so far."""
+    """An operator acknowledged all losses of this distributor so far."""
 
     cluster: str
     level: int
@@ -91,7 +92,7 @@ EdgeEvent = RecordSetAside | SetAsideReplayed | RecordsLost | SourceReplaced | L
 
 @dataclass(frozen=True, kw_only=True)
 class SetAside:
-    """Say that a record is being set aside."""
+    """Record that a record is being dead-lettered."""
 
     cluster: str
     level: int
@@ -104,14 +105,14 @@ class SetAside:
 
     @property
     def id(self) -> str:
-        """Names the record and the target; the same whenever the same record is refused there again."""
+        """Identify the record and the target; refusals of the same record by the same target share the id."""
         born = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
         return f"{self.stream}/{self.partition}/{born}@{self.target}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordReplay:
-    """Say that a record was replayed."""
+    """Record that a dead-lettered record was replayed."""
 
     id: str
     clusters: tuple[str, ...]
@@ -119,7 +120,7 @@ class RecordReplay:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordLoss:
-    """Say that offsets were gone; see RecordsLost."""
+    """Record that offsets were gone from the source; see RecordsLost."""
 
     cluster: str
     level: int
@@ -130,24 +131,25 @@ class RecordLoss:
     last_offset: int
     reason: str
     incarnation: int
-    """Of the source's newest records there: offsets that are given out anew can be lost anew."""
+    """Incarnation of the newest records there: offsets that are assigned a second time can be lost a second
+    time."""
 
     @property
     def id(self) -> str:
-        """Names the range and the distributor."""
+        """Identify the offset range and the distributor."""
         offsets = f"{self.incarnation}.{self.first_offset}-{self.last_offset}"
         return f"{self.stream}/{self.partition}/{offsets}@{self.cluster}-{self.level}-{self.target}"
 
     @property
     def event(self) -> RecordsLost:
-        """That it was so."""
-        told = {name: value for name, value in vars(self).items() if name != "incarnation"}
-        return RecordsLost(id=self.id, **told)
+        """Return the event that records the loss."""
+        fields = {name: value for name, value in vars(self).items() if name != "incarnation"}
+        return RecordsLost(id=self.id, **fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordReplacement:
-    """Say that a topic was made anew; see SourceReplaced. Partitions of which it was said are left out."""
+    """Record that a topic was re-created; see SourceReplaced. Partitions already recorded are left out."""
 
     cluster: str
     level: int
@@ -159,7 +161,7 @@ class RecordReplacement:
 
 @dataclass(frozen=True, kw_only=True)
 class Acknowledge:
-    """An operator takes note of what was lost."""
+    """Acknowledge the losses of a distributor, by an operator."""
 
     cluster: str
     level: int
@@ -169,13 +171,13 @@ EdgeCommand = SetAside | RecordReplay | RecordLoss | RecordReplacement | Acknowl
 
 
 def replacement_id(event: RecordReplacement | SourceReplaced, partition: int) -> str:
-    """Name what may be lost of one partition with a former topic: once for each distributor and new topic."""
+    """Return the id of a possible loss of one partition: one for each distributor, partition and new topic."""
     edge = f"{event.cluster}-{event.level}-{event.target}"
     return f"{event.stream}/{partition}/before {event.incarnation}@{edge}"
 
 
 def replacement_reason(first_offset: int, at_least: int) -> str:
-    """Say in words what is known of one partition of a former topic, and what is not."""
+    """Describe what is known about one partition of a former topic, and what is not."""
     if at_least:
         seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen and not read"
         return f"the topic was made anew; {seen}, and what was written behind them, if anything, is gone, too"
@@ -190,7 +192,7 @@ def replacement_reason(first_offset: int, at_least: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """Ids of what was set aside (whether replayed) and lost, and whether some of the latter is unseen."""
+    """Ids of dead-lettered records (True once replayed) and losses, and whether any loss is unacknowledged."""
 
     set_aside: dict[str, bool] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
@@ -203,10 +205,10 @@ INITIAL = Edge()
 
 
 def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
-    """Events that carry the command out; none for what is known already. Raises NotFound."""
+    """Return the events that carry out the command; none for facts already recorded. Raises NotFound."""
     match command:
         case SetAside():
-            # Refused again after it was replayed, it is missing again.
+            # A record that is refused again after its replay is missing again.
             waits = state.set_aside.get(command.id) is False
             return [] if waits else [RecordSetAside(id=command.id, **vars(command))]
         case RecordReplay():
@@ -228,7 +230,7 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
 
 
 def evolve(state: Edge, event: Event) -> Edge:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never raise."""
     match event:
         case RecordSetAside():
             return replace(state, set_aside={**state.set_aside, event.id: False})

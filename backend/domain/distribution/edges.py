@@ -1,4 +1,4 @@
-"""From the desired state to the plan of each unit: which endpoints, which rule, which streams and partitions."""
+"""Plans of all tasks, derived from the desired state: endpoints, copy rule, streams and partitions."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from backend.domain.tree.tree_shape import Node
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A cluster as a distributor reaches it; properties hold references, never secrets."""
+    """A cluster as a distributor reaches it; `properties` holds references to secrets, never the secrets."""
 
     name: str
     number: int
     bootstrap_servers: str
     properties: Mapping[str, str] = field(hash=False)
     kafka_cluster_id: str | None = None
-    """Id that the cluster must answer with; None while it has never answered."""
+    """Id that the cluster must answer with; None if it has never answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOnEdge:
-    """One stream on one unit: where it is read and written, and the partitions of the unit's bucket."""
+    """One stream of one task: its source and target topics, and the partitions of the task's bucket."""
 
     stream: str
     source_topic: str
     target_topic: str
     partitions: tuple[int, ...]
     births: Mapping[int, Births]
-    """Of the source's topic, per partition."""
+    """Incarnations of the source topic's records, per partition."""
     target_incarnation: int
     source_topic_id: str | None
     target_topic_id: str | None
-    """What Kafka must call the topics; None: not known, and not checked."""
+    """Topic ids that Kafka must report; None if an id is not known, which skips the check."""
     rerooted: Mapping[int, Mapping[int, int]]
-    """Partition -> (origin that left the tree -> flags on its copies), where this edge carries such records."""
+    """Partition -> (origin that left the tree -> flags on its copies), for such origins that this edge carries."""
     holes: Mapping[int, frozenset[Hole]]
-    """Partition -> records that were set aside on some leaf."""
+    """Partition -> records that were dead-lettered on some leaf."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgePlan:
-    """All that one unit needs to run."""
+    """Everything that one task needs to run."""
 
     unit: Unit
     source: Endpoint
@@ -59,65 +59,67 @@ class EdgePlan:
     routes: Mapping[int, int]
     """Origin's cluster number -> flags on the copy, for the origins whose route has this edge."""
     routes_version: int
-    """Version of the routes into the target; a session may only be opened while the target has entered it."""
+    """Version of the routes into the target. A session may open only after the target has entered this version."""
     buckets: int
-    """Units that each distributor is cut into; a session may only be opened while the target has entered it with
-    so many."""
+    """Number of tasks of each distributor. A session may open only after the target has entered its routes with
+    this number."""
     inbound_groups: tuple[str, ...]
-    """Position groups of every unit that may copy this bucket to the target, now or before."""
+    """Position groups of every task that may copy this bucket to the target, now or in the past."""
     streams: tuple[StreamOnEdge, ...]
     paused: bool = False
     bytes_per_second: float | None = None
-    """This unit's share of the distributor's limit; None is no limit."""
+    """Share of the task in the distributor's limit, in bytes a second; None means no limit."""
     compression: str = "none"
 
     def same_session(self, other: EdgePlan) -> bool:
-        """Whether a running session can go on under the other plan, at most with other streams, paused or not, and
-        with another limit."""
+        """Return whether a running session can continue under the other plan.
+
+        It can if only the streams, the pause or the limit differ.
+        """
         changeable: dict[str, Any] = {"streams": (), "paused": False, "bytes_per_second": None}
         return replace(self, **changeable) == replace(other, **changeable)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicLife:
-    """What became of one stream's topic on one cluster."""
+    """Incarnations of one stream's topic on one cluster."""
 
     incarnation: int
     topic_id: str | None = None
     tails: Mapping[int, Births] = field(default_factory=dict)
-    """Births of the partitions that lost a tail."""
+    """Incarnations of the partitions whose log was truncated."""
 
     def births(self, partition: int) -> Births:
-        """Incarnations of the records born in a partition."""
+        """Return the incarnations of the records produced to a partition."""
         return births_of(self.tails, partition, self.incarnation)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistributedStream:
-    """A stream as far as distribution needs it; `topics` only has clusters where the topic exists."""
+    """A stream as far as distribution needs it; `topics` contains only clusters where the topic exists."""
 
     stream: str
     partitions: int
     technical_names: Mapping[str, str]
     topics: Mapping[str, TopicLife]
     roots: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
-    """Partition -> (number of an origin that left the tree -> leaf that its records go on from)."""
+    """Partition -> (number of an origin that left the tree -> leaf from which its records continue)."""
     holes: Mapping[int, frozenset[Hole]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeafInbound:
-    """What may copy to a leaf."""
+    """The distributors that may copy to a leaf."""
 
     version: int
-    """Of the routes into it."""
+    """Version of the routes into the leaf."""
     ever: frozenset[tuple[str, int]]
-    """Every (cluster, level) that was ever allowed to copy to it."""
+    """Every (cluster, level) that was ever allowed to copy to the leaf."""
     buckets_ever: frozenset[int] = frozenset()
-    """Numbers of units that distributors were ever cut into there."""
+    """Every number of buckets that distributors into the leaf ever had."""
 
     def groups(self, bucket: int, buckets: int) -> tuple[str, ...]:
-        """Position groups of all units that may ever have copied a bucket's partitions to the leaf."""
+        """Return the position groups of all tasks that may ever have copied a bucket's partitions to the leaf."""
         copied_by = (bucket,) if self.buckets_ever <= {buckets} else range(max(buckets, *self.buckets_ever))
         return tuple(
             Unit(cluster, level, each).kafka_name for cluster, level in sorted(self.ever) for each in copied_by
@@ -126,7 +128,7 @@ class LeafInbound:
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderNames:
-    """Names of our headers, and whether origins are written."""
+    """Names of Treeline's headers, and whether origins are written."""
 
     flags: str
     origin: str
@@ -135,7 +137,7 @@ class HeaderNames:
 
 @dataclass(frozen=True, kw_only=True)
 class Desired:
-    """What the log says of distribution, as far as plans depend on it."""
+    """The part of the event log's state that plans depend on."""
 
     root: Node
     targets: Mapping[tuple[str, int], str]
@@ -147,11 +149,11 @@ class Desired:
     buckets: int
     headers: HeaderNames
     settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
-    """Of the distributors whose settings were ever changed."""
+    """Settings of the distributors whose settings were ever changed."""
 
 
 def plans(desired: Desired) -> dict[Unit, EdgePlan]:
-    """The plan of every unit of the tree."""
+    """Return the plan of every task of the tree."""
     entering = leaf_routes.inbound(desired.root, desired.targets)
     found: dict[Unit, EdgePlan] = {}
     for unit in assignment.units(desired.targets, desired.buckets):
@@ -199,7 +201,7 @@ def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, in
         for partition, placed in row.roots.items():
             for number, leaf in placed.items():
                 flags = carried.get(desired.endpoints[leaf].number)
-                # One that is a leaf again takes its own route.
+                # A cluster that is a leaf again takes its own route.
                 if flags is not None and number not in present:
                     rerooted.setdefault(partition, {})[number] = flags
         yield StreamOnEdge(

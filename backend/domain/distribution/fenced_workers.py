@@ -1,8 +1,8 @@
 """Event stream `fenced-workers`: workers that lost leases while they were alive.
 
 A worker that is stopped (SIGSTOP, a frozen machine) or starved does not renew its leases; they expire, another
-worker takes them with higher epochs, and fences the sessions of the first. When it goes on it finds that out,
-stops what it runs under the old epochs, and records it here. A worker that dies records nothing.
+worker takes them with higher epochs, and fences the sessions of the first. When the first worker continues, it
+notices this, stops its tasks of the old epochs, and records the event here. A worker that dies records nothing.
 
 (none) --RecordFenced--> (none)
 """
@@ -20,12 +20,12 @@ EVENT_STREAM = "fenced-workers"
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerFenced(Event, name="WorkerFenced", version=1):
-    """A worker that is alive lost leases to others, and stops what it ran under them."""
+    """A live worker lost leases to others, and stops the tasks that it ran under them."""
 
     holder: str
     """The worker, as host:pid."""
     leases: tuple[tuple[str, int, str | None, int], ...]
-    """(lease, epoch that the worker had, who has it now or None if it is free, epoch by now)."""
+    """(Lease, epoch that the worker held, current holder or None if the lease is free, current epoch)."""
 
 
 # --- commands
@@ -44,7 +44,7 @@ class RecordFenced:
 
 @dataclass(frozen=True, kw_only=True)
 class FencedWorkers:
-    """Nothing has to be remembered: each loss is recorded once, by the worker itself."""
+    """Empty state: each loss is recorded once, by the worker itself."""
 
 
 INITIAL = FencedWorkers()
@@ -53,7 +53,7 @@ INITIAL = FencedWorkers()
 
 
 def decide(state: FencedWorkers, command: RecordFenced) -> list[WorkerFenced]:
-    """One event for all that was lost together."""
+    """Return one event for all leases that were lost together."""
     return [WorkerFenced(holder=command.holder, leases=command.leases)] if command.leases else []
 
 
@@ -61,5 +61,5 @@ def decide(state: FencedWorkers, command: RecordFenced) -> list[WorkerFenced]:
 
 
 def evolve(state: FencedWorkers, event: Event) -> FencedWorkers:
-    """The state after an event: always the same."""
+    """Return the state after an event, which is always the same."""
     return state

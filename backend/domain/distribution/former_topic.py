@@ -1,13 +1,13 @@
-"""What a target may have lost with a source's topic that was made anew: decided from vectors.
+"""Losses with a source topic that was re-created, decided from vectors.
 
-A deleted log cannot be asked for its end. What is known of it is a **prefix**: an offset before which, by the
-target's vector, the target has everything that the edge carries. Behind it lies what was **seen** there, by this
-unit or another one, and not copied; and what nobody has seen: a record that was written after the last look and
-before the deletion leaves no trace outside that log, so that "nothing was there" is never proven. It is told as
-possible, never as certain (docs/decisions, 69).
+The end of a deleted log cannot be queried. What is known is a **prefix**: an offset before which, by the target's
+vector, the target has everything that the edge carries. After the prefix come the records that this task or
+another one **saw** there without copying them, and those that no task saw: a record that was written after the
+last poll and before the deletion leaves no trace outside that log, so its absence can never be proven. Such
+records are reported as possibly lost, never as lost (docs/decisions, 69).
 
-What the vector proves is what was copied, also by other ways than this edge: of that nothing is told as lost. A
-unit that reads the new topic already has told it, and a target that has nothing of the source yet loses nothing.
+The vector proves what was copied, by other edges as well; none of that is reported as lost. A task that already
+reads the new topic has reported the loss, and a target that has no record of the source yet loses nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from backend.domain.records.marks import Position
 from backend.domain.records.origin import Vector
 
 SeenEnd = tuple[int, int]
-"""(incarnation of the topic's newest records, offset before which the log was seen to hold something)."""
+"""(Incarnation of the topic's newest records, offset below which the log was seen to hold records)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unread:
-    """What one partition of a former topic may have held that the target lacks."""
+    """Records of one partition of a former topic that the target may lack."""
 
     first_offset: int
-    """Before it, the target has everything that the edge carries."""
+    """Offset before which the target has everything that the edge carries."""
     at_least: int
-    """So many offsets, from there on, were seen and not read; 0 if it is only possible that records are lost."""
+    """Number of offsets from `first_offset` on that were seen and not read; 0 if a loss is only possible."""
 
 
 def unread(
@@ -45,14 +45,14 @@ def unread(
     checkpoints: Iterable[Checkpoint],
     seen_end: SeenEnd | None,
 ) -> Unread | None:
-    """What may be lost of one partition; None if its topic is the one of before, or the loss was told already.
+    """Return the possible loss of one partition; None if its topic is unchanged, or the loss was already reported.
 
-    `number`: of the source; `births`: of its partition as it is now; `carried`: numbers of the origins whose
-    records the edge carries; `covered`: the target's vector; `checkpoints`: of the source's partition, none if no
-    origins are written; `seen_end`: the end that the unit saw beyond its position.
+    `number`: the source's number; `births`: incarnations of its partition now; `carried`: numbers of the origins
+    whose records the edge carries; `covered`: the target's vector; `checkpoints`: those of the source's partition,
+    none if no origins are written; `seen_end`: the end that the task saw beyond its position.
     """
     reached = covered.get(number)
-    # Who has forgotten its position has the vector: the highest of all that was ever copied of the source's own.
+    # Without a position the vector decides: it has the highest of all copied records of the source's own.
     former = own.mark.incarnation if own is not None else reached[0] if reached is not None else births[0][1]
     if former >= births[0][1]:
         return None
@@ -61,7 +61,7 @@ def unread(
     fit = (each.offset for each in prefixes if origin.covers(covered, each.seen, carried))
     first = max(fit, default=BEGINNING.offset)
     if reached is not None and reached[0] > former:
-        # Some of what this edge has not read may have come with the later ones, by another way.
+        # Some records that this edge has not read may have arrived with later ones, over another edge.
         return Unread(first_offset=first, at_least=0)
     missing = max(first, reached[1] + 1) if reached is not None and reached[0] == former else first
     seen = [missing]
@@ -75,7 +75,7 @@ def unread(
 
 
 def of_present_topic(own: Position | None, births: Births) -> Position | None:
-    """The unit's position, unless it is one in a former topic."""
+    """Return the task's position, unless it lies in a former topic."""
     return own if own is not None and own.mark.incarnation >= births[0][1] else None
 
 
@@ -86,9 +86,9 @@ def _own_prefixes(
     own: Position | None,
     reached: tuple[int, int] | None,
 ) -> Iterator[Checkpoint]:
-    """Prefixes of the former log that the target itself tells of."""
+    """Yield the prefixes of the former log that the target itself proves."""
     if own is not None and own.mark.incarnation == former:
         yield Checkpoint(own.offset, former, own.mark.seen)
-    # What was born elsewhere may lie before the last one of the source's own that the target has.
+    # Records of other origins may lie before the last of the source's own records that the target has.
     if reached is not None and reached[0] == former and set(carried) == {number}:
         yield Checkpoint(reached[1] + 1, former, {number: reached})

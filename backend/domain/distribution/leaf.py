@@ -1,11 +1,11 @@
-"""Event stream `leaf-<cluster>`: which version of the tree's routes a leaf has entered.
+"""Event stream `leaf-<cluster>`: the version of the tree's routes that a leaf has entered.
 
 The tree's events say what the routes into a leaf should be; this stream says that the leaf's barrier for that
 version was passed: every transactional id that may have copied to it before is fenced (`leaf_routes.py`).
 
     entered v1 --EnterRoutes(v2)--> entered v2
 
-The same barrier serves another number of buckets, since units then copy under other transactional ids.
+A change of the number of buckets passes the same barrier, since tasks then copy under other transactional ids.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from backend.domain.base.event import Event
 
 @dataclass(frozen=True, kw_only=True)
 class LeafEnteredRoutes(Event, name="LeafEnteredRoutes", version=2):
-    """Distributors of this version of the routes may copy to the leaf from now on, and no others can."""
+    """Only distributors of this version of the routes can copy to the leaf from now on."""
 
     cluster: str
     routes: int
     """Version: position of the event that last changed the routes into the leaf."""
     fenced: int
-    """Transactional ids that were fenced."""
+    """Number of transactional ids that were fenced."""
     buckets: int
-    """Units that each distributor is cut into; 0 if that was not recorded yet."""
+    """Number of tasks of each distributor; 0 if it was not recorded yet."""
 
 
 # --- commands
@@ -35,7 +35,7 @@ class LeafEnteredRoutes(Event, name="LeafEnteredRoutes", version=2):
 
 @dataclass(frozen=True, kw_only=True)
 class EnterRoutes:
-    """Record that the barrier for `routes` was passed. `wanted` is the version that the tree asks for now."""
+    """Record that the barrier for `routes` was passed; `wanted` is the version that the tree requires now."""
 
     cluster: str
     routes: int
@@ -49,7 +49,7 @@ class EnterRoutes:
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """The version of the routes into a leaf that it has entered, and with how many buckets; 0 before the first."""
+    """Version of the inbound routes that a leaf has entered, and its number of buckets; 0 before the first."""
 
     entered: int = 0
     buckets: int = 0
@@ -61,7 +61,7 @@ INITIAL = Leaf()
 
 
 def decide(state: Leaf, command: EnterRoutes) -> list[LeafEnteredRoutes]:
-    """The leaf has entered, unless the tree asks for a later version by now: then its barrier begins again."""
+    """Return the event of the entry; none if the tree requires a later version by now: its barrier starts over."""
     if command.routes != command.wanted or state == Leaf(entered=command.routes, buckets=command.buckets):
         return []
     return [
@@ -75,5 +75,5 @@ def decide(state: Leaf, command: EnterRoutes) -> list[LeafEnteredRoutes]:
 
 
 def evolve(state: Leaf, event: Event) -> Leaf:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never raise."""
     return Leaf(entered=event.routes, buckets=event.buckets) if isinstance(event, LeafEnteredRoutes) else state

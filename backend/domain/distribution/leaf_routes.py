@@ -1,5 +1,4 @@
-"""What enters each leaf: the edges into it with the origins that they carry; when that changes, the leaf needs a
-barrier.
+"""Inbound edges of each leaf with the origins that they carry; a change of them requires a barrier on the leaf.
 
 Old and new edges into a leaf have different sources, so fencing one does not fence the other. A leaf enters a new
 version of its routes by fencing every transactional id that may have copied to it, and only then are its new edges
@@ -19,11 +18,11 @@ from backend.domain.tree.tree_shape import Node
 Distributor = tuple[str, int]
 """(cluster, level)."""
 Inbound = dict[Distributor, dict[str, int]]
-"""The edges into one leaf: origin -> flags on the copies, for the origins that each carries."""
+"""Edges into one leaf: distributor -> (origin -> flags on the copies), for the origins that each edge carries."""
 
 
 def inbound(root: Node, targets: Mapping[Distributor, str]) -> dict[str, Inbound]:
-    """For every leaf the edges into it; also those on no origin's route, which carry nothing."""
+    """Return the edges into every leaf, including those on no origin's route, which carry nothing."""
     found: dict[str, Inbound] = {leaf: {} for leaf in tree_shape.leaves(root)}
     for distributor, target in targets.items():
         found[target][distributor] = {}
@@ -34,8 +33,10 @@ def inbound(root: Node, targets: Mapping[Distributor, str]) -> dict[str, Inbound
 
 
 def digest(edges: Inbound, rerooted: int) -> str:
-    """Tells one version of a leaf's routes from another; `rerooted` is the position of the last re-rooting, which
-    may change every leaf's."""
+    """Return a digest that identifies one version of a leaf's routes.
+
+    `rerooted` is the position of the last re-rooting, which may change every leaf's routes.
+    """
     rows = [
         f"{cluster}:{level}:{','.join(f'{name}={flags}' for name, flags in sorted(carried.items()))}"
         for (cluster, level), carried in sorted(edges.items())

@@ -1,4 +1,4 @@
-"""Event stream `origin-<number>`: where the records of a cluster that left the tree go on from.
+"""Event stream `origin-<number>`: the leaves from which the records of a cluster that left the tree continue.
 
 (none) --Reroot--> rerooted --Reroot (its leaf left, or another one holds more)--> rerooted
 """
@@ -18,9 +18,9 @@ class OriginRerooted(Event, name="OriginRerooted", version=1):
     """Records first produced on a cluster that left the tree take the route of another leaf from now on."""
 
     number: int
-    """Of the cluster that left."""
+    """Number of the cluster that left."""
     partitions: tuple[tuple[str, int, str], ...]
-    """(stream, partition, leaf that holds most of the records) of the partitions that change."""
+    """(Stream, partition, leaf that holds most of the records) of the partitions that change."""
 
 
 # --- commands
@@ -28,7 +28,7 @@ class OriginRerooted(Event, name="OriginRerooted", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class Reroot:
-    """Let each of these partitions go on from its leaf."""
+    """Set the leaf from which each of these partitions continues."""
 
     number: int
     roots: Mapping[tuple[str, int], str]
@@ -39,7 +39,7 @@ class Reroot:
 
 @dataclass(frozen=True, kw_only=True)
 class LostOrigin:
-    """Roots per (stream, partition)."""
+    """Root leaf of each (stream, partition)."""
 
     roots: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ INITIAL = LostOrigin()
 
 
 def decide(state: LostOrigin, command: Reroot) -> list[OriginRerooted]:
-    """The partitions whose root changes, in one event."""
+    """Return one event with the partitions whose root changes."""
     changed = sorted(
         (stream, partition, leaf)
         for (stream, partition), leaf in command.roots.items()
@@ -63,7 +63,7 @@ def decide(state: LostOrigin, command: Reroot) -> list[OriginRerooted]:
 
 
 def evolve(state: LostOrigin, event: Event) -> LostOrigin:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never raise."""
     if not isinstance(event, OriginRerooted):
         return state
     return LostOrigin(roots={**state.roots, **{(stream, p): leaf for stream, p, leaf in event.partitions}})

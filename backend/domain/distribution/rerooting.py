@@ -1,8 +1,8 @@
-"""Origins that have left the tree: their records go on from the leaf that holds most of them.
+"""Roots of origins that have left the tree: their records continue from the leaf that holds most of them.
 
-A cluster that is no leaf any more cannot pass its records on. What is left of them on the leaves are prefixes of
-its log, of different lengths. Each partition is re-rooted at the leaf that holds the longest one: its records take
-that leaf's route, as if they were born there (design, "Routes by origin").
+A cluster that is no longer a leaf cannot pass its records on. The leaves hold prefixes of its log, of different
+lengths. Each partition is re-rooted at the leaf that holds the longest prefix: its records take that leaf's route,
+as if they had been produced there (design, "Routes by origin").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from backend.domain.records.origin import Vector
 Partition = tuple[str, int]
 """(stream, partition)."""
 Roots = dict[Partition, str]
-"""Where each partition's records of one lost origin go on from."""
+"""(Stream, partition) -> leaf from which the records of one lost origin continue."""
 
 
 def roots(
@@ -23,10 +23,10 @@ def roots(
     leaves: Collection[str],
     held: Mapping[str, Mapping[Partition, Vector]],
 ) -> Roots:
-    """Roots of the lost origin `number` that are to be set: new ones, and those whose leaf left or is surpassed.
+    """Return the roots to set for the lost origin `number`: new ones, and those whose leaf left or is surpassed.
 
-    `present` are the roots so far, `leaves` the tree's, `held` the vectors per partition of those leaves that
-    could be asked. A root stays where it is unless another leaf holds more, since moving it scans logs again.
+    `present` are the roots so far, `leaves` the tree's, `held` the vectors per partition of the leaves that
+    answered. A root stays where it is unless another leaf holds more, since moving it scans logs again.
     """
     partitions: set[Partition] = set().union(*held.values()) if held else set()
     found: Roots = {}

@@ -1,10 +1,10 @@
-"""Where an edge begins to read its source, so that nothing that the target lacks lies before it.
+"""The position where an edge begins to read its source, so that the target lacks nothing before it.
 
-An edge may read on at a position of the source's log iff, for every origin on its routes, all records of that
-origin before the position are covered by the target's vector. Records of an origin lie in a log in the order of
-their offsets, so the source's vector at the position (`seen`) tells. After a change of routes the own position
-often fails this, and the edge scans again from an earlier **checkpoint**: an offset of the source's log with the
-vector seen there. Without one it scans from the log's beginning: slower, and as right.
+An edge may continue at a position of the source's log iff, for every origin on its routes, the target's vector
+covers all records of that origin before the position. Records of an origin lie in a log in the order of their
+offsets, so the source's vector at the position (`seen`) decides this. After a change of routes the task's own
+position often fails the test, and the edge scans again from an earlier **checkpoint**: an offset of the source's
+log with the vector seen there. Without a checkpoint it scans from the log's beginning: slower, and as correct.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Checkpoint:
 
 
 BEGINNING = Checkpoint(0, 0, {})
-"""The log's first offset, whichever it is."""
+"""The log's first offset, whatever its number."""
 
 
 def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[int], covered: Vector) -> Checkpoint:
-    """The furthest of the candidates, or BEGINNING, from which an edge that carries `origins` misses nothing."""
+    """Return the furthest candidate from which an edge that carries `origins` misses nothing, or BEGINNING."""
     carried = tuple(origins)
     fit = (
         candidate
@@ -42,16 +42,16 @@ def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[in
 
 
 def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
-    """Of a partition's checkpoints those to keep: dense near the newest, ever fewer further back.
+    """Return the checkpoints of a partition that are worth keeping: dense near the newest, sparser further back.
 
-    The further a target is behind, the more it has to read anyway: with at most two per power of two of the
-    distance to the newest, a scan begins less than twice as far back as it must.
+    The further a target lags, the more it has to read anyway: with at most two checkpoints per power of two of the
+    distance to the newest, a scan begins less than twice as far back as necessary.
     """
     ordered = sorted(set(offsets), reverse=True)
     kept: dict[int, list[int]] = {}
     for each in ordered:
         near = kept.setdefault((ordered[0] - each).bit_length(), [])
-        # The nearest and the furthest of each power of two.
+        # Keep the nearest and the furthest of each power of two.
         if len(near) < 2:
             near.append(each)
         else:
@@ -60,11 +60,11 @@ def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
 
 
 def holds(candidate: Checkpoint, births: Births) -> bool:
-    """Whether the candidate is a place of the log as it is now.
+    """Return whether the candidate is a valid place of the current log.
 
-    In a topic that was made anew the old one's places mean nothing. Of a log that was cut off since, those behind
-    the cut are gone, and what is known of them (`seen`) says too much of what lies before it: records that were
-    lost may come a second time, and would be taken for records born here.
+    In a re-created topic the places of the old one mean nothing. In a log that was truncated since, places beyond
+    the cut are gone, and their `seen` claims too much of what lies before the cut: lost records may arrive a
+    second time, and would be mistaken for records produced here.
     """
     if candidate.incarnation < births[0][1]:
         return False

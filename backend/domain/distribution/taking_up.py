@@ -1,4 +1,4 @@
-"""Taking up one partition: from what the target holds to where reading starts and what is known there."""
+"""Resuming one partition: where reading starts and what is known there, from what the target holds."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from backend.domain.records.partition_edge import PartitionEdge
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where one partition is taken up."""
+    """The point at which the copying of one partition resumes."""
 
     offset: int | None
-    """None is the log's beginning."""
+    """Offset of the first record to read; None means the log's beginning."""
     edge: PartitionEdge
-    """The state of the decisions there."""
+    """State of the copy decisions at that offset."""
     own: Position | None
-    """The unit's position in the topic that is there now; None if it has none, or one in a former topic."""
+    """The task's position in the current topic; None if it has none, or one in a former topic."""
     owed: int | None
-    """The first offset of which the target may lack records, if that lies before what the unit has read itself: a
-    log that begins behind it has lost some, and no reader will ever notice. None: nothing of that kind."""
+    """First offset of which the target may lack records, if it lies before the task's own position. If the log
+    begins after it, records are lost that no reader would ever notice. None if there is no such offset."""
     unread: Unread | None
-    """What may be lost with a former topic of the source, and is to be told before reading begins."""
+    """Possible loss with a former topic of the source, to be reported before reading begins."""
 
 
 def take_up(
@@ -42,17 +42,17 @@ def take_up(
     foreign: Callable[[int], bool],
     seen_end: SeenEnd | None = None,
 ) -> Beginning:
-    """Where to begin so that the target misses nothing.
+    """Return the point from which the target misses nothing.
 
-    `own` is the unit's position and `inbound` the marks of all positions on the target's partition, its own
-    included; `checkpoints` are of the source's partition. Everything was read after the unit was fenced in.
-    `seen_end` is the furthest end of the source's partition that the unit has seen beyond its position.
+    `own` is the task's position and `inbound` the marks of all positions on the target's partition, `own`
+    included; `checkpoints` are those of the source's partition. All must have been read after the task fenced its
+    predecessors. `seen_end` is the furthest end of the source's partition that the task saw beyond its position.
     """
     covered = origin.merge(
         mark.covered for mark in inbound if mark.target_incarnation in (0, stream.target_incarnation)
     )
     routes = {**stream.rerooted.get(partition, {}), **plan.routes}
-    # Without origins no vector is kept, and a place without one says nothing of what lies before it.
+    # Without origins no vector is kept, and a place without a vector says nothing about what lies before it.
     candidates = [each for each in checkpoints if each.seen] if plan.rule.write_origin else []
     unread = former_topic.unread(
         plan.source.number,
@@ -80,6 +80,6 @@ def take_up(
         foreign=foreign,
     )
     as_before = own is not None and begin.offset == own.offset
-    # To a target that has nothing yet is copied what there is; what was gone before is nobody's loss.
+    # A target that has nothing yet gets whatever is there; records removed earlier are no loss.
     owed = begin.offset if covered and not as_before else None
     return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, own, owed, unread)

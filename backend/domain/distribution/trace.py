@@ -1,9 +1,9 @@
-"""Where one record went: what its copies tell of their way, and why a cluster does not have it.
+"""The way of one record: what its copies tell about it, and why a cluster lacks the record.
 
 A record carries its origin and its copy flags. Levels strictly fall along a route (an edge of level n takes no
-record with a flag at or below n), so the flags say exactly which levels were passed: as many hops as flags, the
-lowest one last. Which cluster a copy came from is not in the record. The trees that were in force when it can
-have been copied say it, and it is certain if they agree.
+record with a flag at or below n), so the flags tell exactly which levels the record passed: one hop per flag, the
+lowest level last. The record does not name the cluster that a copy was read from. The trees that were in force
+when it can have been copied do, and the answer is certain if they agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FOLLOW_MS = 10_000
 
 @dataclass(frozen=True)
 class TreeVersion:
-    """A tree as it was in force from `began_ms` to `ended_ms` (None: it still is), times of its events."""
+    """A tree that was in force from `began_ms` to `ended_ms` (times of its events; None: still in force)."""
 
     root: Node
     targets: Mapping[tuple[str, int], str]
@@ -31,7 +31,7 @@ class TreeVersion:
     ended_ms: int | None
 
     def route(self, cluster: str) -> tuple[routes.Edge, ...]:
-        """The edges that the cluster's own records take; none if it is no leaf."""
+        """Return the edges that the cluster's own records take; none if the cluster is not a leaf."""
         if cluster not in leaves(self.root):
             return ()
         return routes.routes(self.root, self.targets)[cluster]
@@ -39,14 +39,14 @@ class TreeVersion:
 
 @dataclass(frozen=True)
 class Marks:
-    """Our headers on a record; `origin` None if it has none that can be read."""
+    """Treeline's headers of a record; `origin` is None if the header is absent or unreadable."""
 
     flags: int
     origin: Origin | None
 
 
 def read_marks(headers: Iterable[Header] | None, flags_header: str, origin_header: str) -> Marks:
-    """Flags and origin of a record."""
+    """Return the copy flags and the origin of a record."""
     flag_values: list[bytes | None] = []
     origin_values: list[bytes | None] = []
     for name, value in headers or ():
@@ -58,7 +58,7 @@ def read_marks(headers: Iterable[Header] | None, flags_header: str, origin_heade
 
 
 def is_copy(marks: Marks, stream_id: bytes, partition: int, cluster: int) -> bool:
-    """Whether a record on cluster number `cluster` came from elsewhere, as far as its headers can tell.
+    """Return whether a record on cluster number `cluster` is a copy, as far as its headers can tell.
 
     Stream processors pass headers on: an origin of another stream or partition, or of this very cluster, is not
     the record's own.
@@ -72,13 +72,13 @@ def is_copy(marks: Marks, stream_id: bytes, partition: int, cluster: int) -> boo
 
 
 def hops(flags: int) -> int:
-    """How many distributors a record has passed."""
+    """Return the number of distributors that a record has passed."""
     return flags.bit_count()
 
 
 @dataclass(frozen=True)
 class CameFrom:
-    """The cluster that a copy was read on; not `certain` if trees that name another one come into question."""
+    """The cluster that a copy was read from; not `certain` if several trees qualify and disagree."""
 
     cluster: str
     certain: bool
@@ -92,9 +92,9 @@ def came_from(
     produced_ms: int,
     arrived_ms: int | None,
 ) -> CameFrom | None:
-    """From where a copy with these flags came to `leaf`; None if no tree of that time has such an edge.
+    """Return the cluster from which a copy with these flags came to `leaf`; None if no tree then has the edge.
 
-    `versions` in the order in which they were in force. It was copied after it was produced and before it arrived.
+    `versions` are in the order in which they were in force. The copy was made between production and arrival.
     """
     found = [
         edge.source
@@ -109,7 +109,7 @@ def came_from(
 
 @dataclass(frozen=True)
 class DistributorSeen:
-    """How a distributor is doing."""
+    """State of a distributor, as last reported."""
 
     state: str
     reason: str | None
@@ -118,7 +118,7 @@ class DistributorSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """A cluster without the record: `absent`, or `unknown` if nobody could look there; and why."""
+    """A cluster without the record, and the reason: `absent`, or `unknown` if the cluster could not be read."""
 
     cluster: str
     state: str
@@ -133,10 +133,10 @@ def why_absent(
     distributors: Mapping[tuple[str, int], DistributorSeen],
     later_there: bool,
 ) -> str:
-    """Why `cluster` does not have the record, as far as it is known.
+    """Return the known reason why `cluster` does not have the record.
 
-    `holders` have it (the origin does, or did), `unknown` could not be asked; `later_there`: a later record of
-    this origin is on the cluster.
+    `holders` have the record (the origin does, or did), `unknown` could not be read; `later_there`: a later record
+    of this origin is on the cluster.
     """
     if later_there:
         return "later records of this origin are there: this one was deleted since, or is one that is never copied"

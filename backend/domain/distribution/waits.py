@@ -1,19 +1,19 @@
-"""For how long a unit's records wait until they are passed: copied, or found to need no copy.
+"""Time that a task's records wait until they are copied or found to need no copy.
 
-Told by looking at each partition's position and end a few times a second, not by the times that records carry,
-which are their producers', and not by dividing the lag by a rate: the lag counts what needs no copy, of which an
-edge may have nothing else, and a rate of 0 says nothing of a record that came a moment ago.
+The time is measured by polling each partition's position and end a few times a second. Record timestamps are the
+producers' and prove nothing; lag divided by rate fails as well: the lag includes records that need no copy, which
+may be all that an edge has, and a rate of 0 says nothing about a record that arrived a moment ago.
 
-    lag, none before    remember the end; what is before it waits since the last look, or since this one if it is
-                        the first
-    end not reached     it waits on: whether slowly or not at all makes no difference
-    end reached         that took so long, and so long it is said to take until the next end is reached
+    lag, none before    remember the end; its records have waited since the last poll, or since this one if it
+                        is the first
+    end not reached     the wait continues, whether progress is slow or none
+    end reached         the time since then is the wait, and is reported until the next end is reached
     no lag              nothing waits: 0
-    lag not known       what is remembered stays
+    lag unknown         what is remembered stays
 
-So a record that just came waits no longer than since the last look, a steady backlog has steady seconds, and one
-that stands still has more each second. What waited before a unit's first look is told as if it had come then; what
-is found to wait after a time in which nobody could look, as if it had come at its beginning.
+A record that has just arrived waits no longer than since the last poll, a steady backlog has a steady wait, and a
+stalled one grows every second. Records that waited before a task's first poll count as if they had arrived at that
+poll; records found after a time without polls count as if they had arrived at its beginning.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ class _Waiting:
 
 
 class Waits:
-    """Of one unit, whatever sessions it has."""
+    """Wait times of one task, across its sessions."""
 
     def __init__(self) -> None:
         self._looked_at: float | None = None
         self._waiting: dict[Place, _Waiting] = {}
 
     def look(self, now: float, partitions: Iterable[tuple[Place, int | None, int]]) -> float:
-        """Seconds that records wait, on the slowest of the partitions whose lag is known; each with its lag, None
-        where that is not known, and its end. Partitions without a lag can be left out."""
+        """Return the seconds that records wait on the slowest partition whose lag is known.
+
+        `partitions`: place, lag (None if unknown) and end of each. Partitions without a lag can be left out.
+        """
         before = now if self._looked_at is None else self._looked_at
         self._looked_at = now
         known, self._waiting = self._waiting, {}
@@ -55,7 +57,7 @@ class Waits:
                 continue
             if not lag:
                 continue
-            # An end that falls is another log's.
+            # An end that falls belongs to another log.
             if one is None or end < one.end:
                 one = _Waiting(end, before, 0.0)
             elif end - lag >= one.end:

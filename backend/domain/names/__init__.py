@@ -1,4 +1,4 @@
-"""Which names are allowed, how clusters call what has a logical name, and the way back.
+"""Names: allowed names, technical names on clusters, and the mapping back to logical names.
 
 Of this layer's rooms it imports base.
 """

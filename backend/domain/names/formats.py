@@ -2,13 +2,12 @@
 
 A cluster has three: the topic and the subject format make names from (tenant, instance, environment, topic),
 the group format from (tenant, instance, environment, group). A format may leave out parts, so a technical name
-cannot be parsed back: the way back is a look-up among what is declared (design, "Tenants, names and schemas").
-That look-up is only possible while no two logical names share one technical name on a cluster, so everything
-that could make two meet (a new stream, a new cluster, a changed format, a cluster that joins a tree) is checked
-here first.
+cannot be parsed back: it is looked up among the declared streams (design, "Tenants, names and schemas"). This
+look-up works only while no two logical names share one technical name on a cluster, so every change that could
+cause a clash (a new stream, a new cluster, a changed format, a cluster that joins a tree) is checked here first.
 
-Kafka refuses a topic whose name differs from another's in `.` against `_` only, since its metrics write both the
-same way. Topic names are therefore compared with `.` read as `_`; subjects literally.
+Kafka refuses a topic whose name differs from another's only in `.` against `_`, since its metrics write both the
+same way. Topic names are therefore compared with `.` replaced by `_`; subjects literally.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class ClusterFormats:
 def check_format(text: str, name_part: str, pointer: str) -> None:
     """Raise FormatInvalid unless `text` is a format over {tenant}, {instance}, {environment} and {name_part}.
 
-    `name_part` ("topic" or "group") has to be in it: without it all streams of an environment would meet in
-    one name.
+    `name_part` ("topic" or "group") is required: without it all streams of an environment would share one name.
     """
     problem = _format_problem(text, name_part)
     if problem:
@@ -80,19 +78,19 @@ def _format_problem(text: str, name_part: str) -> str | None:
 
 
 def technical_name(text: str, stream: StreamName) -> str:
-    """What `stream` is called by a topic or subject format. Not checked; see `check_topic`."""
+    """Return the technical name of `stream` by a topic or subject format. It is not checked; see `check_topic`."""
     return text.format(
         tenant=stream.tenant, instance=stream.instance, environment=stream.environment, topic=stream.stream
     )
 
 
 def clash_key(topic: str) -> str:
-    """Two topics with the same key cannot live on one Kafka cluster."""
+    """Return a key that two topics on one Kafka cluster must not share."""
     return topic.replace(".", "_")
 
 
 def topic_problem(topic: str) -> str | None:
-    """Why Kafka, or Treeline, does not accept this topic name; None if it is fine."""
+    """Return why Kafka or Treeline does not accept this topic name; None if it does."""
     if not topic or topic in (".", ".."):
         return "Kafka accepts no topic named '', '.' or '..'"
     if len(topic) > LONGEST_TECHNICAL_NAME:
@@ -105,19 +103,19 @@ def topic_problem(topic: str) -> str | None:
 
 
 def group_problem(group: str) -> str | None:
-    """Why no application may have a group of this technical name; None if it is fine."""
+    """Return why no application may have a group of this technical name; None if one may."""
     if len(group) > LONGEST_TECHNICAL_NAME:
         return f"it has {len(group)} characters, at most {LONGEST_TECHNICAL_NAME} are allowed"
     if group.startswith(_INTERNAL_PREFIXES):
         return "names that start with '__' or '_treeline' are kept for internal use"
     if group == "*":
-        # An access control entry for it would be one for every group of the cluster.
+        # An access control entry for this name would apply to every group of the cluster.
         return "Kafka's access control takes '*' for every group"
     return None
 
 
 def technical_names(stream: StreamName, clusters: Iterable[ClusterFormats]) -> dict[str, str]:
-    """The stream's topic on each cluster; raises NameInvalid naming the first cluster that would refuse it."""
+    """Return the stream's topic on each cluster. Raises NameInvalid naming the first cluster that refuses it."""
     names: dict[str, str] = {}
     for formats in clusters:
         topic = technical_name(formats.topic_format, stream)
@@ -147,7 +145,7 @@ def refuse_taken(
             ("subject", subject, subjects.get((formats.cluster, subject))),
         ):
             if other is not None and other != stream:
-                # Who declares a stream may be of the one tenant, and must not hear what another one has.
+                # The caller may belong to one tenant only, and must not learn names of another tenant.
                 shown = str(other) if other.tenant == stream.tenant else "a stream of another tenant"
                 raise _taken(kind, name, stream, shown, formats.cluster, "/name")
 
@@ -158,7 +156,7 @@ def take_names(
     topics: dict[tuple[str, str], StreamName],
     subjects: dict[tuple[str, str], StreamName],
 ) -> None:
-    """Note in the facts of `refuse_taken` that a stream has its names on the clusters."""
+    """Add a stream's names on the clusters to the facts of `refuse_taken`."""
     for of in clusters:
         topics[of.cluster, clash_key(technical_name(of.topic_format, stream))] = stream
         subjects[of.cluster, technical_name(of.subject_format, stream)] = stream

@@ -1,4 +1,4 @@
-"""Names that people give: clusters, tenants, instances, environments, streams and applications.
+"""Names that users choose: clusters, tenants, instances, environments, streams and applications.
 
 A logical name is lower case, starts with a letter or digit and goes on with letters, digits, `.`, `_` and `-`.
 Lower case only, because technical names are made from it and two topics that differ in case alone are a trap for
@@ -22,7 +22,7 @@ _LOGICAL = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 @dataclass(frozen=True, order=True)
 class StreamName:
-    """STREAM: what one stream is called everywhere, `tenant/instance/environment/stream`."""
+    """STREAM: full name of a stream on every cluster, `tenant/instance/environment/stream`."""
 
     tenant: str
     instance: str
@@ -35,7 +35,7 @@ class StreamName:
 
 @dataclass(frozen=True, order=True)
 class ApplicationName:
-    """What one application is called everywhere, `tenant/instance/environment/application`."""
+    """Full name of an application on every cluster, `tenant/instance/environment/application`."""
 
     tenant: str
     instance: str
@@ -54,13 +54,13 @@ def check_name(name: str, what: str, *, pointer: str = "/name", longest: int = L
 
 
 def application_named(text: str) -> ApplicationName | None:
-    """The application of a full name; None if nothing can be called so."""
+    """Parse the full name of an application; None if it is not a valid one."""
     parts = text.split("/")
     return ApplicationName(*parts) if len(parts) == 4 and all(map(is_name, parts)) else None
 
 
 def is_name(name: str, longest: int = LONGEST_STREAM) -> bool:
-    """Whether anything could ever have been given this name; look-ups by other strings find nothing."""
+    """Return whether this name is valid; look-ups by other strings find nothing."""
     return _problem(name, longest) is None
 
 
@@ -68,10 +68,10 @@ def group_name_problem(name: str) -> str | None:
     """Return why no consumer group can have this logical name; None if one can.
 
     Applications name their groups, and Kafka takes any text of up to 32,767 bytes. Every printable character is
-    carried, a blank inside the name as well. Refused, and named, are those that cannot be seen: control
-    characters, line breaks, blanks other than the usual one or at an end, marks that change the direction of text,
-    halves of surrogate pairs. Two groups whose names look the same must not be taken for one, and a name must not
-    break out of a line of a log or a table.
+    accepted, also a blank inside the name. Invisible characters are refused, and named: control characters, line
+    breaks, blanks other than U+0020 or at an end, marks that change the direction of text, halves of surrogate
+    pairs. Two groups whose names look the same must not be mistaken for one another, and a name must not break out
+    of a line of a log or a table.
     """
     if not name:
         return "it is empty"
@@ -89,7 +89,7 @@ def group_name_problem(name: str) -> str | None:
 
 
 def check_group_name(name: str, pointer: str) -> None:
-    """Raise NameInvalid, with the character or the length that is in the way, unless a group can be called so."""
+    """Raise NameInvalid, naming the offending character or length, unless `name` is valid for a group."""
     problem = group_name_problem(name)
     if problem:
         raise NameInvalid(f"{_shown(name)} cannot name a group: {problem}", (FieldError(pointer, problem),))

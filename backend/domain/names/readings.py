@@ -1,9 +1,9 @@
-"""The way back: which stream, or group, a name on a cluster may stand for.
+"""Mapping of names on a cluster back to the streams or groups that they may stand for.
 
 A format may leave out parts and a separator may also occur inside names, so a technical name cannot simply be
 parsed. It is looked up instead: among declared streams, then among what could be declared in the environments
-that exist. Only a name that no environment claims is split by the format alone. Whatever can be read in two ways
-is left to the operator, with the readings named.
+that exist. Only a name that no environment claims is split by the format alone. An ambiguous name is left to the
+operator, with the possible readings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_READINGS = 5
 _SCOPE = ("tenant", "instance", "environment")
 _NAME = "[a-z0-9][a-z0-9._-]*"
 _GROUP = "(?s:.+)"
-"""Any text: whether it can name a group is told afterwards, with what is in the way."""
+"""Any text: it is validated as the name of a group afterwards, which gives a better message."""
 _CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "._-")
 
 EnvironmentPlace = tuple[str, str, str]
@@ -29,9 +29,9 @@ EnvironmentPlace = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a name stands for: `found`, or the reason why that is not known.
+    """The meaning of a name: `found`, or the reason why it is unknown.
 
-    `others` are the readings between which nobody but the operator can choose, as many as are worth telling.
+    `others` are the readings between which only the operator can choose, up to `MOST_READINGS`.
     """
 
     found: StreamName | None = None
@@ -58,7 +58,7 @@ class Reader:
         self._within = [(place, self._pattern(place)) for place in environments]
 
     def read(self, name: str) -> Reading:
-        """The reading of one name."""
+        """Return the reading of one name."""
         if name in self._declared:
             return Reading(found=self._declared[name])
         known = list(islice(self._in_environments(name), MOST_READINGS))
@@ -82,7 +82,7 @@ class Reader:
         return Reading(reason=f"the format {self._text!r} gives this name to no {self._part}{why}")
 
     def within(self, name: str) -> StreamName | None:
-        """The one reading of a name within the environments, None if there is none, or more.
+        """Return the only reading of a name within the environments; None if there is none, or more than one.
 
         A group's own part of the name is not checked here (`names.group_name_problem`).
         """
@@ -119,9 +119,9 @@ class Reader:
         return re.compile(text)
 
     def _splits(self, name: str) -> Iterator[StreamName]:
-        """Every way to cut the name into legal parts, whatever they are."""
+        """Yield every split of the name into legal parts."""
         end = self._pieces[-1][0] if self._pieces[-1][1] is None else ""
-        # Before all cuts of a long name are tried for nothing.
+        # Checked before all splits of a long name are tried in vain.
         if not name.endswith(end) or set(name) - _CHARACTERS - {c for literal, _ in self._pieces for c in literal}:
             return
         for parts in _split(self._pieces, name, {}):
@@ -147,7 +147,7 @@ def _split(
     if part in bound:
         ends = (len(bound[part]),) if rest.startswith(bound[part]) else ()
     elif others and others[0][0]:
-        # Only where the next literal stands can this part end.
+        # This part can only end where the next literal begins.
         following = others[0][0]
         ends = (end for end in ends if rest.startswith(following, end))
     elif not others:

@@ -1,4 +1,4 @@
-"""What a record carries and what logs say of it: flags, origin, births, positions; what an edge decides.
+"""Records and logs: copy flags, origins, incarnations, position marks, and the copy decision of an edge.
 
 It imports no other room of this layer.
 """

@@ -15,27 +15,27 @@ HEADER_BYTES = 4
 
 
 def flag(level: int) -> int:
-    """The bit of a level, 1..31."""
+    """Return the bit of a level (1 to 31)."""
     return 1 << (level - 1)
 
 
 def mask(level: int) -> int:
-    """The bits that tell the distributor of a level that a record has passed already."""
+    """Return the mask of a level: a record with one of these bits has passed that level already."""
     return (1 << level) - 1
 
 
 def skips(flags: int, level: int) -> bool:
-    """Whether the distributor of a level leaves a record with these flags alone."""
+    """Return whether the distributor of a level skips a record with these flags."""
     return flags & mask(level) != 0
 
 
 def encode(flags: int) -> bytes:
-    """Header value: 4 bytes, big-endian, unsigned."""
+    """Encode the header value: 4 bytes, big-endian, unsigned."""
     return flags.to_bytes(HEADER_BYTES, "big")
 
 
 def decode(values: Sequence[bytes | None]) -> tuple[int, bool]:
-    """Flags of all values of the header on one record, and whether they were readable.
+    """Decode all values of the header on one record: the flags, and whether they were readable.
 
     Absent means 0. More than one, or another length than 4 bytes, is unreadable and means 0 too
     (contract, "Kafka"); the caller counts those.
@@ -51,5 +51,5 @@ def decode(values: Sequence[bytes | None]) -> tuple[int, bool]:
 
 
 def text(flags: int) -> str:
-    """Binary, highest level first, at least four digits: 5 -> '0101'."""
+    """Return the flags in binary, highest level first, with at least four digits: 5 -> '0101'."""
     return f"{flags:04b}"

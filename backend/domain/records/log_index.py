@@ -1,13 +1,12 @@
-"""The index of one log: where its blocks begin, with the vector there, and what is known of the records in each.
+"""Index of one log: a mark at the start of each block with the vector there, and facts on the block's records.
 
-An index saves reading a log again for every commit. It is a row of **marks**, one at the beginning of every
-`BLOCK` offsets from somewhere on, in order. Each has the vector of the records before it; all but the last also
-what is asked of the records up to the next one: the smallest timestamp, and the last record. What a run has to
-read is then the blocks in which offsets are asked about, and what came behind the last mark (`plan`); what it read
-makes new marks (`extended`).
+The index saves reading a log again for every commit. It is a contiguous row of **marks**, one at the beginning of
+every `BLOCK` offsets. Each has the vector of the records before it; all but the last also have the smallest
+timestamp and the last record of the offsets up to the next mark. A run reads only the blocks that contain
+requested offsets, and what came after the last mark (`plan`); the result yields new marks (`extended`).
 
-Rows that stand for many records are **segments**, as `spark/transforms.py` has them: for each origin in them the
-highest that came of it, and the smallest timestamp and the last record of all together.
+Rows that stand for many records are **segments**, as in `spark/transforms.py`: for each of their origins the
+highest record, and the smallest timestamp and the last record of all together.
 """
 
 from __future__ import annotations
@@ -20,45 +19,50 @@ from dataclasses import dataclass, replace
 from backend.domain.records.origin import Vector, merge
 
 BLOCK = 1_000
-"""Offsets between two marks: so many records are read again at most for an offset that is asked about."""
+"""Offsets between two marks, and the most records that are read again for a requested offset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A place of the index; `min_timestamp_ms` and `last` are of the records from here to the next mark, None if
-    there are none, or if this is the last mark."""
+    """A mark of the index; `min_timestamp_ms` and `last` describe the records from here to the next mark.
+
+    They are None if there are no records, or if this is the last mark.
+    """
 
     first: int
     seen: Vector
     min_timestamp_ms: int | None = None
     last: tuple[int, int] | None = None
-    """(offset, timestamp) of the last record."""
+    """(Offset, timestamp) of the last record."""
     whole: bool = True
-    """Whether `seen` has all that ever lay before; not if part of it was gone before anybody had looked."""
+    """True if `seen` has all records that ever lay before; False if some were gone before they could be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prefix:
-    """What is known of the records before an offset from elsewhere: a commit there, or a checkpoint."""
+    """Knowledge from another source about the records before an offset: a commit there, or a checkpoint."""
 
     offset: int
     seen: Vector
     whole: bool = True
-    """As of a mark."""
+    """Same meaning as `Mark.whole`."""
 
 
 class Prefixes:
-    """All that is known of a log's beginning from elsewhere."""
+    """Everything that other sources know about a log's beginning."""
 
     def __init__(self, found: Iterable[Prefix] = ()) -> None:
         self._ordered = sorted(found, key=lambda each: each.offset)
-        # Asked about for many offsets: so each is put together once.
+        # Accumulated once, because many offsets are requested.
         self._seen = list(itertools.accumulate((each.seen for each in self._ordered), lambda *two: merge(two)))
         self._whole = [each.offset for each in self._ordered if each.whole]
 
     def before(self, offset: int, low: int) -> tuple[Vector, bool]:
-        """(vector of what is known to lie before an offset, whether that is all before some place that the log
-        still has): taken together with what is read from there on. `low`: where the log begins by now."""
+        """Return the vector known before an offset, and whether it is complete together with the records read.
+
+        It is complete if a whole prefix reaches some place that the log still has. `low`: the log's first offset
+        now.
+        """
         count = bisect.bisect_right(self._ordered, offset, key=lambda each: each.offset)
         at = bisect.bisect_right(self._whole, offset)
         return self._seen[count - 1] if count else {}, at > 0 and self._whole[at - 1] >= min(low, offset)
@@ -66,51 +70,53 @@ class Prefixes:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Records from an offset on, of one origin (None: not known, or none at all)."""
+    """Records from an offset on, of one origin (None: unknown, or no record at all)."""
 
     first: int
     origin: int | None
     reached: tuple[int, int] | None
-    """(incarnation, offset) on the cluster of origin, the highest of the segment or of all before its end."""
+    """(Incarnation, offset) on the origin cluster: the highest in the segment, or of all records before its
+    end."""
     min_timestamp_ms: int | None
     last: tuple[int, int] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Offsets to be read, and the vector of the records before them."""
+    """Offsets to read, and the vector of the records before them."""
 
     first: int
     end: int
     seen: Vector
     whole: bool = True
-    """As of a mark, at `first`."""
+    """Same meaning as `Mark.whole`, at `first`."""
     begun: int | None = None
-    """The block in which it begins, where that is only because what lay before is gone: a mark stands there."""
+    """Block of `first`, if the part starts inside it only because earlier records are gone: a mark stands
+    there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run reads of a log, and what it knows already of the rest."""
+    """The parts of a log that a run reads, and what is already known about the rest."""
 
     parts: tuple[Part, ...]
     known: tuple[Segment, ...]
     answers: bool
-    """Whether the offsets asked about can be answered after this run; if not, more has to be read first."""
+    """True if the requested offsets can be answered after this run; if not, more has to be read first."""
     anew: bool
-    """Whether the marks that there were are to be forgotten."""
+    """True if the existing marks are discarded."""
 
 
 def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Collection[int], most: int) -> Plan:
-    """What to read so that all `asked` can be answered; not more than `most` offsets that have no marks yet.
+    """Plan what to read so that all `asked` offsets can be answered, with at most `most` offsets without marks.
 
-    `marks` in order, perhaps none; `base`: a place before the first mark from which reading can begin (a
-    checkpoint, or the log's first offset), given if an offset before the first mark is asked about, or there is no
-    mark. The log's offsets are from `low` up to, not with, `end`.
+    `marks` are in order, perhaps empty; `base` is a place before the first mark from which reading can begin (a
+    checkpoint, or the log's first offset), given if an offset before the first mark is requested, or there is no
+    mark. The log's offsets run from `low` to `end`, exclusive.
     """
     anew = base is not None and bool(marks) and marks[0].first - base.first > most
     if anew:
-        # Marks stand in one row: what is too long to be closed at once is made again from its beginning.
+        # Marks must be contiguous: a gap that is too long to be closed at once is rebuilt from its beginning.
         marks = ()
     growing: list[Part] = []
     if base is not None:
@@ -131,25 +137,27 @@ def plan(marks: Sequence[Mark], base: Mark | None, low: int, end: int, asked: Co
 
 
 def is_whole(marks: Sequence[Mark], offset: int, low: int) -> bool:
-    """Whether what is known at the mark before an offset, with what is read from there on, is all that ever lay
-    before the offset; `marks` in order, `low`: where the log begins by now."""
+    """Return whether the mark before an offset, with the records from there on, covers all before the offset.
+
+    `marks` are in order; `low` is the log's first offset now.
+    """
     before = bisect.bisect_right(marks, offset, key=lambda mark: mark.first)
     return before > 0 and _knows_all(marks[before - 1], low)
 
 
 def _knows_all(mark: Mark, low: int) -> bool:
-    """What lay between a mark and where the log begins by now is gone, and nobody has looked."""
+    """Return whether a mark's vector is complete: records between the mark and `low` are gone unread."""
     return mark.whole and mark.first >= low
 
 
 def _from(mark: Mark, low: int, end: int) -> Part:
-    """From a mark on, or from where the log begins by now."""
+    """Return the part from a mark, or from the log's first offset if that is later, to `end`."""
     begun = low // BLOCK * BLOCK if mark.first < low else None
     return Part(first=max(mark.first, low), end=end, seen=mark.seen, whole=_knows_all(mark, low), begun=begun)
 
 
 def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> Iterable[Segment]:
-    """What lies before the first part, between the parts, and behind the last one, condensed."""
+    """Yield condensed segments for what lies before the first part, between parts, and after the last one."""
     seen_at = [(part.first, part.seen) for part in parts]
     until = [(first, seen) for first, seen in seen_at] + [
         (None, marks[-1].seen if marks else base.seen if base else {})
@@ -160,7 +168,7 @@ def _known(marks: Sequence[Mark], base: Mark | None, parts: Sequence[Part]) -> I
         blocks = [
             mark for mark in marks[:-1] if mark.first >= begin and (end is None or mark.first + BLOCK <= end)
         ]
-        # Also where two parts touch: what the later one's mark knows is more if the earlier one begins with a gap.
+        # Also where two parts touch: the later part's mark knows more if the earlier part begins with a gap.
         yield from _condensed(begin if end is None else min(begin, end - 1), seen, blocks)
 
 
@@ -174,8 +182,10 @@ def _condensed(first: int, seen: Vector, blocks: Sequence[Mark]) -> Iterable[Seg
 
 
 def extended(part: Part, found: Iterable[Segment]) -> list[Mark]:
-    """Marks at the blocks that begin in a part that was read. The last has nothing of its own: what is behind it
-    was not read to the end of its block."""
+    """Return the marks of the blocks that begin in a part that was read.
+
+    The last mark has no facts of its own: its block was not read to the end.
+    """
     rows_of: dict[int, list[Segment]] = {}
     for segment in found:
         block = segment.first // BLOCK * BLOCK

@@ -1,7 +1,7 @@
-"""A prefix of one partition's log on one cluster: whose records are in it, how far of each origin.
+"""A prefix of one partition's log on one cluster: the origins of its records, and how far it goes for each.
 
-Whoever walks through a log in its order (a distributor, a reader that builds an index) needs the same judgement of
-where a record was born: its header alone does not tell, since stream processors pass headers on.
+Every reader that walks a log in order (a distributor, an index builder) needs the same judgement of where a record
+was produced: its header alone does not tell, since stream processors pass headers on.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from backend.domain.records.births import Births, incarnation_at
 from backend.domain.records.origin import Origin, Vector
 
 Hole = tuple[int, int, int]
-"""(origin's cluster number, incarnation, offset) of a record that was set aside: it comes later, if at all."""
+"""(Origin's cluster number, incarnation, offset) of a dead-lettered record: it arrives later, if at all."""
 
 _NOTHING = (-1, -1)
 
 
 class UnknownOrigin(Exception):
-    """A record came from a cluster that its reader does not know yet: what the reader knows is older than it."""
+    """A record came from a cluster that the reader does not know yet: its configuration is out of date."""
 
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -27,12 +27,12 @@ class UnknownOrigin(Exception):
 
 
 def never_foreign(number: int) -> bool:
-    """Takes every number for a cluster of ours, whose records must not be taken for born here."""
+    """Treat every number as one of our clusters, whose records must not be mistaken for records produced here."""
     return False
 
 
 class LogPrefix:
-    """Where each record of a log was born, asked in the log's order; `seen` is the vector of those asked about."""
+    """Origins of a log's records, resolved in log order; `seen` is the vector of the records resolved so far."""
 
     __slots__ = ("births", "foreign", "holes", "known_origins", "number", "partition", "seen", "stream_id")
 
@@ -48,8 +48,11 @@ class LogPrefix:
         holes: frozenset[Hole] = frozenset(),
         foreign: Callable[[int], bool] = never_foreign,
     ) -> None:
-        """Of the cluster with this number. `known_origins` are the numbers of all clusters that are, or ever were,
-        leaves of the tree; `foreign` is asked about others: whether one is no cluster of the tree right now."""
+        """Start a prefix of the cluster with this number.
+
+        `known_origins` are the numbers of all clusters that are, or ever were, leaves of the tree; `foreign`
+        returns whether any other number belongs to no cluster of the tree right now.
+        """
         self.number = number
         self.stream_id = stream
         self.partition = partition
@@ -60,11 +63,11 @@ class LogPrefix:
         self.foreign = foreign
 
     def born(self, offset: int, found: Origin | None) -> Origin:
-        """Where the next record was born, which has this origin in its headers. Raises UnknownOrigin.
+        """Return where the next record was produced, given the origin in its headers. Raises UnknownOrigin.
 
-        It was born here, whatever its headers say, if its origin names another stream or partition, this
-        cluster, a cluster that is none of ours, or an offset not above the highest seen of that origin, unless
-        that record was set aside and is replayed.
+        It was produced here, whatever its headers say, if its origin names another stream or partition, this
+        cluster, a cluster that is not ours, or an offset not above the highest seen of that origin, unless that
+        record was dead-lettered and is being replayed.
         """
         if (
             found is not None

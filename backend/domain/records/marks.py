@@ -1,7 +1,7 @@
-"""Marks: what a distributor's position on a partition stands for, as text in the position's metadata.
+"""Position marks: what a distributor's position on a partition stands for, stored in the offset metadata.
 
-Written in the transaction of the records that it speaks of (design, "Origin vectors"). A broker takes 4,096
-characters; the entries are variable-length integers so that some 250 origins fit.
+A mark is written in the transaction of the records that it covers (design, "Origin vectors"). A broker accepts
+4,096 characters; the entries are variable-length integers so that some 250 origins fit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from backend.domain.records.origin import Vector
 
 METADATA_LIMIT = 4096
-"""Longest position metadata that a broker accepts by default (`offset.metadata.max.bytes`)."""
+"""Maximum length of offset metadata that a broker accepts by default (`offset.metadata.max.bytes`)."""
 
 _PREFIX = "treeline:2;"
 _OLD_PREFIX = "treeline:1;"
@@ -25,16 +25,16 @@ _LONGEST_INTEGER = 10
 
 
 class MetadataInvalid(ValueError):
-    """Position metadata that Treeline did not write, or that does not fit."""
+    """Offset metadata that Treeline did not write, or that is too long."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a position stands for.
+    """The knowledge that a position stands for.
 
-    `incarnation` is that of the source's topic at the position and `target_incarnation` that of the target's,
-    0 if it was not known; `seen` is the source's vector at the position, `covered` what the target has from all
-    edges, as far as this edge knew.
+    `incarnation` is that of the source topic at the position and `target_incarnation` that of the target topic, 0
+    if unknown; `seen` is the source's vector at the position, `covered` what the target has from all edges, as far
+    as this edge knew.
     """
 
     incarnation: int
@@ -45,16 +45,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a unit stands on one partition: the next offset to read on the source, and what that stands for."""
+    """A task's position on one partition: the next offset to read on the source, and its mark."""
 
     offset: int
     mark: Mark
     leader_epoch: int | None = None
-    """Under which the record before it was written on the source."""
+    """Leader epoch under which the preceding record was written on the source."""
 
 
 def encode_metadata(mark: Mark) -> str:
-    """Position metadata. Raises MetadataInvalid beyond 4,096 characters."""
+    """Encode a mark as offset metadata. Raises MetadataInvalid beyond 4,096 characters."""
     packed = bytearray()
     for number in (mark.incarnation, mark.target_incarnation):
         _append(packed, number)
@@ -76,7 +76,7 @@ def encode_metadata(mark: Mark) -> str:
 
 
 def decode_metadata(text: str | None) -> Mark:
-    """The mark of a position. Raises MetadataInvalid if Treeline did not write it."""
+    """Decode the mark of a position. Raises MetadataInvalid if Treeline did not write it."""
     if text is None or not text.startswith((_PREFIX, _OLD_PREFIX)):
         raise MetadataInvalid(f"position metadata {(text or '')[:40]!r} is not Treeline's")
     try:
@@ -90,7 +90,7 @@ def decode_metadata(text: str | None) -> Mark:
 
 
 def _append(packed: bytearray, number: int) -> None:
-    """Little-endian base 128, the high bit says that more follows."""
+    """Append a number in little-endian base 128; the high bit means that more bytes follow."""
     while number > 0x7F:
         packed.append(number & 0x7F | 0x80)
         number >>= 7
@@ -128,7 +128,7 @@ def _unpack(packed: bytes) -> tuple[Mark, int]:
 
 
 def _unpack_old(packed: bytes) -> tuple[Mark, int]:
-    """Version 1, without the target's incarnation; what it called passed is part of what is covered."""
+    """Unpack version 1, which lacks the target's incarnation; its `passed` vector is part of what is covered."""
     (incarnation,) = _OLD_INCARNATION.unpack_from(packed)
     at = _OLD_INCARNATION.size
     vectors: list[Vector] = []

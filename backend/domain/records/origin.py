@@ -1,7 +1,7 @@
-"""Origins: where a record was first produced, and how far a log prefix has come of each.
+"""Origins: where a record was first produced, and how far a log prefix has come for each origin.
 
-Every copy carries `copy-origin`. Together with the tree it decides an edge's work (`partition_edge.py`). Vectors
-are kept with the positions of distributors (`marks.py`).
+Every copy carries `copy-origin`. Together with the tree it determines what an edge copies (`partition_edge.py`).
+Vectors are stored with the positions of distributors (`marks.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Vector = dict[int, tuple[int, int]]
-"""Per origin's cluster number: (incarnation of its topic, highest offset)."""
+"""Origin vector: origin's cluster number -> (incarnation of its topic, highest offset)."""
 
 _LAYOUT = struct.Struct(">BH8siqI")
 _VERSION = 1
@@ -22,7 +22,7 @@ STREAM_ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a record was first produced: contract, "Kafka", header `copy-origin`."""
+    """The place where a record was first produced: contract, "Kafka", header `copy-origin`."""
 
     cluster: int
     """Number of the cluster."""
@@ -33,19 +33,19 @@ class Origin:
 
 
 def stream_id(stream: str) -> bytes:
-    """First 8 bytes of SHA-256 of the stream's full name."""
+    """Return the first 8 bytes of SHA-256 of the stream's full name."""
     return hashlib.sha256(stream.encode()).digest()[:STREAM_ID_BYTES]
 
 
 def encode(origin: Origin) -> bytes:
-    """Header value, 27 bytes."""
+    """Encode the header value, 27 bytes."""
     return _LAYOUT.pack(
         _VERSION, origin.cluster, origin.stream_id, origin.partition, origin.offset, origin.incarnation
     )
 
 
 def decode(values: Sequence[bytes | None]) -> Origin | None:
-    """The origin in all values of the header on one record; None if absent, doubled or unreadable."""
+    """Decode the origin from all values of the header on one record; None if absent, duplicated or unreadable."""
     if len(values) != 1:
         return None
     value = values[0]
@@ -58,17 +58,17 @@ def decode(values: Sequence[bytes | None]) -> Origin | None:
 
 
 def plain(vector: Vector) -> dict[str, list[int]]:
-    """A vector as JSON has it."""
+    """Return a vector in its JSON form."""
     return {str(number): list(reached) for number, reached in vector.items()}
 
 
 def from_plain(found: Mapping[str, Sequence[int]]) -> Vector:
-    """A vector from what `plain` gave."""
+    """Return the vector of a JSON form made by `plain`."""
     return {int(number): (incarnation, offset) for number, (incarnation, offset) in found.items()}
 
 
 def merge(vectors: Iterable[Mapping[int, tuple[int, int]]]) -> Vector:
-    """The highest of several vectors, origin by origin."""
+    """Return the maximum of several vectors, origin by origin."""
     highest: Vector = {}
     for vector in vectors:
         for cluster, reached in vector.items():
@@ -80,6 +80,6 @@ def merge(vectors: Iterable[Mapping[int, tuple[int, int]]]) -> Vector:
 def covers(
     vector: Mapping[int, tuple[int, int]], other: Mapping[int, tuple[int, int]], origins: Iterable[int]
 ) -> bool:
-    """Whether `vector` is at least as far as `other` for each of these origins."""
+    """Return whether `vector` is at least as far as `other` for each of these origins."""
     nothing = (-1, -1)
     return all(vector.get(each, nothing) >= other.get(each, nothing) for each in origins)

@@ -1,10 +1,10 @@
-"""What an edge does with each record of a partition: leave it alone, or copy it, and with which headers.
+"""The decision of an edge for each record of a partition: skip it, or copy it with which headers.
 
-A record is copied iff the edge lies on the current route of its origin and the target does not have it yet
-(design, "Routes by origin"). Flags alone lose and double records when targets change. While nothing changes this
-is the document's rule, flag for flag.
+A record is copied iff the edge lies on the current route of its origin and the target does not have the record
+yet (design, "Routes by origin"). Flags alone would lose and duplicate records when targets change. While nothing
+changes, the result equals the document's rule, flag for flag.
 
-This is the reference: the native record loop decides the same, held to it by tests.
+This is the reference implementation: tests hold the native record loop to the same decisions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOTHING = (-1, -1)
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeRule:
-    """What one edge does, the same for all partitions of all streams."""
+    """The rule of one edge, the same for all partitions of all streams."""
 
     source_number: int
     level: int
@@ -36,10 +36,10 @@ class EdgeRule:
 
 
 class PartitionEdge(LogPrefix):
-    """One edge's decisions on one partition, in log order; holds the vectors that they need and make.
+    """Copy decisions of one edge on one partition, in log order, with the vectors that they need and update.
 
-    `seen` is the source's log prefix, `covered` what the target has from all edges. After an aborted transaction
-    the object is out of step and must be made anew from the target's position.
+    `seen` covers the source's log prefix, `covered` what the target has from all edges. After an aborted
+    transaction the object is stale and must be rebuilt from the target's position.
     """
 
     __slots__ = ("covered", "routes", "rule", "target_incarnation", "unreadable_flags")
@@ -58,9 +58,10 @@ class PartitionEdge(LogPrefix):
         holes: frozenset[Hole] = frozenset(),
         foreign: Callable[[int], bool] = never_foreign,
     ) -> None:
-        """`routes`: origin's cluster number -> flags on the copy, for the origins whose route has this edge.
+        """Start at the position that `seen` and `covered` describe.
 
-        `foreign` is asked of the event log, not of a plan.
+        `routes`: origin's cluster number -> flags on the copy, for the origins whose route has this edge.
+        `foreign` reads the event log, not a plan.
         """
         super().__init__(
             rule.source_number,
@@ -79,7 +80,7 @@ class PartitionEdge(LogPrefix):
         self.unreadable_flags = 0
 
     def copy(self, offset: int, headers: Sequence[Header] | None) -> list[Header] | None:
-        """Headers of the copy, or None if this edge leaves the record alone. Raises UnknownOrigin.
+        """Return the headers of the copy, or None if this edge skips the record. Raises UnknownOrigin.
 
         Other headers keep their order; ours come last, flags then origin.
         """
@@ -103,7 +104,7 @@ class PartitionEdge(LogPrefix):
             return others
         found = origin.decode(origin_values)
         if found is None and flags:
-            # Copied before origins were written: only its flags can tell.
+            # Copied before origins were written: only the flags can decide.
             if copy_flags.skips(flags, rule.level):
                 return None
             others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
@@ -117,7 +118,7 @@ class PartitionEdge(LogPrefix):
         return others
 
     def would_copy(self, offset: int, headers: Sequence[Header] | None) -> bool:
-        """Whether `copy` would make a copy, without deciding it. Raises UnknownOrigin."""
+        """Return whether `copy` would make a copy, without changing state. Raises UnknownOrigin."""
         seen, covered, unreadable = dict(self.seen), dict(self.covered), self.unreadable_flags
         try:
             return self.copy(offset, headers) is not None
@@ -125,7 +126,7 @@ class PartitionEdge(LogPrefix):
             self.seen, self.covered, self.unreadable_flags = seen, covered, unreadable
 
     def _flags(self, born: Origin) -> int | None:
-        """Flags of the copy; None if the edge is not on the record's route, or the target has it."""
+        """Return the flags of the copy; None if the edge is off the route, or the target has the record."""
         flags = self.routes.get(born.cluster)
         reached = (born.incarnation, born.offset)
         if flags is None or reached <= self.covered.get(born.cluster, _NOTHING):
@@ -134,9 +135,9 @@ class PartitionEdge(LogPrefix):
         return flags
 
     def mark(self, position: int) -> Mark:
-        """What `position` stands for, if it is that of the record after the last one decided."""
+        """Return the mark of `position`, which must be that of the record after the last decided one."""
         return Mark(incarnation_at(self.births, position), self.target_incarnation, self.seen, self.covered)
 
     def metadata(self, position: int) -> str:
-        """`mark` as position metadata."""
+        """Return `mark` encoded as offset metadata."""
         return encode_metadata(self.mark(position))

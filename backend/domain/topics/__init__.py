@@ -1,4 +1,4 @@
-"""What a topic should be, what it is, and the steps from one to the other.
+"""Topics: desired state, observed state, and the steps from one to the other.
 
 Of this layer's rooms it imports base.
 """

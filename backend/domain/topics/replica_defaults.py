@@ -1,9 +1,10 @@
-"""Replicas of a stream's topic on a cluster where the stream does not declare them.
+"""Default replicas of a stream's topic on a cluster, for streams that do not declare them.
 
-The cluster's defaults count, else three replicas of which two must be in sync, as far as they can be had: with
-one, a cluster of three brokers would hold every record once, although it could survive the loss of a broker. The
-minimum leaves one replica to spare, so that acks=all goes on while a broker is away. It follows the replicas that
-the topic has (`Replicas.minimum_of`) and not the brokers that are there: a broker that is away lowers nothing.
+The cluster's defaults apply, else three replicas with `min.insync.replicas` of two, as far as the brokers allow:
+with one replica, a cluster of three brokers would hold every record once, although it could survive the loss of a
+broker. The minimum leaves one replica to spare, so that acks=all continues while a broker is down. It follows the
+replicas that the topic has (`Replicas.minimum_of`), not the brokers that are up: a broker that is down lowers
+nothing.
 """
 
 from __future__ import annotations
@@ -22,22 +23,23 @@ AUTOMATIC_MINIMUM = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterDefaultsSet(Event, name="ClusterDefaultsSet", version=1):
-    """Streams that do not declare their replicas have so many on this cluster from now on."""
+    """The default replicas of a cluster changed, for streams that do not declare them."""
 
     replication_factor: int | None
-    """None, as the next: automatic, three replicas of which two must be in sync, as far as they can be had."""
+    """None, here as in the next field, means automatic: three replicas, two in sync, as far as the brokers
+    allow."""
     min_insync_replicas: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaDefaults:
-    """What is set on a cluster; None: automatic."""
+    """The default replicas that are set on a cluster; None means automatic."""
 
     replication_factor: int | None = None
     min_insync_replicas: int | None = None
 
     def shown(self, brokers: int | None) -> Mapping[str, int | None]:
-        """Return what a stream that declares neither gets on the cluster now; None while it has never answered."""
+        """Return the effective values for a stream that declares neither; None if the cluster never answered."""
         if brokers is None:
             return {
                 "replication_factor": self.replication_factor,
@@ -50,25 +52,26 @@ class ReplicaDefaults:
 
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
-    """What a stream's topic should have on one cluster, if it has brokers enough."""
+    """The replicas that a stream's topic should have on one cluster, given enough brokers."""
 
     factor: int
     minimum: int
     leaves_one: bool = False
-    """Whether the minimum leaves one replica to spare, however few there are."""
+    """True if the minimum leaves one replica to spare, however few there are."""
 
     def minimum_of(self, factor: int) -> int:
-        """Return `min.insync.replicas` for a topic that has so many replicas."""
+        """Return `min.insync.replicas` for a topic that has this many replicas."""
         return max(1, min(self.minimum, factor - 1 if self.leaves_one else factor))
 
 
 def replicas_for(factor: int | None, minimum: int | None, defaults: ReplicaDefaults) -> Replicas:
-    """Return what a stream that declares these gets on a cluster with these defaults."""
+    """Return the replicas of a stream that declares these values, on a cluster with these defaults."""
     wanted = factor or defaults.replication_factor or AUTOMATIC_FACTOR
     if minimum is not None:
         return Replicas(factor=wanted, minimum=minimum)
     if defaults.min_insync_replicas is not None:
-        # Whoever set both on the cluster may mean all replicas; next to another factor it is only a wish.
+        # An operator who set both on the cluster may mean all replicas; with another factor it is only a
+        # preference.
         return Replicas(factor=wanted, minimum=defaults.min_insync_replicas, leaves_one=factor is not None)
     return Replicas(factor=wanted, minimum=AUTOMATIC_MINIMUM, leaves_one=True)
 
@@ -91,7 +94,7 @@ def check_defaults(defaults: ReplicaDefaults) -> None:
 
 
 def defaults_set(present: ReplicaDefaults, wanted: ReplicaDefaults | None) -> list[ClusterDefaultsSet]:
-    """Return the event that sets a cluster's defaults; none if they are so already or None is wanted.
+    """Return the event that sets a cluster's defaults; empty if they are unchanged or None is given.
 
     Raises ValueInvalid.
     """

@@ -1,7 +1,6 @@
-"""The pure half of the reconcile loop: what is observed against what is desired gives the steps to take.
+"""Pure half of the reconcile loop: compares observed with desired topics and returns the steps to take.
 
-Each step shows what it changes; executing and recording them is the workers' part (style, "Reconcile in four
-parts").
+Each step shows what it changes; workers execute and record it (style, "Reconcile in four parts").
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from backend.domain.topics.stream_settings import MOST_PARTITIONS
 from backend.domain.topics.topic_settings import RETENTION_BYTES, TIMESTAMP_TYPE, parts, retained_bytes, same_value
 
 HEADROOM_BYTES = 1024
-"""Added to a topic's `max.message.bytes`, so that a record of the largest size fits with our headers."""
+"""Bytes added to a topic's `max.message.bytes`, so that the largest record fits together with our headers."""
 
 APPEND_TIME = "LogAppendTime"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WantedTopic:
-    """A topic that a cluster should have. `stream` is STREAM in full, `revision` of its declaration."""
+    """A topic that a cluster should have. `stream` is its full name, `revision` that of its declaration."""
 
     stream: str
     cluster: str
@@ -30,73 +29,74 @@ class WantedTopic:
     replication_factor: int
     min_insync_replicas: int
     leaves_one: bool = False
-    """Whether the minimum leaves one of the replicas to spare, however few the topic has."""
+    """True if the minimum leaves one of the replicas to spare, however few the topic has."""
     config: Mapping[str, str]
     revision: int | None
-    """None for an internal stream."""
+    """Revision of the declaration; None for an internal stream."""
     applied: bool
-    """Whether the log says that this revision is applied."""
+    """True if the log says that this revision is applied."""
     topic_id: str | None
-    """The id that is recorded, None if none is."""
+    """Recorded topic id; None if none is recorded."""
     failure: str | None = None
-    """The reason that is recorded for its not being applied, or not being set back."""
+    """Recorded reason why it is not applied, or not restored."""
     recorded_factor: int | None = None
-    """Replicas that it has by the log; None if none are recorded, or for an internal stream."""
+    """Recorded number of replicas; None if none is recorded, or for an internal stream."""
     replicas_before: Replicas | None = None
-    """By the cluster's default replicas before they were last set; None for an internal stream, or while the
-    cluster is not known yet."""
+    """Replicas by the cluster's previous defaults; None for an internal stream, or while the cluster is
+    unknown."""
     released: frozenset[str] = frozenset()
-    """Settings that an earlier declaration had and this one has not: they go back to the cluster's defaults when
-    this one is applied, and are the topic's owner's from then on."""
+    """Settings that an earlier declaration had and this one does not: they return to the cluster's defaults when
+    this declaration is applied, and belong to the topic's owner from then on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnwantedTopic:
-    """A topic of a deleted stream that is still to go."""
+    """A topic of a deleted stream that still has to be deleted."""
 
     stream: str
     cluster: str
     topic: str
     topic_id: str
     unconfirmed: bool = False
-    """Nobody has said that its records may go: with some it stays."""
+    """True if its deletion was not confirmed: a topic that holds records stays."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenTopic:
-    """A topic as a cluster has it."""
+    """A topic as observed on a cluster."""
 
     topic_id: str
     partitions: int
     replication_factor: int
-    """Of the partition that has the fewest, counting replicas that are only being copied."""
+    """Replicas of the partition that has the fewest, including replicas that are still being copied."""
     in_sync: bool = True
-    """Whether all replicas of all partitions are: a broker is away or replicas are being moved, if not."""
+    """True if all replicas of all partitions are in sync; otherwise a broker is down or replicas are being
+    moved."""
     config: Mapping[str, str] | None = None
-    """What is in force, defaults too; None if this look did not ask for it."""
+    """Effective configuration, including defaults; None if this poll did not request it."""
     own: Mapping[str, str] = field(default_factory=dict)
-    """Those of `config` that are set on the topic itself."""
+    """Entries of `config` that are set on the topic itself."""
     records: int | None = None
-    """Only asked for while no topic of the stream is recorded on the cluster."""
+    """Number of records; requested only while no topic of the stream is recorded on the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCluster:
-    """One look at one cluster; `reason` set if it did not answer."""
+    """One observation of one cluster; `reason` is set if it did not answer."""
 
     kafka_cluster_id: str | None = None
     brokers: int = 0
     topics: Mapping[str, SeenTopic] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """Topics that it does not let us see, with its reasons."""
+    """Topics that the cluster does not let us describe, with its reasons."""
     reason: str | None = None
     unsure: bool = False
-    """It did not answer once: nothing is concluded from this look."""
+    """True if a single request was not answered: nothing is concluded from this observation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownCluster:
-    """What the log says of a cluster's health."""
+    """Health of a cluster according to the log."""
 
     online: bool
     reason: str | None
@@ -106,7 +106,7 @@ class KnownCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOnline:
-    """The cluster answers, and the log does not say so yet."""
+    """The cluster answers, which the log does not say yet."""
 
     cluster: str
     kafka_cluster_id: str
@@ -115,7 +115,7 @@ class RecordOnline:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOffline:
-    """The cluster does not answer, and the log says it does, or gives no reason."""
+    """The cluster does not answer, but the log says that it does, or gives no reason."""
 
     cluster: str
     reason: str
@@ -123,7 +123,7 @@ class RecordOffline:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateTopic:
-    """The topic is absent."""
+    """The topic does not exist."""
 
     wanted: WantedTopic
     replication_factor: int
@@ -140,7 +140,7 @@ class GrowTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowGrowth:
-    """Somebody gave more partitions to a topic of ours; Kafka takes none away, so the stream has as many now."""
+    """A topic has more partitions than declared; Kafka removes none, so the stream adopts the number."""
 
     wanted: WantedTopic
     partitions: int
@@ -156,21 +156,23 @@ class RefuseTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class AlignTopic:
-    """The topic is there, and the log does not say yet that this declaration is applied, or that it has so many
-    replicas: set what differs in its configuration, then record it."""
+    """The topic exists, but its declaration or its number of replicas is not recorded as applied.
+
+    Set the configuration entries that differ, then record it.
+    """
 
     wanted: WantedTopic
     config: Mapping[str, str]
-    """Entries to set, with their values; none if all are as declared."""
+    """Entries to set, with their values; empty if all are as declared."""
     topic_id: str
     replication_factor: int
     reset: tuple[str, ...] = ()
-    """Entries that go back to the cluster's defaults."""
+    """Entries that return to the cluster's defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreTopic:
-    """Somebody changed the configuration of a topic that was as declared: set it back, and record what it was."""
+    """An applied topic's configuration was changed outside Treeline: restore it, and record what was found."""
 
     wanted: WantedTopic
     found: Mapping[str, str]
@@ -180,7 +182,7 @@ class RestoreTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteTopic:
-    """The topic of a deleted stream is there. `present` False: it is gone, which only needs recording."""
+    """The topic of a deleted stream exists. With `present` False it is gone, which only needs recording."""
 
     unwanted: UnwantedTopic
     present: bool
@@ -200,7 +202,7 @@ Step = (
 
 
 def cluster_steps(name: str, known: KnownCluster, seen: SeenCluster) -> list[Step]:
-    """Record a change of a cluster's health."""
+    """Return the step that records a change of a cluster's health."""
     if seen.unsure:
         return []
     if seen.reason is not None:
@@ -214,7 +216,7 @@ def cluster_steps(name: str, known: KnownCluster, seen: SeenCluster) -> list[Ste
 def topic_steps(
     wanted: Iterable[WantedTopic], unwanted: Sequence[UnwantedTopic], seen: Mapping[str, SeenCluster]
 ) -> list[Step]:
-    """Bring topics to what is declared, on the clusters that answer."""
+    """Return the steps that bring topics to their declarations, on the clusters that answer."""
     steps: list[Step] = []
     for topic in wanted:
         cluster = seen.get(topic.cluster)
@@ -222,10 +224,10 @@ def topic_steps(
             steps += _topic_step(topic, cluster)
     for gone in unwanted:
         cluster = seen.get(gone.cluster)
-        # What cannot be seen is not taken for gone: its name would be free while its records are there.
+        # A topic that cannot be described is not taken for gone: its name would be free while its records exist.
         if cluster is not None and cluster.reason is None and gone.topic not in cluster.refusals:
             present = cluster.topics.get(gone.topic)
-            # A topic that somebody made anew under the name is not the one to delete.
+            # A topic that was re-created under the name is not the one to delete.
             steps.append(
                 DeleteTopic(unwanted=gone, present=present is not None and present.topic_id == gone.topic_id)
             )
@@ -258,7 +260,7 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
         return []
     changes = differing(config, present.config)
     as_recorded = wanted.applied and wanted.topic_id == present.topic_id
-    # What a placement has changed is no drift: the minimum follows, and the log hears of it.
+    # A change made by a placement is no drift: the minimum follows, and the log records it.
     moved = wanted.recorded_factor not in (None, factor) or _follows_defaults(wanted, present, changes, factor)
     if as_recorded and changes and not moved:
         found = {name: present.config.get(name, "") for name in changes}
@@ -278,18 +280,18 @@ def _topic_step(wanted: WantedTopic, cluster: SeenCluster) -> list[Step]:
 
 
 def _follows_defaults(wanted: WantedTopic, present: SeenTopic, changes: Mapping[str, str], factor: int) -> bool:
-    """Return whether all that differs is the minimum that the defaults before the last ones gave."""
+    """Return whether the only difference is the minimum that the previous defaults gave."""
     if wanted.replicas_before is None or present.config is None or changes.keys() != {"min.insync.replicas"}:
         return False
     return present.config.get("min.insync.replicas") == str(wanted.replicas_before.minimum_of(factor))
 
 
 def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:
-    """The replicas that a topic can be counted on to have.
+    """Return the number of replicas that a topic can be counted on to have.
 
-    A new one counts once it has caught up: brokers refuse acks=all while fewer are in sync than the lower of
-    `min.insync.replicas` and the number of replicas, copies under way included. While some are not in sync what is
-    recorded holds, unless there are fewer by now.
+    A new replica counts once it has caught up: brokers refuse acks=all while fewer are in sync than the lower of
+    `min.insync.replicas` and the number of replicas, including those being copied. While some are out of sync the
+    recorded number holds, unless there are fewer by now.
     """
     known = wanted.recorded_factor if wanted.topic_id == present.topic_id else None
     if present.in_sync or known is None:
@@ -298,10 +300,10 @@ def settled_factor(wanted: WantedTopic, present: SeenTopic) -> int:
 
 
 def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:
-    """Why a topic that is there cannot become the stream's; None if it can.
+    """Return why an existing topic cannot become the stream's; None if it can.
 
-    A topic that is recorded as the stream's own follows its declaration. One that is met for the first time is
-    somebody's: what its owner chose is not changed behind his back where records would come to differ.
+    A topic that is recorded as the stream's follows its declaration. One that is met for the first time has an
+    owner, whose settings are not changed where records would come to differ.
     """
     own = wanted.topic_id == present.topic_id
     if present.partitions > (MOST_PARTITIONS if own and wanted.revision is not None else wanted.partitions):
@@ -317,7 +319,7 @@ def refusal(wanted: WantedTopic, present: SeenTopic) -> str | None:
 
 
 def loss(wanted: Mapping[str, str], present: Mapping[str, str]) -> str | None:
-    """How records would be lost if a topic that holds some got this configuration; None if they would not."""
+    """Return how records would be lost if a topic that holds some got this configuration; None if none would."""
     policies = parts(wanted["cleanup.policy"]), parts(present.get("cleanup.policy", "delete"))
     if added := policies[0] - policies[1]:
         return (
@@ -340,7 +342,7 @@ def loss(wanted: Mapping[str, str], present: Mapping[str, str]) -> str | None:
 
 
 def append_time_reason(topic: str) -> str:
-    """Why a topic whose brokers stamp their own time is not distributed."""
+    """Return why a topic with broker timestamps (LogAppendTime) is not distributed."""
     return (
         f"topic {topic!r} has {TIMESTAMP_TYPE}={APPEND_TIME}: each cluster would stamp its own time on the same "
         "record, so it is not distributed; set CreateTime on it, or declare the stream with distributed: false"
@@ -348,7 +350,7 @@ def append_time_reason(topic: str) -> str:
 
 
 def differing(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    """The wanted entries that are not in force."""
+    """Return the wanted entries that are not in force."""
     return {name: value for name, value in wanted.items() if not same_value(name, value, present.get(name))}
 
 
@@ -364,13 +366,13 @@ def topic_config(
     distributed: bool,
     config: Mapping[str, str],
 ) -> dict[str, str]:
-    """Configuration of a stream's topic, but for what depends on the cluster."""
+    """Return the configuration of a stream's topic, except what depends on the cluster."""
     managed = {
         "cleanup.policy": cleanup_policy,
         "max.message.bytes": str(max_message_bytes + HEADROOM_BYTES),
         "retention.ms": str(retention_ms),
     }
     if distributed:
-        # A copy keeps the record's own time; a broker that stamps its own would change it on every hop.
+        # A copy keeps the record's timestamp; a broker with LogAppendTime would change it on every hop.
         managed[TIMESTAMP_TYPE] = "CreateTime"
     return {**config, **managed}

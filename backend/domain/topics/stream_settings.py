@@ -1,4 +1,4 @@
-"""What a stream declares about its topics, and the ranges that Kafka gives to it."""
+"""Settings that a stream declares for its topics, and the ranges that Kafka allows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DEFAULT_RETENTION_MS = 7 * 24 * 3600 * 1000  # Kafka's own default
 CLEANUP_POLICIES = ("delete", "compact", "compact,delete")
 MOST_PARTITIONS = 10_000
 INTERNAL_REPLICAS = 3
-"""Declared of our own streams, on a cluster with brokers enough."""
+"""Declared replicas of internal streams, on a cluster with enough brokers."""
 MOST_REPLICAS = 32_767  # Kafka carries the factor in 16 bits
 CLUSTER_DEFAULT = "default"
-"""In place of a replication factor or a minimum: it is not declared, and each cluster's default counts."""
+"""Value in place of a replication factor or a minimum: it is not declared, and each cluster's default applies."""
 LONGEST_MS = 2**63 - 1
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588  # Kafka's own default of max.message.bytes
 LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024 - 1024
-"""A copy with our headers still is within the 64 MiB that a distributor's producer takes."""
+"""A copy with our headers still fits into the 64 MiB that a distributor's producer accepts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +31,22 @@ class StreamSettings:
 
     partitions: int = 1
     replication_factor: int | None = None
-    """Declared; a cluster with fewer brokers has as many replicas as brokers, and topics that are there come to it
-    by placements only. None: each cluster's default."""
+    """Declared replication factor. A cluster with fewer brokers gets as many replicas as brokers; existing topics
+    change only by placements. None: each cluster's default."""
     min_insync_replicas: int | None = None
-    """None: each cluster's default."""
+    """Declared minimum; None: each cluster's default."""
     retention_ms: int = DEFAULT_RETENTION_MS
-    """-1 keeps records for ever."""
+    """Retention in milliseconds; -1 keeps records for ever."""
     cleanup_policy: str = "delete"
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
-    """The largest batch of records that a producer may send; topics get room for our headers on top."""
+    """Largest batch of records that a producer may send; topics get extra room for our headers."""
     distributed: bool = True
     config: Mapping[str, str] = field(default_factory=dict)
-    """Other settings of Kafka for the topics, by Kafka's names (`topic_settings.DECLARABLE`)."""
+    """Other Kafka settings of the topics, by Kafka's names (`topic_settings.DECLARABLE`)."""
 
 
 def removed_by(before: StreamSettings, after: StreamSettings) -> str:
-    """Which records Kafka removes because settings change from one to the other, in words; "": none."""
+    """Describe the records that Kafka removes when settings change from `before` to `after`; "" if none."""
     kept, lost = _kept_ms(before), []
     if "compact" in after.cleanup_policy and "compact" not in before.cleanup_policy:
         lost.append("records that have a later one with the same key")

@@ -1,4 +1,4 @@
-"""Topic settings that are not alike on all clusters of a stream, or not as it declares."""
+"""Drift of topic settings: values that differ between a stream's clusters, or from its declaration."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from backend.domain.topics.topic_settings import NOT_A_DECLARATION, same_value
 
 ON_TOPIC, DECLARED, DEFAULT = "topic", "declared", "default"
-"""Where a value comes from: set on the topic itself, declared by the stream, or the cluster's default."""
+"""Source of a value: set on the topic itself, declared by the stream, or the cluster's default."""
 
 _NOT_COMPARED = frozenset({*NOT_A_DECLARATION, "min.insync.replicas"})
-"""`min.insync.replicas` follows the replicas that each cluster can have, and is alike nowhere."""
+"""`min.insync.replicas` follows the replicas that each cluster can have, so it may differ everywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicSeen:
-    """What a poll found of a stream's topic on one cluster."""
+    """Observation of a stream's topic on one cluster."""
 
     own: Mapping[str, str] = field(default_factory=dict)
-    """Settings that are set on the topic itself and not as declared."""
+    """Settings that are set on the topic itself and differ from the declaration."""
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """What the cluster gives to topics that do not set it, as far as it is known."""
+    """Values that the cluster gives to topics that do not set them, as far as known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InForce:
-    """A setting's value on one cluster, and its source."""
+    """A setting's effective value on one cluster, and its source."""
 
     value: str
     source: str
@@ -34,17 +34,17 @@ class InForce:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """One setting that is not alike on all clusters, or not as declared there."""
+    """One setting that differs between clusters, or from its declaration."""
 
     setting: str
     declared: str | None
-    """None: the stream does not declare it."""
+    """Declared value; None if the stream does not declare the setting."""
     clusters: Mapping[str, InForce]
-    """Clusters of which the value is known."""
+    """Effective values, for clusters where the value is known."""
 
 
 def not_as_declared(own: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
-    """Return what is set on a topic itself and not as declared; settings that are no declaration are left out."""
+    """Return a topic's own settings that differ from the declaration, except those that cannot be declared."""
     return {
         name: value
         for name, value in own.items()
@@ -53,7 +53,7 @@ def not_as_declared(own: Mapping[str, str], declared: Mapping[str, str]) -> dict
 
 
 def drifts(declared: Mapping[str, str], seen: Mapping[str, TopicSeen]) -> list[Drift]:
-    """Return the settings that differ, by name. `seen`: cluster -> what was found there."""
+    """Return the settings that differ, sorted by name. `seen`: cluster -> observation."""
     found = []
     for name in _names(seen.values()):
         clusters = {cluster: value for cluster, each in seen.items() if (value := _in_force(name, declared, each))}

@@ -1,8 +1,8 @@
-"""Kafka's topic settings as data: which there are, what values they take, and which a stream's fields manage.
+"""Kafka's topic settings as data: their names and allowed values, and the ones that a stream's fields manage.
 
 The table is the one that Kafka 4.1.1 prints for its documentation (`LogConfig.main` of the storage module), with
-settings that 3.9 still has. A cluster of another version refuses a setting that it does not know when the stream
-is applied there, in its own words.
+settings that 3.9 still has. A cluster of another version refuses unknown settings when the stream is applied
+there, with its own message.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ DELETE_ON_DISABLE = "remote.log.delete.on.disable"
 
 @dataclass(frozen=True)
 class WholeNumber:
-    """A whole number within a range; `also` is allowed outside of it."""
+    """A whole number within a range; values of `also` are allowed outside the range."""
 
     least: int
     most: int
     also: tuple[int, ...] = ()
 
     def canonical(self, text: str) -> str:
-        """Return the value as Kafka shows it. Raises ValueError that says what is allowed."""
+        """Return the value as Kafka shows it. Raises ValueError that states what is allowed."""
         allowed = f"from {self.least} to {self.most}" + "".join(f", or {other}" for other in self.also)
         try:
             number = int(text) if text.isascii() else None
@@ -45,7 +45,7 @@ class Fraction:
     """A number from 0 to 1."""
 
     def canonical(self, text: str) -> str:
-        """Return the value as Kafka shows it. Raises ValueError that says what is allowed."""
+        """Return the value as Kafka shows it. Raises ValueError that states what is allowed."""
         try:
             number = float(text) if text.isascii() and "_" not in text else math.nan
         except ValueError:
@@ -57,12 +57,12 @@ class Fraction:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some words; capital letters count."""
+    """One of a list of words, case-sensitive."""
 
     words: tuple[str, ...]
 
     def canonical(self, text: str) -> str:
-        """Return the value as Kafka shows it. Raises ValueError that says what is allowed."""
+        """Return the value as Kafka shows it. Raises ValueError that states what is allowed."""
         if text not in self.words:
             raise ValueError(f"must be one of {', '.join(self.words)}")
         return text
@@ -70,10 +70,10 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Switch:
-    """true or false."""
+    """A boolean: true or false."""
 
     def canonical(self, text: str) -> str:
-        """Return the value as Kafka shows it. Raises ValueError that says what is allowed."""
+        """Return the value as Kafka shows it. Raises ValueError that states what is allowed."""
         if text.lower() not in ("true", "false"):
             raise ValueError("must be true or false")
         return text.lower()
@@ -114,7 +114,7 @@ DECLARABLE: Mapping[str, WholeNumber | Fraction | OneOf | Switch] = {
     "segment.ms": _POSITIVE,
     "unclean.leader.election.enable": _SWITCH,
 }
-"""Settings that a stream's `config` takes, and the values of each."""
+"""Settings that a stream's `config` accepts, and the allowed values of each."""
 
 FIELD_OF: Mapping[str, str] = {
     "cleanup.policy": "cleanup_policy",
@@ -129,7 +129,7 @@ NOT_A_DECLARATION: Mapping[str, str] = {
     "leader.replication.throttled.replicas": "placements set it while they move replicas",
     "message.format.version": "brokers have ignored it since Kafka 3.0, and 4.0 removed it",
 }
-"""Settings that cannot be declared, and why not."""
+"""Settings that cannot be declared, with the reason."""
 
 _NOT_ABOVE = (
     ("min.compaction.lag.ms", "max.compaction.lag.ms"),
@@ -139,20 +139,20 @@ _NOT_ABOVE = (
 
 
 def apart(own: Mapping[str, str]) -> dict[str, str]:
-    """Return those of a topic's own settings that no field of a stream manages, declarable or not."""
+    """Return the own settings of a topic that no field of a stream manages, declarable or not."""
     managed = {*FIELD_OF, *NOT_A_DECLARATION, TIMESTAMP_TYPE}
     return {name: value for name, value in sorted(own.items()) if name not in managed}
 
 
 def text_of(value: object) -> str:
-    """Return a value of JSON or YAML as Kafka writes it."""
+    """Return a value of JSON or YAML in the form that Kafka writes."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def canonical(config: Mapping[str, str]) -> dict[str, str]:
-    """Return settings in the way that brokers show them, so that equal ones compare as equal.
+    """Return settings in the form that brokers show, so that equal settings compare as equal.
 
-    Settings or values that nobody can declare stay as they are.
+    Settings or values that cannot be declared stay unchanged.
     """
     found = {}
     for name, value in sorted(config.items()):
@@ -178,7 +178,7 @@ def parts(listed: str) -> set[str]:
 
 
 def retained_bytes(config: Mapping[str, str]) -> float:
-    """Return how many bytes of each partition `retention.bytes` keeps; all if it is not set, or is no number."""
+    """Return the bytes of each partition that `retention.bytes` keeps; infinity if it is unset or no number."""
     value = canonical(config).get(RETENTION_BYTES, "-1")
     return int(value) if value.isdecimal() else math.inf
 
@@ -218,7 +218,7 @@ def undeclarable(name: str, value: str, *, distributed: bool) -> str | None:
 
 
 def _contradictions(config: Mapping[str, str], cleanup_policy: str, retention_ms: int) -> list[FieldError]:
-    """Return what brokers refuse of entries that are valid each by itself."""
+    """Return errors for entries that are valid one by one, but that brokers refuse together."""
     errors = []
     for low, high in _NOT_ABOVE:
         bound = str(retention_ms) if high == "retention.ms" else config.get(high, "-1")

@@ -1,7 +1,7 @@
-"""How a distributor does its work: paused or not, how fast at most, and how copies are compressed.
+"""Settings of a distributor: pause, rate limit, and compression of copies.
 
-Part of event stream `tree-<name>`. Each setting has events of its own, so that the log tells what was done and
-not only that something was. A distributor keeps its settings when the tree is replaced and still has it.
+Part of event stream `tree-<name>`. Each setting has events of its own, so that the log tells what was changed, not
+only that something was. A distributor that still exists in a new tree keeps its settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FASTEST_BYTES_PER_SECOND = 1_000_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class DistributorPaused(Event, name="DistributorPaused", version=1):
-    """One distributor copies nothing from now on, and keeps its place."""
+    """One distributor stops copying and keeps its position."""
 
     cluster: str
     level: int
@@ -30,7 +30,7 @@ class DistributorPaused(Event, name="DistributorPaused", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class DistributorResumed(Event, name="DistributorResumed", version=1):
-    """One distributor copies again, from where it was paused."""
+    """One distributor continues copying from where it was paused."""
 
     cluster: str
     level: int
@@ -38,17 +38,18 @@ class DistributorResumed(Event, name="DistributorResumed", version=1):
 
 @dataclass(frozen=True, kw_only=True)
 class DistributorLimitChanged(Event, name="DistributorLimitChanged", version=1):
-    """One distributor copies at most so many bytes a second from now on."""
+    """One distributor got another rate limit."""
 
     cluster: str
     level: int
     bytes_per_second: int | None
-    """Keys, values and headers of its copies, before compression; null is no limit."""
+    """Maximum bytes a second of keys, values and headers of its copies, before compression; null means no
+    limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistributorCompressionChanged(Event, name="DistributorCompressionChanged", version=1):
-    """One distributor's copies are compressed in this way from now on."""
+    """One distributor compresses its copies with another codec."""
 
     cluster: str
     level: int
@@ -69,7 +70,7 @@ SETTINGS_EVENTS: tuple[type[Event], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeDistributor:
-    """Change settings of (cluster, level); None leaves one as it is, `clear_limit` takes the limit away."""
+    """Change settings of (cluster, level); None keeps a setting, `clear_limit` removes the limit."""
 
     cluster: str
     level: int
@@ -84,11 +85,11 @@ class ChangeDistributor:
 
 @dataclass(frozen=True, kw_only=True)
 class DistributorSettings:
-    """Settings of one distributor; without any event it has these defaults."""
+    """Settings of one distributor, with the defaults that apply before any event."""
 
     paused: bool = False
     bytes_per_second: int | None = None
-    """Limit over all its units; None is no limit."""
+    """Rate limit over all tasks of the distributor; None means no limit."""
     compression: str = "none"
 
 
@@ -98,7 +99,7 @@ DEFAULTS = DistributorSettings()
 
 
 def decide(present: DistributorSettings, command: ChangeDistributor) -> Sequence[SettingsEvent]:
-    """One event for each setting that becomes another. Raises ValueInvalid."""
+    """Return one event for each setting that changes. Raises ValueInvalid."""
     _check(command)
     place = {"cluster": command.cluster, "level": command.level}
     events: list[SettingsEvent] = []
@@ -127,7 +128,7 @@ def _check(command: ChangeDistributor) -> None:
 
 
 def evolve(state: DistributorSettings, event: SettingsEvent) -> DistributorSettings:
-    """The settings after an event."""
+    """Return the settings after an event."""
     match event:
         case DistributorPaused():
             return replace(state, paused=True)

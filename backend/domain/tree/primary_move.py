@@ -1,9 +1,9 @@
-"""How the primary of a tree, the only writer of schemas, becomes another cluster.
+"""Moves of a tree's primary cluster, the only writer of schemas.
 
-Part of event stream `tree-<name>`. The operator begins a move; the schema distributor carries it out as soon as
-the new primary has all that the present one has, and records it while nobody can write on the old one. A present
-primary that is dead is not waited for: the new one takes over, and skips ids that the old one may have given
-unseen.
+Part of event stream `tree-<name>`. The operator starts a move; the schema distributor completes it as soon as the
+new primary has every schema of the current one, and records it while nothing can be written to the old one. With
+`take_over` the current primary is unreachable and not waited for: the new one takes over, and skips ids that the
+old one may have assigned unseen.
 
     (settled) --MovePrimary--> moving --RecordPrimaryMoved--> settled
                                moving --MovePrimary to the present one--> settled
@@ -18,38 +18,38 @@ from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.base.event import Event
 
 SKIPPED_IDS = 1000
-"""That a dead primary may have given out while nobody could read them; far more than are under way at once."""
+"""Number of ids that an unreachable primary may have assigned unread; far more than are ever in flight at once."""
 
 # --- events
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrimaryMoveBegun(Event, name="PrimaryMoveBegun", version=1):
-    """Another cluster is to be the only writer of schemas."""
+    """A move of the primary to another cluster has started."""
 
     cluster: str
     previous: str
-    """The present one, which writes on until the move is done."""
+    """The current primary, which writes until the move is complete."""
     take_over: bool
-    """Whether the present one is dead and not waited for."""
+    """True if the current primary is unreachable and not waited for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrimaryMoveCancelled(Event, name="PrimaryMoveCancelled", version=1):
-    """The present primary stays what it is."""
+    """A move was cancelled; the current primary stays."""
 
     cluster: str
-    """The present primary."""
+    """The current primary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrimaryMoved(Event, name="PrimaryMoved", version=1):
-    """This cluster is the only writer of schemas from now on."""
+    """The move is complete: the new primary is the only writer of schemas from now on."""
 
     cluster: str
     previous: str
     skipped_ids: int
-    """How many ids are left out; 0 if the previous one could be read to its end."""
+    """Number of ids that are skipped; 0 if the previous primary could be read to its end."""
 
 
 PrimaryEvent = PrimaryMoveBegun | PrimaryMoveCancelled | PrimaryMoved
@@ -60,7 +60,7 @@ PRIMARY_EVENTS: tuple[type[Event], ...] = (PrimaryMoveBegun, PrimaryMoveCancelle
 
 @dataclass(frozen=True, kw_only=True)
 class MovePrimary:
-    """Begin a move, or with the present primary end one."""
+    """Start a move; naming the current primary cancels one."""
 
     cluster: str
     take_over: bool = False
@@ -68,7 +68,7 @@ class MovePrimary:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordPrimaryMoved:
-    """Say that the old primary has stopped and the new one has all that can be had."""
+    """Record that the old primary has stopped and the new one has everything that could be read."""
 
     cluster: str
     previous: str
@@ -82,7 +82,7 @@ PrimaryCommand = MovePrimary | RecordPrimaryMoved
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """A move that is under way."""
+    """A move in progress."""
 
     cluster: str
     take_over: bool
@@ -94,9 +94,9 @@ class Move:
 def decide(
     primary: str, move: Move | None, leaves: Collection[str], command: PrimaryCommand
 ) -> list[PrimaryEvent]:
-    """Events that carry the command out; none if it changes nothing. Raises ValueInvalid."""
+    """Return the events that carry out the command; none if it changes nothing. Raises ValueInvalid."""
     if isinstance(command, RecordPrimaryMoved):
-        # Overtaken by another order meanwhile: nothing has moved.
+        # Superseded by another command in the meantime: nothing has moved.
         if move is None or (move.cluster, primary) != (command.cluster, command.previous):
             return []
         return [PrimaryMoved(**vars(command))]
@@ -117,7 +117,7 @@ def decide(
 
 
 def evolve(primary: str | None, move: Move | None, event: PrimaryEvent) -> tuple[str | None, Move | None]:
-    """(primary, move) after an event."""
+    """Return (primary, move) after an event."""
     match event:
         case PrimaryMoveBegun():
             return primary, Move(cluster=event.cluster, take_over=event.take_over)

@@ -1,4 +1,4 @@
-"""Routes: the way that every origin's records take through a tree, and the proof that it is a good one.
+"""Routes: the path that each origin's records take through a tree, and the proof that it reaches every leaf once.
 
 Rule (distribution model): a record born on a cluster has flags 0; the distributor of level n copies a record
 unless its flags meet the mask of n, and adds its own bit. Followed from one origin this gives the origin's
@@ -33,7 +33,7 @@ Targets = Mapping[tuple[str, int], str]
 
 
 class Edge(NamedTuple):
-    """A distributor as part of one origin's route: who copies, to whom, and with which flags on the copy."""
+    """A distributor as part of one origin's route: its source, its target, and the flags on the copy."""
 
     source: str
     level: int
@@ -43,7 +43,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Outcome of following every origin's records: `pairs` of origin and other cluster that are reached once."""
+    """Outcome of following every origin's records; `pairs` counts the (origin, cluster) that are reached once."""
 
     proven: bool
     pairs: int
@@ -52,7 +52,7 @@ class Coverage:
 
 
 def routes(root: Node, targets: Targets) -> dict[str, tuple[Edge, ...]]:
-    """For each origin the edges that its records take, in the order in which they are reached."""
+    """Return the edges that each origin's records take, in the order in which they are reached."""
     ahead: dict[str, list[Edge]] = {cluster: [] for cluster in leaves(root)}
     for cluster, level, _ in siblings(root):
         ahead[cluster].append(Edge(cluster, level, targets[cluster, level], copy_flags.flag(level)))
@@ -60,7 +60,7 @@ def routes(root: Node, targets: Targets) -> dict[str, tuple[Edge, ...]]:
 
 
 def _route(origin: str, ahead: Mapping[str, Sequence[Edge]]) -> tuple[Edge, ...]:
-    """`ahead`: the edges from each cluster for a record without flags, the lowest level first."""
+    """Follow one origin; `ahead` has each cluster's edges for a record without flags, lowest level first."""
     edges = list(ahead[origin])
     # Each edge adds a bit below or beside those there, so a record can travel no further than there are
     # levels; the bound keeps a wrong target map from looping for ever.
@@ -70,7 +70,7 @@ def _route(origin: str, ahead: Mapping[str, Sequence[Edge]]) -> tuple[Edge, ...]
         _, _, cluster, flags = edges[followed]
         followed += 1
         for edge in ahead[cluster]:
-            # Masks lie within each other: who skips a record at one level does at all above it.
+            # Masks are nested: a record that is skipped at one level is skipped at all levels above.
             if copy_flags.skips(flags, edge.level):
                 break
             edges.append(Edge(cluster, edge.level, edge.target, flags | edge.flags))
@@ -78,8 +78,7 @@ def _route(origin: str, ahead: Mapping[str, Sequence[Edge]]) -> tuple[Edge, ...]
 
 
 def way(route: Iterable[Edge], origin: str, to: str) -> tuple[Edge, ...]:
-    """Of an origin's route the edges by which its records come to a cluster, in their order; none if they do
-    not."""
+    """Return the edges of a route by which the origin's records reach a cluster, in order; empty if none do."""
     into = {edge.target: edge for edge in route}
     found: list[Edge] = []
     while to != origin:
@@ -91,7 +90,7 @@ def way(route: Iterable[Edge], origin: str, to: str) -> tuple[Edge, ...]:
 
 
 def coverage(root: Node, targets: Targets) -> Coverage:
-    """Whether every cluster gets every other cluster's records exactly once, and never its own back."""
+    """Check that every cluster gets every other cluster's records exactly once, and never its own back."""
     missing: list[tuple[str, str]] = []
     doubled: list[tuple[str, str]] = []
     pairs = 0
@@ -112,7 +111,7 @@ def coverage(root: Node, targets: Targets) -> Coverage:
 
 
 def arrival_flags(root: Node, targets: Targets, origin: str) -> dict[str, int]:
-    """Flags that a record born on `origin` carries on each cluster."""
+    """Return the flags that a record produced on `origin` carries on each cluster."""
     found = {origin: 0}
     found.update((edge.target, edge.flags) for edge in routes(root, targets)[origin])
     return found

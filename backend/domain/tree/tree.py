@@ -3,7 +3,7 @@
 A tree is set as a whole; its targets start as the shape's defaults and can each be moved to another leaf of
 the sibling subtree. Replacing a tree keeps the targets that are still allowed and were chosen by the operator,
 so that editing one corner does not move traffic elsewhere. Before a tree or target is accepted, coverage is
-proven for it (`routes.coverage`, with the proof why it always holds).
+proven for it (`routes.coverage`; `routes.py` proves that it always holds).
 
     (none) --ReplaceTree--> set --ReplaceTree | SwitchTarget | ChangeDistributor | MovePrimary ...--> set
 """
@@ -28,11 +28,11 @@ class TreeReplaced(Event, name="TreeReplaced", version=1):
     """The tree has this shape from now on."""
 
     root: dict[str, object]
-    """Document of the root node, as `tree_shape.document` gives it."""
+    """Document of the root node, as returned by `tree_shape.document`."""
     primary_cluster: str
-    """Only writer of schemas; a leaf of the tree."""
+    """The only writer of schemas; a leaf of the tree."""
     targets: tuple[tuple[str, int, str], ...]
-    """Every distributor's (cluster, level, target)."""
+    """(Cluster, level, target) of every distributor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,11 @@ TreeEvent = TreeReplaced | DistributorTargetSwitched | SettingsEvent | PrimaryEv
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceTree:
-    """Set the tree. `primary_cluster` None keeps the present primary, or takes the first leaf; it names another
-    one than the present only if that leaves the tree: where both stay, it is moved (`primary_move.py`)."""
+    """Set the tree.
+
+    Without `primary_cluster` the current primary stays, or becomes the first leaf. Naming another cluster is only
+    allowed if the current primary leaves the tree: if both stay, the primary is moved (`primary_move.py`).
+    """
 
     root: object
     known_clusters: frozenset[str]
@@ -62,7 +65,7 @@ class ReplaceTree:
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchTarget:
-    """Let (cluster, level) copy to `target`."""
+    """Switch the target of (cluster, level) to `target`."""
 
     cluster: str
     level: int
@@ -76,15 +79,15 @@ TreeCommand = ReplaceTree | SwitchTarget | ChangeDistributor | PrimaryCommand
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """The tree as its events left it; `root` None before the first."""
+    """Current state of the tree; `root` is None before the first event."""
 
     root: Node | None = None
     primary_cluster: str | None = None
     targets: Mapping[tuple[str, int], str] = field(default_factory=dict)
     settings: Mapping[tuple[str, int], DistributorSettings] = field(default_factory=dict)
-    """Only those that were ever changed."""
+    """Only settings that were ever changed."""
     move: primary_move.Move | None = None
-    """Of the primary, if one is under way."""
+    """Move of the primary in progress, if any."""
 
 
 INITIAL = Tree()
@@ -93,7 +96,7 @@ INITIAL = Tree()
 
 
 def decide(state: Tree, command: TreeCommand) -> list[TreeEvent]:
-    """Events that carry the command out; none if it changes nothing.
+    """Return the events that carry out the command; none if it changes nothing.
 
     Raises TreeInvalid, ValueInvalid (primary), NotFound (distributor), TargetNotAllowed.
     """
@@ -108,7 +111,7 @@ def decide(state: Tree, command: TreeCommand) -> list[TreeEvent]:
             return list(distributor_settings.decide(present, command))
         case MovePrimary() | RecordPrimaryMoved():
             if state.root is None or state.primary_cluster is None:
-                raise NotFound("there is no tree main (yet); PUT /trees/main sets it")
+                raise NotFound("there is no tree main yet; PUT /trees/main sets it")
             leaves = tree_shape.leaves(state.root)
             return list(primary_move.decide(state.primary_cluster, state.move, leaves, command))
 
@@ -140,7 +143,7 @@ def _replace(state: Tree, command: ReplaceTree) -> list[TreeEvent]:
 
 
 def _keep_chosen(state: Tree, root: Node) -> dict[tuple[str, int], str]:
-    """The new shape's default targets, with those that an operator chose in the old one where still allowed."""
+    """Return the default targets of the new shape, with targets chosen in the old one where still allowed."""
     targets = tree_shape.default_targets(root)
     if state.root is None:
         return targets
@@ -181,7 +184,7 @@ def _existing(state: Tree, cluster: str, level: int) -> tuple[str, int]:
 
 
 def allowed_targets(state: Tree, cluster: str, level: int) -> tuple[str, ...]:
-    """Leaves that the distributor (cluster, level) may copy to."""
+    """Return the leaves that the distributor (cluster, level) may copy to."""
     if state.root is None:
         return ()
     for name, at, sibling in tree_shape.siblings(state.root):
@@ -194,7 +197,7 @@ def allowed_targets(state: Tree, cluster: str, level: int) -> tuple[str, ...]:
 
 
 def evolve(state: Tree, event: Event) -> Tree:
-    """The state after an event; events of other versions of this program never make it fail."""
+    """Return the state after an event; events of other versions of this program never raise."""
     match event:
         case TreeReplaced():
             targets = {(cluster, level): target for cluster, level, target in event.targets}
@@ -219,7 +222,7 @@ def evolve(state: Tree, event: Event) -> Tree:
 
 
 def clusters_of(document: object) -> frozenset[str]:
-    """Every cluster that a tree's document names."""
+    """Return all clusters that a tree's document names."""
     if not isinstance(document, dict):
         return frozenset()
     if "cluster" in document:

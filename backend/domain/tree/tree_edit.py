@@ -1,13 +1,13 @@
-"""Editing a tree step by step, on its document: what is half done may be wrong, and is judged at its nodes.
+"""Edits of a tree, step by step, on its document: an unfinished draft may be invalid, with errors at its nodes.
 
-A node is named by its place: `r` is the root, `r0` its left child, `r01` that one's right child. It is the place
-at the moment of the step, so the same steps on the same tree always give the same.
+A node is named by its place: `r` is the root, `r0` its left child, `r01` the right child of `r0`. A step names the
+place at the moment of the step, so the same steps on the same tree always give the same result.
 
-    begin:r:c1    a tree of one leaf                  level:r0:3    another level
-    add:r0:c4     a cluster beside a node             swap:r        left and right change places
-    remove:r01    a node with all below it            put:r00:c5    another cluster here
-    move:r00:r1   a node beside another one           room:r0       levels above rise as far as is needed
-    primary:r:c2  the primary of the tree
+    begin:r:c1    start with a tree of one leaf   level:r0:3    set the level
+    add:r0:c4     add a cluster beside a node     swap:r        swap left and right
+    remove:r01    remove a node and its subtree   put:r00:c5    replace the cluster
+    move:r00:r1   move a node beside another      room:r0       raise levels above as far as necessary
+    primary:r:c2  choose the primary of the tree
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _KINDS = ("begin", "add", "put", "primary", "level", "move", *_KINDS_WITHOUT_ARG
 
 @dataclass(frozen=True)
 class Step:
-    """One edit: what is done, at which node, with what (a cluster, a level, a place; empty: nothing)."""
+    """One edit: its kind, the place of its node, and its argument (a cluster, a level, a place, or empty)."""
 
     kind: str
     place: str
     argument: str = ""
 
     def __str__(self) -> str:
-        """As `read_steps` reads it."""
+        """Return the form that `read_steps` reads."""
         return f"{self.kind}:{self.place}:{self.argument}" if self.argument else f"{self.kind}:{self.place}"
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A tree under way; `root` None: there is none yet, `primary` None: nobody chose one."""
+    """A tree that is being edited; `root` None means no tree yet, `primary` None means none chosen."""
 
     root: Document | None
     primary: str | None = None
 
 
 def read_steps(text: str) -> tuple[Step, ...]:
-    """Steps from `add:r0:c4,swap:r`. Raises ValueInvalid."""
+    """Parse steps such as `add:r0:c4,swap:r`. Raises ValueInvalid."""
     parts = [part for part in text.split(",") if part]
     if len(parts) > MOST_STEPS:
         raise ValueInvalid(f"an edit has at most {MOST_STEPS} steps: save what is there, then go on")
@@ -59,7 +59,7 @@ def read_steps(text: str) -> tuple[Step, ...]:
 
 
 def written(steps: Sequence[Step]) -> str:
-    """The other way round."""
+    """Write steps in the form that `read_steps` reads."""
     return ",".join(map(str, steps))
 
 
@@ -74,7 +74,7 @@ def _read(text: str) -> Step:
 
 
 def edited(draft: Draft, steps: Sequence[Step], clusters: int) -> Draft:
-    """The draft after these steps; `clusters` that there are. Raises ValueInvalid for a step that does not fit."""
+    """Apply steps to a draft; `clusters` is the number of clusters. Raises ValueInvalid if a step does not fit."""
     found = Draft(copy.deepcopy(draft.root), draft.primary)
     for number, step in enumerate(steps, 1):
         try:
@@ -85,7 +85,7 @@ def edited(draft: Draft, steps: Sequence[Step], clusters: int) -> Draft:
 
 
 class _DoesNotFit(Exception):
-    """A step names what there is not, or nothing would come of it."""
+    """A step names a node that does not exist, or would have no effect."""
 
 
 def _apply(draft: Draft, step: Step, clusters: int) -> Draft:
@@ -148,10 +148,10 @@ def _moved(root: Document, step: Step, clusters: int) -> Document:
         raise _DoesNotFit("a node cannot stand beside itself, or what is below it")
     node, beside = _at(root, place), _at(root, to)
     rest = _without(root, place)
-    # Places have changed, nodes have not.
+    # The node's place may have changed; the node itself has not.
     found = next((where for where, each in walk(rest) if each is beside), None)
     if found is None:
-        # It stood above the node alone, and its other child has its place now.
+        # The target was the node's own parent, and its other child has taken its place.
         found = next((where for where, each in walk(rest) if any(each is one for one in beside["children"])), ROOT)
     return _beside(rest, found, node, clusters)
 
@@ -167,13 +167,13 @@ def _without(root: Document, place: str) -> Document:
 
 def _beside(root: Document, place: str, joining: Document, clusters: int) -> Document:
     node = _at(root, place)
-    # What has more leaves than there are clusters can never be saved, and takes long to be proven wrong.
+    # A tree with more leaves than clusters can never be saved, and proving it wrong takes long.
     if len(clusters_of(root)) > clusters:
         raise _DoesNotFit(f"there are only {clusters} clusters")
     above = HIGHEST_LEVEL + 1 if place == ROOT else _level(_at(root, place[:-1]))
     lowest = max(_level(node), _level(joining)) + 1
     if place == ROOT:
-        # As deep as it can ever become, if it is the first: then there is room below.
+        # The first inner node gets the highest level that the tree can ever need, to leave room below.
         level = lowest if "children" in node else min(HIGHEST_LEVEL, max(lowest, clusters - 1))
     else:
         level = lowest if "children" in node else max(lowest, above - 1)
@@ -203,22 +203,22 @@ def _inner(node: Document) -> Document:
 
 
 def _level(node: Document) -> int:
-    """0 for a leaf."""
+    """Return the level of a node; 0 for a leaf."""
     return int(node.get("level", LOWEST_LEVEL - 1))
 
 
 def walk(root: Document, place: str = ROOT) -> Iterator[tuple[str, Document]]:
-    """Every node with its place, a node before what is below it, left before right."""
+    """Yield every node with its place, parents before children, left before right."""
     yield place, root
     for side, child in enumerate(root.get("children", ())):
         yield from walk(child, f"{place}{side}")
 
 
 def clusters_of(root: Document) -> tuple[str, ...]:
-    """Those of the leaves, from left to right."""
+    """Return the clusters of the leaves, from left to right."""
     return tuple(node["cluster"] for _, node in walk(root) if "cluster" in node)
 
 
 def place_of(pointer: str) -> str:
-    """The place of the node that a JSON pointer into the document names, or a part of it."""
+    """Return the place of the node that a JSON pointer into the document names or lies in."""
     return ROOT + "".join(re.findall(r"/children/([01])", pointer))

@@ -1,4 +1,4 @@
-"""The shape of a distribution tree: parsing a document into nodes, and what follows from the shape alone.
+"""Shape of a distribution tree: parsing of its document into nodes, and functions of the shape alone.
 
 A tree is binary. Leaves are clusters; each inner node carries a level that is strictly below its parent's,
 1..31; two nodes in different branches may share one. (Distribution model, "Unbalanced trees".)
@@ -17,14 +17,14 @@ MOST_LEAVES = 1024
 
 @dataclass(frozen=True)
 class Leaf:
-    """A cluster."""
+    """A leaf: one cluster."""
 
     cluster: str
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A conceptual node: no machine, only a level and two subtrees."""
+    """A conceptual inner node: no machine, only a level and two subtrees."""
 
     level: int
     left: Node
@@ -35,7 +35,7 @@ Node = Leaf | Inner
 
 
 def parse(document: object, known_clusters: Collection[str]) -> Node:
-    """A tree from its JSON document `{"level", "children": [..]}` / `{"cluster"}`.
+    """Parse a tree from its JSON document `{"level", "children": [..]}` / `{"cluster"}`.
 
     Raises TreeInvalid with one FieldError for every wrong place, not only the first.
     """
@@ -69,7 +69,7 @@ def _parse(
         return None
     if "cluster" in document:
         return _parse_leaf(document, pointer, known, seen, errors)
-    # A level that is wrong itself must not make every level below it wrong too.
+    # A wrong level must not make every level below it wrong too.
     level = _parse_level(document.get("level"), f"{pointer}/level", parent_level, errors)
     children = document.get("children")
     if not isinstance(children, list) or len(children) != 2:
@@ -127,24 +127,24 @@ def _parse_level(level: object, pointer: str, parent_level: int, errors: list[Fi
 
 
 def document(node: Node) -> dict[str, object]:
-    """The JSON document of a tree; parse(document(node), …) gives the same tree."""
+    """Return the JSON document of a tree; parse(document(node), …) gives the same tree."""
     if isinstance(node, Leaf):
         return {"cluster": node.cluster}
     return {"level": node.level, "children": [document(node.left), document(node.right)]}
 
 
 def leaves(node: Node) -> tuple[str, ...]:
-    """Clusters from left to right."""
+    """Return the clusters from left to right."""
     if isinstance(node, Leaf):
         return (node.cluster,)
     return leaves(node.left) + leaves(node.right)
 
 
 def siblings(node: Node) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """For each distributor (cluster, level): the leaves of the sibling subtree at that level, left to right.
+    """Yield (cluster, level, leaves of the sibling subtree at that level) for each distributor.
 
-    A leaf has one distributor for each level above it. Ordered by cluster from left to right, then from
-    the lowest level up.
+    A leaf has one distributor for each level above it. The result is ordered by cluster from left to right, then
+    from the lowest level up; sibling leaves are in order from left to right.
     """
     found = sorted(_siblings(node), key=lambda row: (row[0], row[1]))
     names = leaves(node)
@@ -165,8 +165,11 @@ def _siblings(node: Node, first: int = 0) -> Iterator[tuple[int, int, tuple[str,
 
 
 def default_targets(node: Node) -> dict[tuple[str, int], str]:
-    """Target of each distributor (cluster, level): leaf i of a subtree targets leaf i mod q of its sibling's q
-    leaves, counted from 0, left to right (contract, "Kafka")."""
+    """Return the default target of each distributor (cluster, level).
+
+    Leaf i of a subtree targets leaf i mod q of its sibling's q leaves, counted from 0, left to right (contract,
+    "Kafka").
+    """
     targets: dict[tuple[str, int], str] = {}
     for side, sibling, level in _pairs(node):
         for i, cluster in enumerate(side):
@@ -175,7 +178,7 @@ def default_targets(node: Node) -> dict[tuple[str, int], str]:
 
 
 def _pairs(node: Node) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], int]]:
-    """Each subtree below an inner node with its sibling and the level between them."""
+    """Yield each subtree below an inner node with its sibling and the level between them."""
     if isinstance(node, Leaf):
         return
     left, right = leaves(node.left), leaves(node.right)
