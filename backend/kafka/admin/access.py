@@ -1,4 +1,4 @@
-"""What principals have on one cluster: ACLs, SCRAM credentials, quotas; seeing them and changing them."""
+"""ACLs, SCRAM credentials and quotas of principals on one cluster: reading and changing them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _UNABLE = {
     44: "a policy of the cluster forbids it",
     54: "the cluster has no authorizer",
 }
-"""By Kafka's codes: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION,
+"""Reasons by Kafka's codes: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION,
 POLICY_VIOLATION, SECURITY_DISABLED."""
 
 
 def unable(error: KafkaCallFailed) -> str | None:
-    """Why the cluster will not do this, whoever it is for; None for a failure of any other kind."""
+    """Return why the cluster will not do this for any principal; None for a failure of any other kind."""
     return None if error.code is None else _UNABLE.get(error.code)
 
 
 class AccessAdmin:
-    """Administration of one cluster's principals, its connections kept between looks. For one thread at a time.
+    """Administration of one cluster's principals, with connections kept between polls. For one thread at a time.
 
-    Changes are given by principal and answer with those that the cluster refused. They raise KafkaCallFailed if it
-    does not answer, and are not to be asked for parts that `observe` says it cannot take.
+    Changes are given by principal and return the refused ones. They raise KafkaCallFailed if the cluster does not
+    answer, and must not be requested for parts that `observe` reported as impossible.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
-        """Connects to nothing yet. Raises KafkaCallFailed."""
+        """Create the client without connecting. Raises KafkaCallFailed."""
         self._no_login: str | None = None
         try:
             self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
@@ -52,14 +52,14 @@ class AccessAdmin:
         self._mechanism = mechanism if by_sasl and mechanism in scram_users.NUMBERS else None
 
     def close(self) -> None:
-        """End its connections."""
+        """Close the connections."""
         if self._no_login is None:
             self._client.close()
 
     def observe(self, principals: Collection[str], kafka_cluster_id: str | None) -> SeenAccess:
-        """What these principals have; four requests, whatever their number.
+        """Return what these principals have, in four requests, whatever their number.
 
-        Raises KafkaCallFailed, also if it is another Kafka cluster than the one of this id (None: any).
+        Raises KafkaCallFailed, also if another Kafka cluster than the one of this id answers (None: any).
         """
         if self._no_login is not None:
             return SeenAccess(cannot=dict.fromkeys(PARTS, self._no_login))
@@ -89,11 +89,11 @@ class AccessAdmin:
         )
 
     def add_acls(self, acls: Mapping[str, Iterable[Acl]]) -> dict[str, KafkaCallFailed]:
-        """Create entries, also where they are there already."""
+        """Create ACL entries; existing ones are no error."""
         return acl_entries.create(self._client, acls)
 
     def remove_acls(self, acls: Mapping[str, Iterable[Acl] | None]) -> dict[str, KafkaCallFailed]:
-        """Delete just these entries; None: whatever the principal has."""
+        """Delete exactly these ACL entries; None deletes all entries of the principal."""
         return acl_entries.delete(self._client, acls)
 
     def set_credentials(self, passwords: Mapping[str, tuple[str, int, str]]) -> dict[str, KafkaCallFailed]:
@@ -105,5 +105,5 @@ class AccessAdmin:
         return scram_users.delete(self._client, mechanisms)
 
     def set_quotas(self, changes: Mapping[str, Rates]) -> dict[str, KafkaCallFailed]:
-        """Set quotas by Kafka's names, take away those that are None."""
+        """Set quotas by Kafka's names; None removes one."""
         return client_quotas.alter_user_quotas(self._client, changes)

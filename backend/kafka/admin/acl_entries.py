@@ -1,4 +1,4 @@
-"""ACLs of a cluster: seeing those of some principals, creating and deleting entries."""
+"""ACL entries of a cluster: reading those of some principals, creating and deleting entries."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from backend.kafka.base.protocol_client import ProtocolClient, refusal
 _USER = "User:"
 _CREATED_AT_ONCE = 1000
 _DELETED_AT_ONCE = 100
-"""A controller holds each filter against every entry that it has."""
+"""Limited because a controller compares each filter with every entry that it has."""
 _ANY = 1
-"""Of all four kinds of words."""
+"""ANY in all four of Kafka's enumerations."""
 
 Fields = tuple[object, ...]
 
@@ -33,7 +33,7 @@ _NUMBERS = tuple({word: number for number, word in kind.items()} for kind in _KI
 
 
 def entries(client: ProtocolClient, principals: Collection[str]) -> dict[str, frozenset[Acl]]:
-    """All entries of these principals (without `User:`). One request. Raises KafkaCallFailed."""
+    """Return all entries of these principals (without `User:`), in one request. Raises KafkaCallFailed."""
     answer = client.ask(DescribeAclsRequest(_ANY, None, _ANY, None, None, _ANY, _ANY))
     if answer.error_code:
         raise refusal(answer)
@@ -47,7 +47,7 @@ def entries(client: ProtocolClient, principals: Collection[str]) -> dict[str, fr
 
 
 def create(client: ProtocolClient, acls: Mapping[str, Iterable[Acl]]) -> dict[str, KafkaCallFailed]:
-    """Create entries of principals, also where they are there already; the principals that were refused.
+    """Create entries of principals; existing ones are no error. Return the principals that were refused.
 
     Raises KafkaCallFailed if there is no answer.
     """
@@ -60,7 +60,7 @@ def create(client: ProtocolClient, acls: Mapping[str, Iterable[Acl]]) -> dict[st
 
 
 def delete(client: ProtocolClient, acls: Mapping[str, Iterable[Acl] | None]) -> dict[str, KafkaCallFailed]:
-    """Delete just these entries of principals, None: whatever they have; the principals that were refused.
+    """Delete exactly these entries of principals (None: all they have). Return the principals that were refused.
 
     Raises KafkaCallFailed if there is no answer.
     """
@@ -87,7 +87,7 @@ def _refused(some: list[tuple[str, Fields]], results: Iterable[Any]) -> dict[str
 
 
 def _acl(resource: Any, each: Any) -> Acl | None:
-    """None for an entry of a kind that came after this library."""
+    """Parse an entry; None for a kind that is newer than this library."""
     numbers = (resource.resource_type, resource.pattern_type, each.operation, each.permission_type)
     words = [kind.get(number) for kind, number in zip(_KINDS, numbers, strict=True)]
     if None in words:
@@ -97,7 +97,7 @@ def _acl(resource: Any, each: Any) -> Acl | None:
 
 
 def _fields(principal: str, acl: Acl) -> Fields:
-    """An entry as both requests have it, the second as a filter that only it passes."""
+    """Return an entry as both requests write it; in the delete request it is a filter for exactly this entry."""
     of, pattern, operation, permission = (
         numbers[word]
         for numbers, word in zip(_NUMBERS, (acl.resource, acl.pattern, acl.operation, acl.permission), strict=True)

@@ -1,4 +1,4 @@
-"""What a cluster is asked before one of its brokers is taken away for good, and told afterwards."""
+"""Requests to a cluster before and after one of its brokers is removed for good."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _NOT_REGISTERED = 102
 
 
 class UnregisterBrokerRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg, misc]
-    """KIP-631; kafka-python has no class for it, so its fields are in the file of this name beside this module."""
+    """Request of KIP-631; kafka-python has no class for it, so the JSON file of this name defines its fields."""
 
 
 class UnregisterBrokerResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg, misc]
-    """The answer to it."""
+    """Response to UnregisterBrokerRequest."""
 
 
 def replicas_on(
     bootstrap_servers: str, properties: Mapping[str, str], node: int, timeout_seconds: float
 ) -> dict[str, int]:
-    """Replicas on a broker by topic, Kafka's own topics too, and those that a reassignment brings or takes away.
+    """Return the number of replicas on a broker by topic, with Kafka's own topics and ongoing reassignments.
 
     Raises KafkaCallFailed.
     """
@@ -38,9 +38,9 @@ def replicas_on(
 
 
 def unregister(bootstrap_servers: str, properties: Mapping[str, str], node: int, timeout_seconds: float) -> None:
-    """Make a cluster forget a broker that has stopped; nothing to do if it does not know it.
+    """Unregister a stopped broker from its cluster; one that the cluster does not know is no error.
 
-    A broker that runs would not come back by itself: this is for one that is gone. Raises KafkaCallFailed.
+    A running broker would not come back by itself: call this only for one that is gone. Raises KafkaCallFailed.
     """
     with _client(bootstrap_servers, properties, timeout_seconds) as client:
         answer = client.ask(UnregisterBrokerRequest(broker_id=node))

@@ -1,4 +1,4 @@
-"""Client quotas of a cluster's users (KIP-546): which there are, setting and taking them away."""
+"""Client quotas of a cluster's users (KIP-546): reading, setting and removing them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.base.protocol_client import ProtocolClient, refusal
 
 KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
-"""Bytes a second, bytes a second, percent of a broker's threads. Other keys of a user are not ours."""
+"""Keys in bytes a second, bytes a second, percent of a broker's threads. Other keys of a user are not managed."""
 _ANY_NAME = 2  # match type of a user, whichever
 _USERS_AT_ONCE = 500
 
@@ -18,9 +18,9 @@ Rates = Mapping[str, float | None]
 
 
 def user_quotas(client: ProtocolClient, users: Collection[str]) -> dict[str, dict[str, float]]:
-    """Of these users, those that have quotas of their own: key -> value. One request.
+    """Return the quotas (key -> value) of those of these users that have their own, in one request.
 
-    What somebody set for a user together with a client id is not among them. Raises KafkaCallFailed.
+    Quotas set for a user together with a client id are not included. Raises KafkaCallFailed.
     """
     request = DescribeClientQuotasRequest(components=[("user", _ANY_NAME, None)], strict=True)
     answer = client.ask(request)
@@ -36,7 +36,7 @@ def user_quotas(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
 
 
 def alter_user_quotas(client: ProtocolClient, changes: Mapping[str, Rates]) -> dict[str, KafkaCallFailed]:
-    """Set these keys of users, take away those that are None; the users that were refused.
+    """Set these keys of users; None removes one. Return the users that were refused.
 
     Raises KafkaCallFailed if there is no answer.
     """

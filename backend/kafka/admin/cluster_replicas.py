@@ -1,9 +1,8 @@
-"""Where all replicas of one cluster are: brokers and racks, partitions with their leaders and sizes, in few
-requests.
+"""Placement of all replicas of one cluster: brokers, racks, partitions with leaders and sizes, in few requests.
 
 A cluster of 300,000 partitions takes one request for its topics (an answer of 13 MB), one to each broker for
 sizes, and one for each few hundred topics for their configuration. The answers are of different moments: a topic
-may be gone, and a broker down, between two of them. What is not known then is left out.
+may be deleted, and a broker go down, between two of them. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -29,39 +28,40 @@ _AWAY = "it is not there"
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """A partition as the cluster has it, while it is reassigned with the brokers that it comes from and goes
-    to."""
+    """A partition as its cluster reports it; during a reassignment with both the old and the new brokers."""
 
     replicas: tuple[int, ...]
-    """Broker ids, the preferred one first."""
+    """Broker ids, the preferred leader first."""
     isr: tuple[int, ...]
     leader: int
-    """-1 if there is none."""
+    """Leader's broker id; -1 if there is none."""
     size_bytes: int
-    """Of its largest replica; 0 if no broker that has one answered."""
+    """Size of its largest replica; 0 if no broker that has one answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterReplicas:
-    """What one look at a cluster found, internal topics with it."""
+    """Snapshot of a cluster's replicas, including internal topics."""
 
     cluster_id: str
-    """Kafka's own."""
+    """Kafka's own cluster id."""
     brokers: Mapping[int, BrokerSeen]
     partitions: Mapping[Place, PartitionSeen]
     topic_ids: Mapping[str, str]
-    """They change when a topic is deleted and created again."""
+    """Topic ids; they change when a topic is deleted and created again."""
     internal_topics: frozenset[str]
     min_insync_replicas: Mapping[str, int]
-    """By topic; without those whose configuration may not be seen."""
+    """Minimum by topic, without topics whose configuration may not be read."""
     unsized: Mapping[int, str]
-    """Brokers that did not tell the sizes of their replicas, and why."""
+    """Brokers that did not report the sizes of their replicas, with the reason."""
 
 
 def read(metadata: Any, ask: Ask, ask_each: AskEach, *, whole: bool) -> ClusterReplicas:
-    """All brokers and replicas, topics and their partitions by the answer to `everything`; `whole`: with sizes and
-    minima, which take a request to each broker and one for each few hundred topics. Raises KafkaCallFailed if
-    nobody answers; what single brokers do not say is left out."""
+    """Build the snapshot from the answer to `everything`; values that single brokers do not report are left out.
+
+    `whole`: include sizes and minima, which take a request to each broker and one for each few hundred topics.
+    Raises KafkaCallFailed if no broker answers.
+    """
     topics = [topic for topic in metadata.topics if not topic.error_code or topic.partitions]
     brokers = brokers_of(ask, metadata)
     sizes, unsized = _sizes(ask_each, brokers) if whole else ({}, {})
@@ -87,13 +87,15 @@ def read(metadata: Any, ask: Ask, ask_each: AskEach, *, whole: bool) -> ClusterR
 
 
 def everything() -> MetadataRequest:
-    """Asks for all topics."""
+    """Return the request for the metadata of all topics."""
     return MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
 def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
-    """Bytes that these brokers have of these partitions by now, of several brokers together; without brokers that
-    do not answer, and replicas that they have not begun."""
+    """Return the bytes of these partitions that have arrived on these brokers, summed over the brokers.
+
+    Brokers that do not answer, and replicas that have not started, are left out.
+    """
     asked: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for (topic, partition), brokers in adding.items():
         for broker in brokers:
@@ -107,8 +109,10 @@ def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Pla
 
 
 def brokers_of(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
-    """Those that an answer to `everything` tells of, and those that the cluster knows and that are not there.
-    Raises KafkaCallFailed."""
+    """Return the brokers of an answer to `everything`, and registered brokers that are down.
+
+    Raises KafkaCallFailed.
+    """
     found = {broker.node_id: BrokerSeen(broker.rack, is_here=True) for broker in metadata.brokers}
     try:
         answer = ask(DescribeClusterRequest(include_fenced_brokers=True))
@@ -131,7 +135,7 @@ def _sizes(ask_each: AskEach, brokers: Mapping[int, BrokerSeen]) -> tuple[dict[P
         if isinstance(answer, KafkaCallFailed):
             unsized[broker] = answer.reason
             continue
-        # Of several disks the others are told of.
+        # With several disks, the others are still reported.
         for each in (answer, *answer.results):
             if each.error_code:
                 unsized[broker] = explained(each)
@@ -142,7 +146,7 @@ def _sizes(ask_each: AskEach, brokers: Mapping[int, BrokerSeen]) -> tuple[dict[P
 
 
 def _held(answer: Any) -> Iterator[tuple[Place, int]]:
-    """Replicas of a broker with their bytes; not those that it is moving from one of its disks to another."""
+    """Yield the replicas of a broker with their bytes, without those being moved between its disks."""
     for folder in answer.results:
         for topic in folder.topics:
             for each in topic.partitions:
@@ -156,5 +160,5 @@ def _min_insync(ask: Ask, topics: Sequence[str]) -> dict[str, int]:
 
 
 def _as_librdkafka_writes_it(topic_id: uuid.UUID) -> str:
-    """As all other topic ids here are known; Kafka itself writes - and _ for its + and /."""
+    """Return a topic id as librdkafka writes it; Kafka itself writes - and _ for + and /."""
     return base64.b64encode(topic_id.bytes).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""Configuration of topics and brokers, some entries of many: seeing them, and changing single ones (KIP-339)."""
+"""Configuration of topics and brokers: reading some entries of many, and changing single ones (KIP-339)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from backend.kafka.base.asking import NOT_ALLOWED, UNKNOWN_TOPIC, Ask, AskEach, 
 from backend.kafka.base.errors import KafkaCallFailed
 
 TOPIC, BROKER = 2, 4
-"""Kinds of things that have a configuration."""
+"""Kinds of resources that have a configuration."""
 OF_THE_TOPIC, OF_THE_BROKER = 1, 2
-"""`config_source` of entries that were set for just this one; the others are defaults, of the cluster too."""
+"""`config_source` of entries that were set on this resource itself; all others are defaults."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _ASKED_AT_ONCE = 500
 _CHANGED_AT_ONCE = 200
 
 Change = tuple[str, int, str | None]
-"""Key, what to do, value. A list gets and loses single entries, so that nobody's are overwritten."""
+"""(Key, operation, value). Lists get and lose single entries, so that others' entries are never overwritten."""
 
 
 def topic_configs(ask: Ask, names: Sequence[str], keys: Iterable[str]) -> dict[str, list[Any]]:
-    """These entries of topics, as Kafka answers them; without topics that are gone or may not be seen. Raises
-    KafkaCallFailed."""
+    """Return these entries of topics, as Kafka answers them. Raises KafkaCallFailed.
+
+    Topics that are gone or may not be read are left out.
+    """
     found: dict[str, list[Any]] = {}
     for some in in_portions(names, _ASKED_AT_ONCE):
         answer = ask(DescribeConfigsRequest(resources=[(TOPIC, name, list(keys)) for name in some]))
@@ -37,7 +39,7 @@ def topic_configs(ask: Ask, names: Sequence[str], keys: Iterable[str]) -> dict[s
 def broker_configs(
     ask_each: AskEach, brokers: Iterable[int], keys: Iterable[str]
 ) -> dict[int, list[Any] | KafkaCallFailed]:
-    """These entries of brokers; each tells its own only."""
+    """Return these entries of brokers; each broker is queried for its own."""
     requests = {
         broker: DescribeConfigsRequest(resources=[(BROKER, str(broker), list(keys))]) for broker in brokers
     }
@@ -53,7 +55,7 @@ def broker_configs(
 
 
 def change_topics(ask: Ask, changes: Mapping[str, Sequence[Change]]) -> dict[str, str]:
-    """Change topics that are there; those that were refused, as `topic NAME`, and why. Raises KafkaCallFailed."""
+    """Change existing topics; return the refused ones, as `topic NAME`, with reasons. Raises KafkaCallFailed."""
     refused: dict[str, str] = {}
     for some in in_portions(sorted(topic for topic, each in changes.items() if each), _CHANGED_AT_ONCE):
         resources = [(TOPIC, topic, list(changes[topic])) for topic in some]
@@ -65,7 +67,7 @@ def change_topics(ask: Ask, changes: Mapping[str, Sequence[Change]]) -> dict[str
 
 
 def change_brokers(ask_each: AskEach, changes: Mapping[int, Sequence[Change]]) -> dict[str, str]:
-    """Change brokers, each asked for itself; those that were refused, as `broker ID`, and why."""
+    """Change brokers, each by a request to itself; return the refused ones, as `broker ID`, with reasons."""
     requests = {
         broker: IncrementalAlterConfigsRequest(resources=[(BROKER, str(broker), list(each))], validate_only=False)
         for broker, each in changes.items()

@@ -1,4 +1,4 @@
-"""Whether records of topics carry our headers, by a look at the newest of each."""
+"""Sampling of the newest records of topics for our headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, sentence
 
 _OFFSET_TAIL = -2000
-"""librdkafka: n less is the n-th record before the end."""
+"""librdkafka's tail offset: minus n is the n-th record before the end."""
 _RECORDS = 3
 _PARTITIONS = 4
 _WAIT_SECONDS = 0.2
@@ -24,9 +24,9 @@ def topics_with(
     topics: Mapping[str, int],
     seconds: float,
 ) -> frozenset[str]:
-    """Those of `topics` (name -> number of partitions) of which a record has one of the headers.
+    """Return those of `topics` (name -> number of partitions) with a sampled record that has one of the headers.
 
-    Looks at some of the newest records of some partitions, for at most so long: a hint, no proof. Raises
+    Samples the newest records of some partitions, for at most `seconds`: a hint, no proof. Raises
     KafkaCallFailed.
     """
     places = [(name, p) for name, partitions in topics.items() for p in range(min(partitions, _PARTITIONS))]

@@ -14,16 +14,16 @@ from backend.kafka.base.asking import Ask, Place, accepted, explained, in_portio
 from backend.kafka.base.errors import KafkaCallFailed
 
 Moving = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""All replicas while it goes on, those of them that are being added, those that are to go."""
+"""(All replicas during the reassignment, those being added, those being removed)."""
 
 _AT_ONCE = 1000
-"""Partitions of a request: a controller takes at most 10,000 records for one, whatever else they are."""
+"""Partitions of a request: a controller writes at most 10,000 records for one, whatever their kind."""
 _PREFERRED = 0
 _NOT_NEEDED = 84
 
 
 def ongoing(ask: Ask, timeout_ms: int) -> dict[Place, Moving]:
-    """All reassignments that go on, whoever began them. Raises KafkaCallFailed."""
+    """Return all ongoing reassignments, whoever started them. Raises KafkaCallFailed."""
     answer = accepted(ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout_ms)))
     return {
         (topic.name, each.partition_index): (
@@ -37,9 +37,9 @@ def ongoing(ask: Ask, timeout_ms: int) -> dict[Place, Moving]:
 
 
 def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: int) -> dict[Place, str]:
-    """Begin reassignments, or cancel them (None); those that were refused, and why.
+    """Start reassignments, or cancel them (None); return the refused ones, with reasons.
 
-    One that goes on is replaced by the new one. Raises KafkaCallFailed: some may have been accepted by then.
+    An ongoing one is replaced by the new one. Raises KafkaCallFailed; some may have been accepted by then.
     """
     refused: dict[Place, str] = {}
     topic_of = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -63,10 +63,10 @@ def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: in
 
 
 def elect_preferred(ask: Ask, partitions: Iterable[Place], timeout_ms: int) -> dict[Place, str]:
-    """Let the preferred broker of each lead it; those where it does not afterwards, and why.
+    """Elect the preferred leader of each partition; return those where this failed, with reasons.
 
-    Raises KafkaCallFailed if the first request fails. Once some were elected that is to be told of: if a later
-    request fails, its reason is that of its partitions, and no more are asked for.
+    Raises KafkaCallFailed if the first request fails. Later failures must not hide elections that succeeded: the
+    error becomes the reason of its partitions, and no more are requested.
     """
     refused: dict[Place, str] = {}
     portions = list(_portions(partitions))
@@ -93,7 +93,7 @@ def _list(brokers: Sequence[int] | None) -> list[int] | None:
 
 
 def _portions(partitions: Iterable[Place]) -> Iterator[dict[str, list[int]]]:
-    """Partitions by topic, so many at a time."""
+    """Group partitions by topic, in portions of a request."""
     for some in in_portions(sorted(partitions), _AT_ONCE):
         by_topic: dict[str, list[int]] = {}
         for topic, number in some:

@@ -1,6 +1,6 @@
-"""Moving replicas of one cluster: what is there, reassignments, throttles, elections.
+"""Administration of one cluster's replicas: placement, reassignments, throttles, elections.
 
-By kafka-python's connections, since librdkafka has neither AlterPartitionReassignments nor
+It uses kafka-python's connections, since librdkafka has neither AlterPartitionReassignments nor
 ListPartitionReassignments.
 """
 
@@ -25,17 +25,17 @@ from backend.kafka.base.protocol_client import ProtocolClient
 T = TypeVar("T")
 
 ANSWER_SECONDS = 30.0
-"""For one request about hundreds of thousands of partitions."""
+"""Timeout of one request about hundreds of thousands of partitions."""
 _AGAIN_SECONDS = 0.2
 _HEARD_SECONDS = 5.0
-"""A broker that has not heard of something for as long is fenced."""
+"""A broker that does not catch up with metadata for this long is fenced."""
 
 
 class ReplicaAdmin:
-    """Administration of one cluster's replicas, its connections kept. For one thread at a time.
+    """Administration of one cluster's replicas, with connections kept. For one thread at a time.
 
     Every call raises KafkaCallFailed, naming the cluster, if no broker answers in time or a request is refused as
-    a whole. All of them may be repeated: what is so already stays so.
+    a whole. All calls may be repeated: they are idempotent.
     """
 
     def __init__(
@@ -45,15 +45,18 @@ class ReplicaAdmin:
         properties: Mapping[str, str],
         timeout_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """Connects to nothing yet. Raises KafkaCallFailed if it cannot log in the way that the properties say, and
-        ClusterUnreachable if a secret that they refer to cannot be read."""
+        """Create the client without connecting.
+
+        Raises KafkaCallFailed if the login of the properties is not supported, and ClusterUnreachable if a secret
+        that they refer to cannot be read.
+        """
         self._cluster, self._seconds = cluster_name, timeout_seconds
-        # The controller is to answer that it has not got to something before we stop listening.
+        # The controller should answer that it timed out before the client stops listening.
         self._milliseconds = int(800 * timeout_seconds)
         self._wanted: dict[Place, tuple[int, ...]] = {}
-        """What was asked for of partitions since they were last seen to stand still."""
+        """Replicas requested for partitions since they were last seen without a reassignment."""
         self._moving: set[Place] = set()
-        """Of these, those that went on when it was last asked."""
+        """Those of the partitions whose reassignment was ongoing in the last answer."""
         with self._named():
             try:
                 self._client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
@@ -61,7 +64,7 @@ class ReplicaAdmin:
                 raise KafkaCallFailed(error.reason) from error
 
     def close(self) -> None:
-        """End its connections."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> ReplicaAdmin:
@@ -71,49 +74,52 @@ class ReplicaAdmin:
         self.close()
 
     def read(self, *, whole: bool = True) -> ClusterReplicas:
-        """All brokers with their racks and all replicas with their sizes; without sizes and settings of topics if
-        it is not to be `whole`: to be asked for again and again.
+        """Return all brokers with their racks and all replicas with their sizes.
 
-        What `ongoing` no longer has is told as it is afterwards, though brokers hear of it a moment later.
+        With `whole` False, sizes and topic settings are left out, which is cheap enough for polling.
+
+        Partitions whose reassignment has ended are returned in their final state, once brokers know about it.
         """
         with self._named():
             return cluster_replicas.read(self._settled(), self._ask, self._ask_each, whole=whole)
 
     def look(self) -> ClusterSeen:
-        """Brokers, leaders and replicas in sync at this moment, with one large answer: to be asked for often."""
+        """Return brokers, leaders and in-sync replicas now, with one large answer: suitable for frequent polls."""
         with self._named():
-            moving = self._told_moving()
+            moving = self._reported_reassignments()
             metadata = self._ask_same(cluster_replicas.everything())
             return replication_look.read(metadata, self._ask, moving)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
-        """What the replication of these topics is judged by; without those that are gone or may not be seen."""
+        """Return the settings that these topics' replication is judged by, except topics gone or not readable."""
         with self._named():
             return replication_look.topic_settings(self._ask, topics)
 
     def lag_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
-        """`replica.lag.time.max.ms` of those of these brokers that tell it."""
+        """Return `replica.lag.time.max.ms` of those of these brokers that report it."""
         with self._named():
             return replication_look.lag_times_ms(self._ask_each, brokers)
 
     def session_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
-        """`broker.session.timeout.ms` of those of these brokers that tell it."""
+        """Return `broker.session.timeout.ms` of those of these brokers that report it."""
         with self._named():
             return replication_look.session_times_ms(self._ask_each, brokers)
 
     def describe(self, topics: Sequence[str]) -> dict[Place, PartitionDescribed] | None:
-        """Leader, replicas in sync and eligible leader replicas (KIP-966) of these topics' partitions, each of one
-        moment; None if the cluster does not tell."""
+        """Return leader, ISR and eligible leader replicas (KIP-966) of these topics' partitions.
+
+        Each is from a single moment; None if the cluster does not support the request.
+        """
         with self._named():
             return replication_look.describe(self._ask_same, topics)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
-        """Bytes of partitions that have arrived at these brokers, which are being added to them."""
+        """Return the bytes of partitions that have arrived at the brokers that are being added to them."""
         with self._named():
             return cluster_replicas.copied(self._ask_each, adding)
 
     def ongoing(self) -> dict[Place, Moving]:
-        """All reassignments that go on, whoever began them: (replicas, adding, removing)."""
+        """Return all ongoing reassignments, whoever started them: (replicas, adding, removing)."""
         with self._named():
             found = reassignments.ongoing(self._ask, self._milliseconds)
         self._moving = set(found)
@@ -122,7 +128,7 @@ class ReplicaAdmin:
         return found
 
     def alter(self, wanted: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
-        """Begin reassignments to these brokers, or cancel them (None); those that were refused, and why."""
+        """Start reassignments to these brokers, or cancel them (None); return the refused ones, with reasons."""
         with self._named():
             refused = reassignments.alter(self._ask, wanted, self._milliseconds)
         begun = {place: tuple(brokers) for place, brokers in wanted.items() if brokers and place not in refused}
@@ -131,18 +137,17 @@ class ReplicaAdmin:
         return refused
 
     def elect_preferred(self, partitions: Iterable[Place]) -> dict[Place, str]:
-        """Let the preferred broker of each lead it; those that it does not lead afterwards, and why."""
+        """Elect the preferred leader of each partition; return those where this failed, with reasons."""
         with self._named():
             return reassignments.elect_preferred(self._ask, partitions, self._milliseconds)
 
     def intended_throttle(
         self, rate_bytes_per_second: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
     ) -> Throttle:
-        """What `throttle` would set so that these are copied no faster, and what is there now: to be kept before
-        it is set. `replicas` are brokers that a partition may be copied from, and those that it is copied to.
+        """Return the throttle that keeps these copies below a rate, and the present state; store it before use.
 
-        With an `earlier` one it is that and these, at the new rate; for another rate alone, `earlier.at(rate)`
-        will do.
+        `replicas`: (brokers that a partition may be copied from, brokers that it goes to). With `earlier`, the
+        result covers both, at the new rate; to change only the rate, use `earlier.at(rate)`.
         """
         with self._named():
             return replication_throttle.intended(
@@ -150,18 +155,20 @@ class ReplicaAdmin:
             )
 
     def throttle(self, throttle: Throttle) -> dict[str, str]:
-        """Set it; what was refused or did not answer (`broker 3`, `topic orders`), and why."""
+        """Set a throttle; return what was refused or did not answer (`broker 3`, `topic orders`), with reasons."""
         with self._named():
             return replication_throttle.apply(self._ask, self._ask_each, throttle, self._seconds)
 
     def unthrottle(self, throttle: Throttle) -> dict[str, str]:
-        """Take away what is as it was set, and put back what was there before; what could not be (`broker 3`), and
-        why. As long as there is any, it is to be kept and tried again."""
+        """Remove a throttle where it is still as it was set, and restore the values from before.
+
+        Return what failed (`broker 3`), with reasons; until that is empty, keep the throttle and retry.
+        """
         with self._named():
             return replication_throttle.take_away(self._ask, self._ask_each, throttle, self._seconds)
 
-    def _told_moving(self) -> Mapping[Place, Moving]:
-        """Reassignments that go on; none where the cluster does not tell them."""
+    def _reported_reassignments(self) -> Mapping[Place, Moving]:
+        """Return ongoing reassignments; empty where the cluster does not report them."""
         try:
             return reassignments.ongoing(self._ask, self._milliseconds)
         except KafkaCallFailed as error:
@@ -170,11 +177,10 @@ class ReplicaAdmin:
             return {}
 
     def _settled(self) -> Any:
-        """All topics, by a broker that has heard of the ends of all reassignments that `ongoing` has not any
-        more.
+        """Return the metadata of all topics from a broker that knows the end of every ended reassignment.
 
-        As long as one goes on, brokers list what was asked for and behind it what is to go. Told after its end,
-        that would look as if somebody else had changed the partition.
+        During a reassignment, brokers list the requested replicas followed by those to be removed. Read after its
+        end, that would look as if someone else had changed the partition.
         """
         ended = {place: wanted for place, wanted in self._wanted.items() if place not in self._moving}
         deadline = time.monotonic() + _HEARD_SECONDS
@@ -197,7 +203,7 @@ class ReplicaAdmin:
         return self._until_answered(lambda: self._client.ask_each(requests))
 
     def _until_answered(self, call: Callable[[], T]) -> T:
-        """A broker that has just died is asked as any other: the next one answers."""
+        """Retry until a broker answers: after one that has just died, the next attempt reaches another."""
         deadline = time.monotonic() + self._seconds
         while True:
             try:

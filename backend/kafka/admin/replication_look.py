@@ -1,5 +1,7 @@
-"""Looking after a cluster's replication: brokers, leaders and replicas in sync, in three requests, two of them
-small; and the settings that they are judged by, which change rarely."""
+"""Polling of a cluster's replication: brokers, leaders and ISR in three requests, two of them small.
+
+The settings that replication is judged by change rarely and are read separately.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,14 @@ _LAG_TIME = "replica.lag.time.max.ms"
 _SESSION = "broker.session.timeout.ms"
 _TOPICS_AT_ONCE = 500
 _PARTITIONS_AT_ONCE = 2_000
-"""In an answer; brokers have a limit of their own (`max.request.partition.size.limit`)."""
+"""Partitions of an answer; brokers have their own limit (`max.request.partition.size.limit`)."""
 
 
 def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
-    """What the answer to `cluster_replicas.everything` tells. `moving`: reassignments, asked for before it, since
-    what has ended since is harmless, and what nobody told of would look like replicas that are missing.
+    """Build the observation from the answer to `cluster_replicas.everything`.
+
+    `moving`: reassignments that were requested before the answer: one that has ended since is harmless, and an
+    unreported one would look like missing replicas.
 
     Raises KafkaCallFailed.
     """
@@ -52,7 +56,7 @@ def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen
 
 
 def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
-    """What these topics are judged by; without those that are gone or may not be seen. Raises KafkaCallFailed."""
+    """Return the settings that replication is judged by, except of unreadable topics. Raises KafkaCallFailed."""
     found = {}
     for topic, entries in topic_configs(ask, topics, [_MIN_INSYNC, _UNCLEAN]).items():
         values = {entry.name: entry.value for entry in entries}
@@ -64,8 +68,9 @@ def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
 def describe(
     ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
 ) -> dict[Place, PartitionDescribed] | None:
-    """All partitions of these topics with who leads, who is in sync and who is eligible to lead beside them
-    (KIP-966), each of one moment. None: the cluster does not tell (before Kafka 3.7).
+    """Return leader, ISR and eligible leader replicas (KIP-966) of all partitions, each of a single moment.
+
+    None if the cluster does not support the request (before Kafka 3.7).
 
     Raises KafkaCallFailed.
     """
@@ -73,7 +78,7 @@ def describe(
     try:
         for some in in_portions(topics, _TOPICS_AT_ONCE):
             cursor = None
-            while True:  # brokers answer with so many partitions, and where to go on
+            while True:  # brokers answer with a limited number of partitions, and a cursor
                 asked = DescribeTopicPartitionsRequest(
                     topics=[(name,) for name in some], response_partition_limit=most_at_once, cursor=cursor
                 )
@@ -96,16 +101,19 @@ def describe(
 
 
 def lag_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
-    """`replica.lag.time.max.ms` of brokers; without those that do not tell. Raises KafkaCallFailed if none
-    answers."""
+    """Return `replica.lag.time.max.ms` of brokers, except those that do not report it.
+
+    Raises KafkaCallFailed if none answers.
+    """
     return _numbers(ask_each, brokers, _LAG_TIME)
 
 
 def session_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
-    """`broker.session.timeout.ms` as brokers have it: after so long without a heartbeat the controller takes one
-    for dead. The controller's own counts; where it is no broker as well, its file may say something else.
+    """Return `broker.session.timeout.ms` of brokers: the controller fences one without a heartbeat for so long.
 
-    Without those that do not tell. Raises KafkaCallFailed if none answers.
+    The controller's own value counts; a controller that is no broker as well may have another one in its file.
+
+    Brokers that do not report it are left out. Raises KafkaCallFailed if none answers.
     """
     return _numbers(ask_each, brokers, _SESSION)
 

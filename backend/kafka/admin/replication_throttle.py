@@ -1,13 +1,13 @@
-"""Throttling the replication of what is moved (KIP-73), beside throttles that others have set.
+"""Throttles of moved replicas (KIP-73), set without overwriting throttles of others.
 
-Kafka keeps a throttle in two places: a rate at each broker, and at each topic the list of replicas that it is
-for. Both may be an operator's. So what stands there is read first, and the caller keeps it, in a `Throttle`,
-before anything is set: whoever comes after a crash takes away just what was ours.
+Kafka keeps a throttle in two places: a rate at each broker, and at each topic the list of throttled replicas.
+Both may be an operator's. Therefore the present values are read first, and the caller stores them, in a
+`Throttle`, before anything is set: a process that continues after a crash removes exactly what was ours.
 
-A broker's own rate that is lower stays, a higher one gives way to ours and comes back afterwards. A list that
-names all replicas (`*`) stays; to any other ours are added, and taken away again entry by entry. Whatever has
-another value by then than the one that we gave it is somebody else's, and stays. Not told apart: an entry that
-somebody adds while ours, the same one, stands there already.
+A lower rate of the broker's own stays; a higher one is replaced by ours and restored afterwards. A list of all
+replicas (`*`) stays; to any other list our entries are added, and removed again one by one. A value that differs
+from the one that we set belongs to someone else, and stays. One case cannot be told apart: an entry that someone
+adds while our identical entry is there already.
 """
 
 from __future__ import annotations
@@ -36,44 +36,43 @@ from backend.kafka.base.errors import KafkaCallFailed
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 """Bytes a second that a broker sends, and receives, for listed replicas that are not in sync."""
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-"""Of a topic: `partition:broker`, or `*` for all."""
+"""Topic settings: `partition:broker`, or `*` for all."""
 ALL = "*"
 _AGAIN_SECONDS = 0.05
 _NOT_YET = "it does not show what was set"
 _STILL = "it still shows what was set"
 
 Sides = tuple[Iterable[int], Iterable[int]]
-"""Brokers that a partition may be copied from, and those that it is copied to."""
+"""(Brokers that a partition may be copied from, brokers that it is copied to)."""
 Standing = tuple[int | None, int | None]
 """A broker's own rates, in the order of `RATES`."""
 Listed = tuple[frozenset[str], frozenset[str]]
 """A topic's entries, in the order of `LISTS`."""
 _NOTHING: Listed = (frozenset(), frozenset())
 OwnLists = tuple[frozenset[str] | None, frozenset[str] | None]
-"""The same; None where the topic has no such list."""
+"""A topic's own entries, in the order of `LISTS`; None where the topic has no such list."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Throttle:
-    """What Treeline sets of throttles on one cluster, and what it found there; to be kept until it is taken
-    away."""
+    """The throttles that Treeline sets on one cluster, with the values found there; stored until removed."""
 
     rates: tuple[int, ...]
-    """Bytes a second; the last one holds, the others held before: a broker that was away may still have one."""
+    """Bytes a second. The last rate is current; earlier ones may still be set on a broker that was down."""
     brokers: Mapping[int, Standing]
-    """That get the rate, with the rates of their own that they had."""
+    """Brokers that get the rate -> the rates of their own that they had."""
     topics: Mapping[str, Listed]
-    """Entries that are ours: without those that were there."""
+    """Entries that are ours, without those that were there before."""
     unknown: Mapping[int, str] = field(default_factory=dict)
-    """Brokers that did not tell what they have, and why; nothing is set there."""
+    """Brokers that did not report their rates, with the reason; nothing is set there."""
 
     def at(self, rate_bytes_per_second: int) -> Throttle:
-        """The same with another rate."""
+        """Return the same throttle with another rate."""
         others = (each for each in self.rates if each != rate_bytes_per_second)
         return replace(self, rates=(*others, rate_bytes_per_second))
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it; `Throttle.read` takes it."""
+        """Return the JSON form that `Throttle.read` parses."""
         return {
             "rates": list(self.rates),
             "brokers": {str(broker): list(rates) for broker, rates in sorted(self.brokers.items())},
@@ -85,7 +84,7 @@ class Throttle:
 
     @staticmethod
     def read(document: Mapping[str, Any]) -> Throttle:
-        """What `document` wrote."""
+        """Parse the result of `document`."""
         return Throttle(
             rates=tuple(document["rates"]),
             brokers={int(broker): (rates[0], rates[1]) for broker, rates in document["brokers"].items()},
@@ -96,7 +95,7 @@ class Throttle:
         )
 
     def rates_of(self, broker: int, rate: int) -> Standing:
-        """What a broker is given: never more than what it had of its own."""
+        """Return the rates that a broker is given: never more than its own."""
         had = self.brokers[broker]
         leads, follows = (rate if each is None else min(rate, each) for each in had)
         return leads, follows
@@ -105,7 +104,7 @@ class Throttle:
 def intended(
     ask: Ask, ask_each: AskEach, rate: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
 ) -> Throttle:
-    """What to set for these partitions, in addition to an earlier throttle; nothing is set yet.
+    """Return the throttle for these partitions, in addition to an earlier one; nothing is set yet.
 
     Raises KafkaCallFailed; single brokers that do not answer are in `unknown`.
     """
@@ -124,14 +123,14 @@ def intended(
             listed.update(f"{number}:{broker}" for broker in side)
     seen = _lists(ask, sorted(wanted))
     for topic, both in wanted.items():
-        # Of one that may not be seen too: that it may not be changed either is then told when it is tried.
+        # Also for topics that may not be read: setting the list reports whether they may be changed.
         ours[topic] = _added(both, ours.get(topic, _NOTHING), seen.get(topic, _NOTHING))
     throttle = Throttle(rates=earlier.rates if earlier else (), brokers=known, topics=ours, unknown=unknown)
     return throttle.at(rate)
 
 
 def _added(wanted: tuple[set[str], set[str]], ours: Listed, there: Listed) -> Listed:
-    """What is ours once the wanted entries are there: not those that are there by somebody else."""
+    """Return the entries that are ours once the wanted ones are set: not those that others had set before."""
     leads, follows = (
         owned if ALL in listed else (entries - listed) | owned
         for entries, owned, listed in zip(wanted, ours, there, strict=True)
@@ -140,8 +139,10 @@ def _added(wanted: tuple[set[str], set[str]], ours: Listed, there: Listed) -> Li
 
 
 def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
-    """Set it, and wait until it is seen; what was refused (`broker 3`, `topic orders`), and why. Raises
-    KafkaCallFailed."""
+    """Set a throttle and wait until it is visible; return what was refused (`broker 3`, `topic a`), with reasons.
+
+    Raises KafkaCallFailed.
+    """
     rate = throttle.rates[-1]
     given = {broker: throttle.rates_of(broker, rate) for broker in throttle.brokers}
     refused = {f"broker {broker}": why for broker, why in throttle.unknown.items()}
@@ -178,12 +179,14 @@ def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> di
 
 
 def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
-    """Take away what is still as it was set, until it is seen to be gone; what could not be (`broker 3`), and why:
-    to be tried again. The same may be taken away twice. Raises KafkaCallFailed."""
+    """Remove a throttle where it is still as it was set, and wait until it is gone.
+
+    Return what failed (`broker 3`), with reasons; retry it. Removing twice is harmless. Raises KafkaCallFailed.
+    """
     refused: dict[str, str] = {}
 
     def left() -> dict[str, str]:
-        # Lists first: a rate without a list holds nothing back.
+        # Lists first: a rate without a list throttles nothing.
         lists = list_changes(throttle, _own_lists(ask, sorted(throttle.topics)))
         refused.update(change_topics(ask, lists))
         found = _rates(ask_each, throttle.brokers)
@@ -201,10 +204,10 @@ def _silent(seen: Mapping[int, Standing | KafkaCallFailed]) -> dict[str, str]:
 
 
 def list_changes(throttle: Throttle, seen: Mapping[str, OwnLists]) -> dict[str, list[Change]]:
-    """What takes our entries out of lists as they were seen, by topic.
+    """Return the changes, by topic, that remove our entries from the lists as they were read.
 
-    A list is deleted only once it is seen to be empty. Whoever deleted one that shows our entries alone would
-    delete, too, what somebody added to it of which the broker that was asked has not heard yet.
+    A list is deleted only once it is seen to be empty. Deleting one that shows only our entries would also delete
+    an entry that someone has just added and that the queried broker does not know yet.
     """
     found: dict[str, list[Change]] = {}
     for topic, there in seen.items():
@@ -214,7 +217,7 @@ def list_changes(throttle: Throttle, seen: Mapping[str, OwnLists]) -> dict[str, 
             if ours & listed:
                 found.setdefault(topic, []).append((key, SUBTRACT, _text(ours & listed)))
             elif not listed:
-                # It would stay in the topic's configuration.
+                # An empty list would remain in the topic's configuration.
                 found.setdefault(topic, []).append((key, DELETE, None))
     return found
 
@@ -233,10 +236,10 @@ def _rate_changes(throttle: Throttle, seen: Mapping[int, Standing | KafkaCallFai
 
 
 def _until_none(look: Callable[[], dict[str, str]], seconds: float) -> dict[str, str]:
-    """What is there to the end of the time that it has.
+    """Repeat a check until it reports nothing or the time is up; return its last report.
 
-    A broker that is asked tells what it has heard of, a moment after the controller has done it. Who went by the
-    first answer would find nothing to take away of what was set just before.
+    A broker answers from its own metadata, which follows the controller with a short delay: the first answer might
+    lack what was set just before.
     """
     deadline = time.monotonic() + seconds
     while (found := look()) and time.monotonic() < deadline:
@@ -258,7 +261,7 @@ def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | Ka
 
 
 def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
-    """Of topics that are there."""
+    """Return the entries of existing topics."""
     return {
         topic: (leads or frozenset(), follows or frozenset())
         for topic, (leads, follows) in _own_lists(ask, topics).items()
@@ -266,7 +269,7 @@ def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
 
 
 def _own_lists(ask: Ask, topics: list[str]) -> dict[str, OwnLists]:
-    """Of topics that are there."""
+    """Return the own entries of existing topics."""
     found: dict[str, OwnLists] = {}
     for topic, entries in topic_configs(ask, topics, LISTS).items():
         own = {each.name: _entries(each.value or "") for each in entries if each.config_source == OF_THE_TOPIC}

@@ -1,4 +1,4 @@
-"""SCRAM credentials of a cluster's users (KIP-554): which there are, setting and deleting them."""
+"""SCRAM credentials of a cluster's users (KIP-554): reading, setting and deleting them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NAMES = {number: name for name, number in NUMBERS.items()}
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _SALT_BYTES = 24
 _AT_ONCE = 50
-"""Some 10 ms of hashing each."""
+"""Users of a request; each costs some 10 ms of hashing."""
 _RESOURCE_NOT_FOUND = 91
 
 
 def credentials(client: ProtocolClient, users: Collection[str]) -> dict[str, dict[str, int]]:
-    """Of these users, those that have credentials: mechanism -> iterations. One request.
+    """Return the credentials (mechanism -> iterations) of those of these users that have any, in one request.
 
     Raises KafkaCallFailed.
     """
-    # No names mean all. Null does too, but a broker of 4.1 that has to refuse it does not answer at all.
+    # An empty list means all users. Null does, too, but a 4.1 broker that has to refuse it does not answer at all.
     answer = client.ask(DescribeUserScramCredentialsRequest([]))
     if answer.error_code:
         raise refusal(answer)
@@ -41,9 +41,9 @@ def credentials(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
 
 
 def upsert(client: ProtocolClient, passwords: Mapping[str, tuple[str, int, str]]) -> dict[str, KafkaCallFailed]:
-    """Set credentials: user -> (mechanism, iterations, password); the users that were refused.
+    """Set credentials: user -> (mechanism, iterations, password). Return the users that were refused.
 
-    Passwords are ASCII, which SASLprep leaves as it is; only their salted form leaves this process (RFC 5802, 3).
+    Passwords are ASCII, which SASLprep leaves unchanged; only their salted form leaves this process (RFC 5802, 3).
     Raises KafkaCallFailed if there is no answer.
     """
     refused: dict[str, KafkaCallFailed] = {}
@@ -55,7 +55,7 @@ def upsert(client: ProtocolClient, passwords: Mapping[str, tuple[str, int, str]]
 
 
 def delete(client: ProtocolClient, mechanisms: Mapping[str, Iterable[str]]) -> dict[str, KafkaCallFailed]:
-    """Delete credentials, also those that are gone already: user -> mechanisms; the users that were refused.
+    """Delete credentials: user -> mechanisms; missing ones are no error. Return the users that were refused.
 
     Raises KafkaCallFailed if there is no answer.
     """

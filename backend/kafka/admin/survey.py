@@ -1,4 +1,4 @@
-"""All that clusters hold, asked of several at once: topics with their configuration and sizes, and groups."""
+"""Survey of clusters, several at once: topics with configuration and sizes, and groups."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ logger = structlog.get_logger(__name__)
 MOST_AT_ONCE = 16
 SAMPLE_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
-"""For one request about thousands of topics."""
+"""Timeout of one request about thousands of topics."""
 
 
 @dataclass(frozen=True)
 class ClusterPlace:
-    """How a cluster is reached."""
+    """Connection facts of a cluster."""
 
     cluster: str
     bootstrap_servers: str
@@ -35,8 +35,10 @@ class ClusterPlace:
 def survey(
     place: ClusterPlace, probe_seconds: float, headers: Collection[str]
 ) -> tuple[list[FoundTopic], list[tuple[str, str]]]:
-    """Every topic and group of a cluster, in a few requests whatever their number; records that carry one of
-    `headers` are looked for in some of the newest. Raises ClusterUnreachable."""
+    """Return every topic and group of a cluster, in a few requests whatever their number.
+
+    Some of the newest records are sampled for `headers`. Raises ClusterUnreachable.
+    """
     try:
         admin = _admin(place, probe_seconds)
         names = admin.names()
@@ -57,7 +59,7 @@ def _is_users(topic: str) -> bool:
 def holdings(
     places: Sequence[ClusterPlace], wanted: Callable[[str], Collection[str]], probe_seconds: float
 ) -> dict[str, dict[str, FoundTopic] | None]:
-    """Per cluster, its topics: of those in `wanted(cluster)` all, of others the name only; None: no answer."""
+    """Return the topics of each cluster, in full for those in `wanted(cluster)`, else by name; None: no answer."""
 
     def look(place: ClusterPlace) -> dict[str, FoundTopic] | None:
         try:
@@ -66,7 +68,7 @@ def holdings(
             asked = set(wanted(place.cluster))
             known = _topics(admin, names, [name for name in names if name in asked])
         except (KafkaCallFailed, DomainError) as error:
-            logger.info("a cluster could not be looked at", cluster=place.cluster, reason=str(error))
+            logger.info("a cluster could not be surveyed", cluster=place.cluster, reason=str(error))
             return None
         return {topic.topic: topic for topic in known}
 
@@ -77,7 +79,7 @@ def holdings(
 
 
 def _admin(place: ClusterPlace, probe_seconds: float) -> TopicAdmin:
-    """A client of a cluster that answers within the time that a cluster has to answer at all."""
+    """Return a client of a cluster that answered within the probe's time; its own requests may take longer."""
     TopicAdmin(place.bootstrap_servers, place.properties, probe_seconds).observe(())
     return TopicAdmin(place.bootstrap_servers, place.properties, ANSWER_SECONDS)
 

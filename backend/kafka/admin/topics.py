@@ -1,4 +1,4 @@
-"""Topics of one cluster: what is there, and creating, growing and deleting them."""
+"""Topics of one cluster: listing, creating, growing, configuring and deleting them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from backend.kafka.logs.log_ends import ends_by
 
 _CONFIGS_AT_ONCE = 500
 _TOPICS_AT_ONCE = 100
-"""Created by one request: its log folders are made before it is answered."""
+"""Topics created by one request: brokers create its log folders before they answer."""
 _AGAIN_SECONDS = 0.05
 _NO_LEADER_YET = frozenset(
     {
@@ -55,15 +55,15 @@ _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHOR
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """A topic as the cluster has it; `topic_id` changes when it is deleted and created again."""
+    """A topic as its cluster reports it; `topic_id` changes when it is deleted and created again."""
 
     name: str
     topic_id: str
     partitions: int
     replication_factor: int
-    """Of the partition that has the fewest; what is being copied counts."""
+    """Replicas of the partition that has the fewest, including those being copied."""
     in_sync: bool = True
-    """Whether all replicas of all partitions are."""
+    """True if all replicas of all partitions are in sync."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class NewTopic:
 
 @dataclass(frozen=True)
 class TopicConfig:
-    """Settings of one topic: `values` in force, defaults too; `own` are those set on the topic itself."""
+    """Settings of one topic: effective `values`, defaults included, and its `own`, set on the topic itself."""
 
     values: Mapping[str, str]
     own: Mapping[str, str]
@@ -86,7 +86,7 @@ class TopicConfig:
 
 @dataclass(frozen=True)
 class ClusterTopics:
-    """What one look at a cluster found; `refused` are topics that it does not let us see, with its reasons."""
+    """Observation of one cluster; `refused` are topics that may not be described, with the cluster's reasons."""
 
     facts: ClusterFacts
     topics: Mapping[str, TopicFacts]
@@ -94,7 +94,7 @@ class ClusterTopics:
 
 
 class TopicAdmin:
-    """Administrative client of one cluster, kept open between looks. Raises KafkaCallFailed."""
+    """Administrative client of one cluster, kept open between polls. Raises KafkaCallFailed."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
@@ -109,13 +109,13 @@ class TopicAdmin:
             raise KafkaCallFailed(f"the client refuses its configuration: {sentence(error)}") from error
 
     def observe(self, names: Iterable[str]) -> ClusterTopics:
-        """The cluster and those of the named topics that exist. Raises KafkaCallFailed."""
+        """Return the cluster's facts and those of the named topics that exist. Raises KafkaCallFailed."""
         try:
             facts = describe(self._admin, self._reasons, self._timeout)
         except (KafkaException, TimeoutError) as error:
             reason = self._reasons.last or sentence(error)
             self._reasons.forget()
-            # librdkafka 2.16 may never connect again once it was told that all brokers of its cluster are gone.
+            # librdkafka 2.16 may never reconnect once all brokers of its cluster were reported down.
             self._admin = self._open()
             raise KafkaCallFailed(reason) from error
         wanted = sorted(set(names))
@@ -123,7 +123,7 @@ class TopicAdmin:
         return ClusterTopics(facts, found, refused)
 
     def describe(self, names: Sequence[str]) -> tuple[dict[str, TopicFacts], dict[str, str]]:
-        """Those of the topics that exist, and why others may not be seen. Raises KafkaCallFailed."""
+        """Return the existing topics, and the reasons why others may not be described. Raises KafkaCallFailed."""
         found: dict[str, TopicFacts] = {}
         refused: dict[str, str] = {}
         if not names:
@@ -135,7 +135,7 @@ class TopicAdmin:
             except KafkaCallFailed as error:
                 if error.code not in _NOT_ALLOWED:
                     raise
-                # One topic's rights say nothing about the cluster.
+                # A missing right on one topic says nothing about the cluster.
                 refused[name] = error.reason
                 continue
             if topic is not None:
@@ -145,9 +145,10 @@ class TopicAdmin:
         return found, refused
 
     def configs(self, names: Sequence[str]) -> tuple[dict[str, TopicConfig], dict[str, str]]:
-        """Configuration in force of those topics that exist, and why others may not be seen.
+        """Return the effective configuration of existing topics, and the reasons why others may not be read.
 
-        A request for each few hundred: an answer holds some thirty entries per topic. Raises KafkaCallFailed.
+        Sends a request for each few hundred: an answer holds some thirty entries per topic. Raises
+        KafkaCallFailed.
         """
         found: dict[str, TopicConfig] = {}
         refused: dict[str, str] = {}
@@ -169,16 +170,16 @@ class TopicAdmin:
         return found, refused
 
     def names(self) -> list[str]:
-        """Every topic that this user may see. Raises KafkaCallFailed."""
+        """Return the names of all topics that this user may see. Raises KafkaCallFailed."""
         try:
             return sorted(self._admin.list_topics(timeout=self._timeout).topics)
         except KafkaException as error:
             raise KafkaCallFailed(sentence(error)) from error
 
     def records(self, topics: Iterable[TopicFacts]) -> dict[str, int]:
-        """Offsets between the ends of the topics' logs; without those whose ends cannot be read.
+        """Return the offsets between the ends of the topics' logs, except topics whose ends cannot be read.
 
-        Control records count, and holes that compaction left. Two requests, whatever the number of topics.
+        Control records count, and gaps left by compaction. Two requests, whatever the number of topics.
         """
         places = {topic.name: [(topic.name, p) for p in range(topic.partitions)] for topic in topics}
         try:
@@ -192,8 +193,10 @@ class TopicAdmin:
         }
 
     def end(self, topic: str, partition: int = 0) -> int:
-        """Where a partition ends for readers of committed records. One that was created just now, or is getting
-        another leader, is waited for. Raises KafkaCallFailed."""
+        """Return the last stable offset of a partition. Raises KafkaCallFailed.
+
+        A partition that was just created, or that is electing a leader, is waited for.
+        """
         asked = {TopicPartition(topic, partition): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
         deadline = time.monotonic() + self._timeout
         reason = ""
@@ -207,17 +210,15 @@ class TopicAdmin:
                 return end
             inner = kafka_error(end)
             code = inner.code() if inner else None
-            # What brokers answered before says more than that the time is up.
+            # An earlier answer of the brokers says more than a timeout.
             if code in _NO_LEADER_YET or not reason:
                 reason = sentence(end)
             if code not in _NO_LEADER_YET or time.monotonic() > deadline:
-                raise KafkaCallFailed(
-                    f"the end of {topic}/{partition} cannot be asked for: {reason}", code
-                ) from end
+                raise KafkaCallFailed(f"the end of {topic}/{partition} cannot be read: {reason}", code) from end
             time.sleep(_AGAIN_SECONDS)
 
     def groups(self) -> list[tuple[str, str]]:
-        """Every group that this user may see, with its kind: classic, consumer, or unknown (share groups too).
+        """Return all groups that this user may see, with type: classic, consumer, or unknown (also share groups).
 
         Raises KafkaCallFailed.
         """
@@ -225,14 +226,14 @@ class TopicAdmin:
         return [(group.group_id, group.type.name.lower()) for group in found.valid]
 
     def create(self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """Create a topic; one that exists already is fine. Raises KafkaCallFailed."""
+        """Create a topic; an existing one is no error. Raises KafkaCallFailed."""
         wanted = NewTopic(name=name, partitions=partitions, replication_factor=replication_factor, config=config)
         failed = self.create_many([wanted])
         if failed:
             raise failed[name]
 
     def create_many(self, topics: Sequence[NewTopic]) -> dict[str, KafkaCallFailed]:
-        """Create topics, a request for each hundred; why some were not. One that exists already is fine."""
+        """Create topics, a request for each hundred; return the failures. Existing topics are no error."""
         failed: dict[str, KafkaCallFailed] = {}
         for first in range(0, len(topics), _TOPICS_AT_ONCE):
             some = [
@@ -252,8 +253,10 @@ class TopicAdmin:
         self._wait(futures[name])
 
     def configure(self, name: str, config: Mapping[str, str], reset: Iterable[str] = ()) -> None:
-        """Set these entries of a topic's configuration and give those of `reset` back to the cluster's defaults,
-        leaving all others. Raises KafkaCallFailed."""
+        """Set these entries of a topic's configuration and reset those of `reset` to the cluster's defaults.
+
+        All other entries stay. Raises KafkaCallFailed.
+        """
         entries = [
             ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
         ]
@@ -263,12 +266,12 @@ class TopicAdmin:
         self._wait(next(iter(futures.values())))
 
     def delete(self, name: str) -> None:
-        """Delete a topic; one that is gone already is fine. Raises KafkaCallFailed."""
+        """Delete a topic; a missing one is no error. Raises KafkaCallFailed."""
         futures = self._admin.delete_topics([name], request_timeout=self._timeout)
         self._wait(futures[name], fine=KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def holds_records(self, name: str) -> bool:
-        """Whether a topic has any. Raises KafkaCallFailed, also where nobody can tell."""
+        """Return whether a topic holds records. Raises KafkaCallFailed, also if this cannot be determined."""
         found, refused = self.describe([name])
         if not found and not refused:
             return False
@@ -278,7 +281,7 @@ class TopicAdmin:
         return count > 0
 
     def _wait(self, future: Future[Any], fine: int | None = None) -> Any:
-        """A call's result; None if it failed with the one code that means it was not needed."""
+        """Return a call's result; None if it failed with the code that means that it was not necessary."""
         try:
             return future.result(self._timeout + 1)
         except (KafkaException, TimeoutError) as error:
@@ -291,7 +294,7 @@ class TopicAdmin:
 def count_records(
     bootstrap_servers: str, properties: Mapping[str, str], topic: str, timeout_seconds: float = 5.0
 ) -> int:
-    """Offsets between the ends of a topic's logs: 0 only if it holds nothing; 0 too if it does not exist.
+    """Return the offsets between the ends of a topic's logs: 0 only if it is empty or does not exist.
 
     Control records count, so that the answer errs on the side of "there is data". Raises KafkaException, also if
     the topic may not be seen.

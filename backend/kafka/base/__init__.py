@@ -1,4 +1,4 @@
-"""Clients: their configuration and secrets, errors, who a cluster is, requests of our own.
+"""Kafka clients: configuration and secrets, errors, cluster identity, protocol requests of our own.
 
 It imports no other room of this layer.
 """

@@ -1,4 +1,4 @@
-"""What the requests about a cluster's replicas have in common: how they are asked, and refusals in plain words."""
+"""Common parts of requests about a cluster's replicas: callables that send them, and refusals in plain words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from backend.kafka.base.errors import KafkaCallFailed
 T = TypeVar("T")
 
 Place = tuple[str, int]
-"""A partition: topic and number."""
+"""A partition: (topic, number)."""
 Ask = Callable[[ApiMessage], Any]
-"""Asks any broker; those of a KRaft cluster pass on to the controller what is its business. Raises
+"""Sends a request to any broker; brokers of a KRaft cluster forward to the controller what it must handle. Raises
 KafkaCallFailed."""
 AskEach = Callable[[Mapping[int, ApiMessage]], Mapping[int, Any]]
-"""Asks these brokers, each its own; of each its answer, or a KafkaCallFailed. Raises KafkaCallFailed if none
-answers."""
+"""Sends each of these brokers its own request; each result is the answer, or a KafkaCallFailed. Raises
+KafkaCallFailed if none answers."""
 
 UNKNOWN_TOPIC = 3
 NOT_ALLOWED = (29, 31)
@@ -44,27 +44,27 @@ _WORDS = {
     83: "no broker that could lead it has a replica that is in sync",
     85: "it is not being reassigned, so there is nothing to cancel",
 }
-"""By Kafka's codes: UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT, INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED,
-CLUSTER_AUTHORIZATION_FAILED, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
-POLICY_VIOLATION, KAFKA_STORAGE_ERROR, REASSIGNMENT_IN_PROGRESS, PREFERRED_LEADER_NOT_AVAILABLE,
-ELIGIBLE_LEADERS_NOT_AVAILABLE, NO_REASSIGNMENT_IN_PROGRESS."""
+"""Reasons by Kafka's codes: UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT, INVALID_TOPIC,
+TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION, KAFKA_STORAGE_ERROR, REASSIGNMENT_IN_PROGRESS,
+PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE, NO_REASSIGNMENT_IN_PROGRESS."""
 
 
 def explained(result: Any) -> str:
-    """Why one thing of a request was refused, with the broker's own words behind ours."""
+    """Return why one item of a request was refused: our words, then the broker's own in parentheses."""
     words = _WORDS.get(result.error_code) or for_code(result.error_code).__name__
     said = getattr(result, "error_message", None)
     return f"{words} ({said})" if said else words
 
 
 def accepted(answer: Any) -> Any:
-    """An answer, or a result in it, that is no refusal. Raises KafkaCallFailed for one that is."""
+    """Return an answer, or a result in it, if it is no refusal. Raises KafkaCallFailed if it is one."""
     if answer.error_code:
         raise KafkaCallFailed(explained(answer), answer.error_code)
     return answer
 
 
 def in_portions(everything: Sequence[T], at_once: int) -> Iterator[Sequence[T]]:
-    """One after the other, so many at a time."""
+    """Yield the items in portions of at most `at_once`."""
     for first in range(0, len(everything), at_once):
         yield everything[first : first + at_once]

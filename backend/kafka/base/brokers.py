@@ -1,4 +1,4 @@
-"""Who a cluster's brokers are, as it tells clients."""
+"""Brokers of a cluster, as it reports them to clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backend.kafka.base.protocol_client import ProtocolClient
 
 
 class BrokerSeen(NamedTuple):
-    """A broker with the address that clients are told, and its rack if it has one."""
+    """A broker with its advertised address, and its rack if it has one."""
 
     id: int
     host: str
@@ -20,7 +20,7 @@ class BrokerSeen(NamedTuple):
 
 
 def brokers_of(bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> list[BrokerSeen]:
-    """The brokers that are there. Raises KafkaCallFailed, LoginUnsupported."""
+    """Return the brokers that are up. Raises KafkaCallFailed, LoginUnsupported."""
     client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
     try:
         answer = client.ask(MetadataRequest(topics=[]))

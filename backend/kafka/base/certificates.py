@@ -11,11 +11,11 @@ _PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n[^\x00]*?-----END \1-----"
 
 
 class NotUsable(Exception):
-    """A file holds no certificate or key that a client can use; the message goes after the file's name."""
+    """A file holds no certificate or key that a client can use; the message follows the file's name."""
 
 
 def pems_in(content: bytes) -> str:
-    """Return the PEM blocks of a file, without what stands between them. Raises NotUsable if there is none."""
+    """Return the PEM blocks of a file, without the text between them. Raises NotUsable if there is none."""
     blocks = [found.group().decode("ascii", "ignore") for found in _PEM.finditer(content)]
     if not blocks:
         raise NotUsable("holds no certificate or key in PEM form")
@@ -23,9 +23,9 @@ def pems_in(content: bytes) -> str:
 
 
 def of_keystore(content: bytes, password: str) -> dict[str, str]:
-    """Return the properties that stand for a PKCS#12 file: its key, its certificate and the chain above it.
+    """Return the properties that replace a PKCS#12 file: its key, its certificate and the chain above it.
 
-    Raises NotUsable if the password is wrong or the file is none.
+    Raises NotUsable if the password is wrong or the file is not PKCS#12.
     """
     try:
         found = load_pkcs12(content, password.encode() or None)

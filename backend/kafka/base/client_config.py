@@ -15,20 +15,20 @@ _SILENT_FACILITIES = frozenset({"FAIL", "ERROR", "GETPID", "TXNERR", "FENCED", "
 
 
 class LibrdkafkaLog:
-    """librdkafka's log lines as structlog events; those that only repeat a failure we report go to debug."""
+    """Logger that turns librdkafka's lines into structlog events; repeated failures go to the debug level."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("librdkafka")
 
     def log(self, level: int, message: str, *args: object, **_: object) -> None:
-        """Called by confluent-kafka with (level, '%s %s…', client, facility, line)."""
+        """Log one line; confluent-kafka calls it with (level, '%s %s…', client, facility, line)."""
         text = (message % args) if args else message
         silent = any(facility in text for facility in _SILENT_FACILITIES)
         (self._log.debug if silent else self._log.info)(text)
 
 
 def refuse_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-    """Raise ClusterUnreachable for a place to which nothing is sent."""
+    """Raise ClusterUnreachable if settings forbid an address of the cluster."""
     try:
         check_destinations(bootstrap_servers, properties)
     except AddressForbidden as error:
@@ -36,9 +36,9 @@ def refuse_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -
 
 
 def client_config(bootstrap_servers: str, properties: Mapping[str, str], **settings: object) -> dict[str, Any]:
-    """Configuration of one client; keyword names use _ for the dots of librdkafka's keys.
+    """Return the configuration of one client; keyword names use _ for the dots of librdkafka's keys.
 
-    Raises ClusterUnreachable for a secret that cannot be read, and for a place to which nothing is sent.
+    Raises ClusterUnreachable for a secret that cannot be read, and for a forbidden address.
     """
     config: dict[str, Any] = dict(resolved(properties, bootstrap_servers))
     refuse_destinations(bootstrap_servers, config)

@@ -1,7 +1,7 @@
-"""Whether anything may be sent where a cluster is said to be: its addresses, and what its names stand for now.
+"""Check of the addresses of a cluster against the networks that settings deny, after name resolution.
 
-Asked where a client is made, so that nothing leaves before. Names are looked up once more by librdkafka, and
-brokers name others: a network that must not be reached in any case is kept out by a firewall as well.
+The check runs where a client is created, before anything is sent. librdkafka resolves the names once more, and
+brokers advertise others: a network that must never be reached needs a firewall as well.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from backend.settings import settings
 
 
 def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-    """Raise AddressForbidden for the first address that settings forbid. A name that nobody knows is none.
+    """Raise AddressForbidden for the first address that settings forbid. A name that does not resolve passes.
 
-    `properties`: with what references stand for.
+    `properties`: with their references resolved.
     """
     denied = networks(settings().denied_networks)
     for pointer, host in _destinations(bootstrap_servers, properties):
@@ -33,7 +33,7 @@ def check_destinations(bootstrap_servers: str, properties: Mapping[str, str]) ->
 
 
 def _check_token_endpoint(url: str | None) -> None:
-    """Raise AddressForbidden unless client secrets go to a token endpoint by https, or stay on this machine."""
+    """Raise AddressForbidden unless a token endpoint is an https address, or allowed on this machine."""
     if not url:
         return
     receiver = receiver_at(url)
@@ -52,7 +52,7 @@ def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iter
     if properties.get(TOKEN_ENDPOINT):
         pointer = f"/properties/{TOKEN_ENDPOINT}"
         try:
-            # Read narrowly: who fetches the tokens must not take another part of it for the host.
+            # Parsed strictly: the HTTP client must not take another part of it for the host.
             yield pointer, receiver_at(properties[TOKEN_ENDPOINT]).host
         except ValueInvalid as error:
             detail = f"the address {error.detail}"
@@ -60,7 +60,7 @@ def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iter
 
 
 def _addresses(host: str) -> list[str]:
-    # As connecting does it: 0x7f.1 and 2130706433 are addresses, too.
+    # Resolved as connecting does: 0x7f.1 and 2130706433 are addresses, too.
     try:
         return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):

@@ -1,4 +1,4 @@
-"""Kafka's failures, translated once at the edge."""
+"""Translation of Kafka's failures into our exceptions, once at the edge."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from confluent_kafka import KafkaError, KafkaException
 class CopyFailed(Exception):
     """A distributor's session has ended; the next one starts from what the target holds.
 
-    `fenced` tells that another holder has taken over, or a barrier was passed; `refused` that the target will
-    not take one of the records, whichever.
+    `fenced`: another holder has taken over, or a barrier was passed; `refused`: the target will never accept one
+    of the records.
     """
 
     def __init__(self, detail: str, *, fenced: bool = False, refused: bool = False) -> None:
@@ -20,7 +20,7 @@ class CopyFailed(Exception):
 
 
 class KafkaCallFailed(Exception):
-    """A cluster refused or did not answer an administrative call; `code` is Kafka's, if it gave one."""
+    """A cluster refused an administrative call or did not answer; `code` is Kafka's, if it gave one."""
 
     def __init__(self, reason: str, code: int | None = None) -> None:
         super().__init__(reason)
@@ -29,7 +29,7 @@ class KafkaCallFailed(Exception):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether it fails again until somebody changes the cluster or the rights there."""
+        """Return whether the call fails again until the cluster or the rights there are changed."""
         return self.code in _NOT_ALLOWED
 
 
@@ -37,11 +37,11 @@ _NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHOR
 
 
 class OffsetsPending(KafkaCallFailed):
-    """A transaction that commits a group's offsets has not ended: what it will have committed is not known."""
+    """A transaction that commits a group's offsets has not ended, so the offsets are not known yet."""
 
 
 class LoginUnsupported(Exception):
-    """A client cannot log in the way that a cluster's properties ask for; `reason` is for people."""
+    """A client does not support the login that a cluster's properties require; `reason` is for people."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -58,20 +58,20 @@ _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.
 
 
 def kafka_error(error: BaseException) -> KafkaError | None:
-    """The KafkaError inside an exception of confluent-kafka."""
+    """Return the KafkaError inside an exception of confluent-kafka."""
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
         return error.args[0]
     return None
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong, in librdkafka's words, without its class names."""
+    """Return the failure in librdkafka's words, without its class names."""
     inner = kafka_error(error)
     return str(inner.str() if inner else error)
 
 
 def copy_failed(where: str, error: BaseException) -> CopyFailed:
-    """The failure of a distributor's step, `where` naming the step and the cluster."""
+    """Return the failure of a distributor's step; `where` names the step and the cluster."""
     inner = kafka_error(error)
     return CopyFailed(
         f"{where}: {sentence(error)}",
@@ -81,6 +81,6 @@ def copy_failed(where: str, error: BaseException) -> CopyFailed:
 
 
 def refusal(error: BaseException) -> str | None:
-    """Why a target will never take a record as it is; None for a failure of any other kind."""
+    """Return why a target will never accept a record as it is; None for a failure of any other kind."""
     inner = kafka_error(error)
     return None if inner is None else _REFUSALS.get(inner.code())

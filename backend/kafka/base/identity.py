@@ -1,4 +1,4 @@
-"""Who answers at a known address: another Kafka cluster there must neither be read nor written to."""
+"""Identity of the Kafka cluster at a known address: another one there must neither be read nor written to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from backend.kafka.base.probe import ask_of_no_topic
 def stranger(
     bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None, timeout_seconds: float
 ) -> str | None:
-    """In words, which other Kafka cluster answers; None if it is the one of this id (None: any).
+    """Return which other Kafka cluster answers, in words; None if it is the one of this id (None: any).
 
-    By a client of its own, which is gone then: see `ask_of_no_topic`. Raises KafkaException, ValueError.
+    Uses a client of its own and closes it: see `ask_of_no_topic`. Raises KafkaException, ValueError.
     """
     with AdminClient(client_config(bootstrap_servers, properties)) as admin:
         found = ask_of_no_topic(admin, timeout_seconds).cluster_id

@@ -1,4 +1,4 @@
-"""Who answers at bootstrap servers: cluster id and brokers, or the reason why nobody does."""
+"""Probe of bootstrap servers: cluster id and brokers, or the reason why no broker answers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from backend.domain.base.errors import ClusterUnreachable, FieldError
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import kafka_error, sentence
 
-# To be told of the brokers alone, and of no thousands of topics. No topic can have this name, so that no broker
-# makes one of it, however it is set.
+# Requests metadata of the brokers alone, not of thousands of topics. No topic can have this name, so no broker
+# creates it, whatever its settings.
 _NO_TOPIC = "_treeline/none"
 _FIRST_PATIENCE_SECONDS = 0.25
 _LEAST_SECONDS = 0.01
@@ -22,50 +22,50 @@ _LEAST_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a cluster says of itself."""
+    """Facts that a cluster reports about itself."""
 
     kafka_cluster_id: str
     brokers: tuple[int, ...]
-    """Their ids."""
+    """Broker ids."""
 
 
 class ConnectionReasons:
-    """Collects why a client cannot connect: librdkafka tells it to a callback, its calls only time out."""
+    """Collector of connection errors: librdkafka reports them to a callback only, its calls just time out."""
 
     def __init__(self) -> None:
         self.last: str | None = None
         self.all_down = False
 
     def __call__(self, error: KafkaError) -> None:
-        """librdkafka's `error_cb`."""
+        """Record an error; this is librdkafka's `error_cb`."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.all_down = True
         else:
             self.last = str(error.str())
 
     def forget(self) -> None:
-        """A call succeeded: what was said before it no longer explains anything."""
+        """Forget earlier errors after a successful call."""
         self.last, self.all_down = None, False
 
 
 def ask_of_no_topic(admin: AdminClient, timeout_seconds: float) -> ClusterMetadata:
-    """What a broker says of its cluster. Raises KafkaException.
+    """Return a broker's metadata of its cluster. Raises KafkaException.
 
-    librdkafka goes on asking once a second, as long as the client lives, for a topic that is not there: spare it
-    one that is kept and asked once. A topic that is there will not do: brokers may be set to make what a client
-    asks about, and would make it anew once it is deleted.
+    librdkafka repeats the request for a missing topic once a second as long as the client lives, so do not use
+    this with a long-lived client that queries once. An existing topic will not do: brokers may be set to create
+    the topics that clients request, and would create it again after its deletion.
     """
     return admin.list_topics(_NO_TOPIC, timeout_seconds)
 
 
 def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: float) -> ClusterFacts:
-    """The facts, through an existing client. Raises KafkaException, or TimeoutError once all brokers are down.
+    """Return the facts, through an existing client. Raises KafkaException, TimeoutError if all brokers are down.
 
-    For one that looks again and again: see `ask_of_no_topic`.
+    For clients that poll repeatedly: see `ask_of_no_topic`.
 
-    Not by `describe_cluster`: where all brokers of a cluster are fenced (a pause of its only one is enough) the
-    answer names none, and librdkafka then ends the process by an assertion (2.16: its parser of that answer gives
-    neither a result nor an error).
+    `describe_cluster` is not used: if all brokers of a cluster are fenced (a pause of its only one is enough), the
+    answer names none, and librdkafka then aborts the process by an assertion (2.16: its parser of that answer
+    gives neither a result nor an error).
     """
     deadline, patience = time.monotonic() + timeout_seconds, _FIRST_PATIENCE_SECONDS
     while (found := _ask(admin, min(patience, max(_LEAST_SECONDS, deadline - time.monotonic())))) is None:
@@ -74,13 +74,13 @@ def describe(admin: AdminClient, reasons: ConnectionReasons, timeout_seconds: fl
             raise TimeoutError(reasons.last or f"no answer within {timeout_seconds:g} s")
         patience *= 2
     if not found.brokers:
-        raise TimeoutError("its brokers are all fenced: none of them answers its controller")
+        raise TimeoutError("all its brokers are fenced: none of them answers the controller")
     reasons.forget()
     return ClusterFacts(str(found.cluster_id), tuple(sorted(found.brokers)))
 
 
 def _ask(admin: AdminClient, seconds: float) -> ClusterMetadata | None:
-    """What a broker says of the cluster; None: not yet."""
+    """Return a broker's metadata of the cluster; None if there is no answer yet."""
     try:
         return ask_of_no_topic(admin, seconds)
     except KafkaException as error:
@@ -91,7 +91,7 @@ def _ask(admin: AdminClient, seconds: float) -> ClusterMetadata | None:
 
 
 def probe(bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float = 5.0) -> ClusterFacts:
-    """Connect and ask. Raises ClusterUnreachable with the reason after at most `timeout_seconds`."""
+    """Connect and read the facts. Raises ClusterUnreachable with the reason after at most `timeout_seconds`."""
     reasons = ConnectionReasons()
     try:
         admin = AdminClient(client_config(bootstrap_servers, properties, error_cb=reasons))

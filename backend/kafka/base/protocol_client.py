@@ -1,7 +1,7 @@
-"""Requests of Kafka's protocol that librdkafka does not have, or not well, through kafka-python's connections.
+"""Requests of Kafka's protocol that librdkafka lacks or implements poorly, over kafka-python's connections.
 
-Decision 26 says why kafka-python. The cluster's properties are librdkafka's, as everywhere; what they say is
-translated here, after `references.resolved` has put secrets and the contents of files in place.
+Decision 26 says why kafka-python. The cluster's properties are librdkafka's, as everywhere; they are translated
+here, after `references.resolved` has put secrets and the contents of files in place.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from backend.kafka.base.references import resolved
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _BROKERS_AT_ONCE = 50
-"""Asked side by side: each answers with all that it holds, which is many megabytes of a large cluster."""
+"""Brokers that are queried concurrently: each answers with all that it holds, many megabytes on a large
+cluster."""
 _SERVER_SECONDS = 3.0
-"""For a bootstrap server the first time that it is asked, unless it is the only one; twice that the next time."""
+"""Time for a bootstrap server's first attempt, unless it is the only one; doubled with every round."""
 _CONNECT_SECONDS = 10.0
 _AGAIN_SECONDS = 0.1
-"""Between two rounds of all bootstrap servers; twice that the next time, up to a second."""
+"""Pause between two rounds of all bootstrap servers; doubled each time, up to a second."""
 
-# It logs its configuration, secrets too, and each failure that its exceptions tell as well.
+# kafka-python logs its configuration, including secrets, and each failure that its exceptions report as well.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 class ProtocolClient:
-    """One cluster's connections, opened by the first request and kept. Not for several threads at once."""
+    """Connections to one cluster, opened by the first request and kept. Not thread-safe."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], timeout_seconds: float) -> None:
-        """Connects to nothing yet.
+        """Create the client without connecting.
 
-        Raises LoginUnsupported if the properties ask for what kafka-python does not have, KafkaCallFailed if it
-        cannot use their certificates.
+        Raises LoginUnsupported if the properties require what kafka-python does not have, KafkaCallFailed if their
+        certificates cannot be used.
         """
         known = resolved(properties, bootstrap_servers)
         refuse_destinations(bootstrap_servers, known)
@@ -53,7 +54,7 @@ class ProtocolClient:
         self._timeout_ms = int(1000 * timeout_seconds)
         self._config = {
             "request_timeout_ms": self._timeout_ms,
-            # A broker that hangs accepts connections and says nothing: time is to be left for another one.
+            # A hanging broker accepts connections and stays silent: leave time for another one.
             "socket_connection_setup_timeout_ms": int(min(1000 * _CONNECT_SECONDS, self._timeout_ms / 3)),
             "reconnect_backoff_max_ms": 1000,
             # Answers of thousands of principals are larger than its default of 1 MB.
@@ -65,7 +66,7 @@ class ProtocolClient:
         self._same: int | None = None
 
     def ask(self, request: ApiMessage) -> Any:
-        """The answer of any broker. Raises KafkaCallFailed, with Kafka's code where it gave one."""
+        """Return any broker's answer to a request. Raises KafkaCallFailed, with Kafka's code if there is one."""
         try:
             connections = self._opened()
             return connections.run(connections.send, request)
@@ -74,10 +75,10 @@ class ProtocolClient:
             raise _failed(error) from error
 
     def ask_same(self, request: ApiMessage) -> Any:
-        """The answer of the broker that was asked so before, as long as it is there.
+        """Send a request to the same broker as before, as long as it is up.
 
-        Brokers hear of changes one after the other: what one of them tells never goes back in time, what another
-        one tells may. Raises KafkaCallFailed; then another broker is asked the next time.
+        Brokers apply metadata one after the other: the answers of a single broker never go back in time, those of
+        different brokers may. Raises KafkaCallFailed; the next request then goes to another broker.
         """
         try:
             connections = self._opened()
@@ -90,7 +91,7 @@ class ProtocolClient:
             raise _failed(error) from error
 
     def ask_each(self, requests: Mapping[int, ApiMessage]) -> dict[int, Any | KafkaCallFailed]:
-        """The answer of each of these brokers to its own request, or why there is none; asked side by side.
+        """Send each broker its own request, concurrently; return each answer, or why there is none.
 
         Raises KafkaCallFailed if no broker answers at all.
         """
@@ -107,7 +108,7 @@ class ProtocolClient:
     async def _gather(
         self, connections: KafkaConnectionManager, requests: Mapping[int, ApiMessage]
     ) -> dict[int, Any | KafkaCallFailed]:
-        # It knows only brokers that were there when it last looked, minutes ago, and refuses to speak to others.
+        # The manager knows only brokers from its last metadata, minutes ago, and refuses to contact others.
         await connections.cluster.refresh_metadata()
         found: dict[int, Any | KafkaCallFailed] = {}
         brokers = sorted(requests)
@@ -120,18 +121,18 @@ class ProtocolClient:
                     found[broker] = _failed(error)
             for broker, answer in waiting.items():
                 try:
-                    # Waited for here too: a connection that is never made has no time-out of its own request.
+                    # A timeout here as well: a connection that is never established has none for its request.
                     found[broker] = await connections.wait_for(answer, self._timeout_ms)
                 except KafkaError as error:
                     found[broker] = _failed(error)
         return found
 
     def cluster_id(self) -> str:
-        """The Kafka cluster's own id. Raises KafkaCallFailed."""
+        """Return the Kafka cluster's own id. Raises KafkaCallFailed."""
         return str(self.ask(MetadataRequest(topics=[])).cluster_id)
 
     def close(self) -> None:
-        """End its connections; the next request opens new ones."""
+        """Close the connections; the next request opens new ones."""
         loop, connections = self._loop, self._connections
         self._loop = self._connections = None
         if loop is not None and connections is not None:
@@ -144,10 +145,10 @@ class ProtocolClient:
         return self._connections
 
     def _bootstrapped(self) -> KafkaConnectionManager:
-        """Connections that know the brokers, from the first bootstrap server that tells them.
+        """Return connections that know the brokers, from the first bootstrap server that answers.
 
-        kafka-python gives the one that it happens to ask first all the time that there is. A broker that hangs
-        would use it up, and clusters with healthy ones seem to be down: here each has a part of it.
+        kafka-python spends the whole timeout on the server that it happens to try first. A hanging broker would
+        use it up, and a cluster with healthy ones would seem to be down: here each gets a share of the time.
         """
         deadline = time.monotonic() + self._timeout_ms / 1000
         servers = random.sample(self._servers, len(self._servers))
@@ -156,7 +157,7 @@ class ProtocolClient:
             left = deadline - time.monotonic()
             share = left if len(servers) == 1 else min(_SERVER_SECONDS * 2**rounds, left / 2)
             try:
-                return self._told_by(servers[at], max(1, int(1000 * share)))
+                return self._bootstrapped_from(servers[at], max(1, int(1000 * share)))
             except IncompatibleBrokerVersion:
                 self.close()
                 raise
@@ -167,9 +168,9 @@ class ProtocolClient:
                     raise _nobody(self._servers, error) from error
                 if at == len(servers) - 1:
                     time.sleep(min(_AGAIN_SECONDS * 2**rounds, 1.0, left - _AGAIN_SECONDS / 2))
-        raise AssertionError("it counts without end")
+        raise AssertionError("the counter never ends")
 
-    def _told_by(self, server: str, timeout_ms: int) -> KafkaConnectionManager:
+    def _bootstrapped_from(self, server: str, timeout_ms: int) -> KafkaConnectionManager:
         self._loop = NetworkSelector(**self._config)
         connections = self._connections = KafkaConnectionManager(
             self._loop, bootstrap_servers=[server], **self._config
@@ -180,13 +181,13 @@ class ProtocolClient:
 
 
 async def _hear(connections: KafkaConnectionManager, timeout_ms: int) -> None:
-    # Waited for here: its own time-out is for the connection alone, not for what is told then.
+    # A timeout here as well: kafka-python's own covers the connection only, not the answer.
     await connections.wait_for(connections.call_soon(_bootstrap, connections, timeout_ms), timeout_ms)
 
 
 async def _bootstrap(connections: KafkaConnectionManager, timeout_ms: int) -> None:
     (server,) = connections.cluster.bootstrap_brokers()
-    # Fails at once where nobody listens; by itself it would try the same server again until its time is over.
+    # Fails at once where no process listens; kafka-python would retry the same server until its time is over.
     await connections.get_connection(
         server.node_id,
         timeout_ms=timeout_ms,
@@ -202,19 +203,19 @@ def _nobody(servers: list[str], error: KafkaError) -> KafkaCallFailed:
 
 
 def _failed(error: KafkaError) -> KafkaCallFailed:
-    # kafka-python tells its own impatience by a class that has a broker's code; no broker has refused anything.
+    # kafka-python reports its own timeout with a class that has a broker's code; no broker has refused anything.
     is_refusal = not isinstance(error, RequestTimedOutError)
     return KafkaCallFailed(str(error), getattr(error, "errno", None) if is_refusal else None)
 
 
 def refusal(result: Any) -> KafkaCallFailed:
-    """What an answer's `error_code` and `error_message` say."""
+    """Return the failure in an answer's `error_code` and `error_message`."""
     kind = for_code(result.error_code)
     return KafkaCallFailed(result.error_message or kind.description or kind.__name__, result.error_code)
 
 
 def login(properties: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's settings for what librdkafka's properties (resolved) say of security.
+    """Return kafka-python's settings for the security part of librdkafka's (resolved) properties.
 
     Raises LoginUnsupported naming the property that has no counterpart.
     """
@@ -262,12 +263,12 @@ def _authorities(context: ssl.SSLContext, properties: Mapping[str, str]) -> None
 
 
 def _certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    # Without one OpenSSL would ask at the terminal.
+    # Without a password OpenSSL would prompt on the terminal.
     password = properties.get("ssl.key.password", "")
     pems = [properties[name] for name in ("ssl.certificate.pem", "ssl.key.pem") if name in properties]
     if not pems:
         return
-    # The library reads files only; this one is in memory and nowhere else.
+    # The library reads only files; this one exists in memory only.
     file = os.memfd_create("certificate")
     try:
         os.write(file, "\n".join(pems).encode())

@@ -1,9 +1,9 @@
-"""Resolve what clients' properties refer to: secrets (`${env:NAME}`, `${file:/path}`) and files of certificates.
+"""Resolution of what clients' properties refer to: secrets (`${env:NAME}`, `${file:/path}`) and certificate files.
 
-A value is a reference in whole or it is none: one within a text would carry a secret to wherever the text leads.
-Who may edit a cluster names its references, and the secret goes to that cluster's brokers. So those of clusters
-name only variables and folders that settings allow, and nothing of Treeline's own (CWE-441, CWE-73); those of
-settings and of the process's own files may, for who writes them has the process's rights (`resolve`).
+A value is a reference as a whole or not at all: one inside a text would carry a secret to wherever the text goes.
+A user who may edit a cluster chooses its references, and the secrets go to that cluster's brokers. Therefore
+clusters may only name variables and folders that settings allow, and nothing of Treeline's own (CWE-441, CWE-73).
+Settings and the process's own files may name any, since their author has the process's rights (`resolve`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from backend.kafka.base.secret_files import (
 from backend.settings import settings
 
 MOST_BYTES = 64 << 10
-"""Of a secret."""
+"""Maximum size of a secret."""
 MOST_CERTIFICATE_BYTES = 1 << 20
-"""Of a file of certificates: those of all public authorities together have a quarter of it."""
+"""Maximum size of a certificate file; those of all public authorities together take a quarter of it."""
 
 
 def resolve(value: str) -> str:
-    """Return what a reference of the process's owner stands for; another value as it is.
+    """Resolve a reference of the process's owner; any other value is returned unchanged.
 
     Raises ClusterUnreachable naming the reference, never the secret.
     """
@@ -48,9 +48,9 @@ def resolve(value: str) -> str:
 
 
 def resolved(properties: Mapping[str, str], bootstrap_servers: str) -> dict[str, str]:
-    """Return a cluster's client properties with what they refer to: no path of a file is left among them.
+    """Resolve a cluster's client properties; no path of a file is left among them.
 
-    Raises ClusterUnreachable for what cannot be read, or must not: also where it was recorded before.
+    Raises ClusterUnreachable for what cannot be read, or must not be, even if it was accepted earlier.
     """
     try:
         _check_allowed(properties, bootstrap_servers, "/properties")
@@ -62,7 +62,7 @@ def resolved(properties: Mapping[str, str], bootstrap_servers: str) -> dict[str,
 def check_references(properties: Mapping[str, str], bootstrap_servers: str, pointer: str = "/properties") -> None:
     """Raise PropertiesInvalid for references and files that a cluster's properties must not have.
 
-    What is allowed but cannot be read now (a file that is not there yet) passes.
+    Allowed references that cannot be read now (a file that does not exist yet) pass.
     """
     _check_allowed(properties, bootstrap_servers, pointer)
     for key, value in properties.items():
@@ -104,7 +104,7 @@ def _variable_problem(key: str, name: str) -> str | None:
 
 
 def _is_of_local_estate(path: str, bootstrap_servers: str) -> bool:
-    """Whether it is the local estate's password, on its way to a broker of this machine and nowhere else."""
+    """Return whether a path is the local estate's password, and it goes to a broker of this machine only."""
     hosts = hosts_of(bootstrap_servers)
     if not hosts or not all(map(is_loopback, hosts)):
         return False

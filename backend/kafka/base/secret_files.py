@@ -1,9 +1,9 @@
-"""Read the files that clusters' properties name: secrets, certificates and keys.
+"""Reading of the files that clusters' properties name: secrets, certificates and keys.
 
-Whoever may edit a cluster chooses the path. So a path is allowed only in one of TREELINE_SECRET_FOLDERS, is
-refused without a look at the file system otherwise (the answer must not tell whether a file exists), and is read
-here, once, into memory: librdkafka would open it while it holds Python's interpreter lock, and a FIFO or a
-terminal would stop the whole process.
+A user who may edit a cluster chooses the path. Therefore a path is allowed only in one of TREELINE_SECRET_FOLDERS,
+is otherwise refused without touching the file system (the answer must not reveal whether a file exists), and is
+read here, once, into memory: librdkafka would open it while it holds Python's interpreter lock, and a FIFO or a
+terminal would block the whole process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from backend.settings import settings
 
 SETTINGS_FILE = "treeline.toml"
 _NEVER = ("/proc", "/sys", "/dev")
-# Of the local estate's secrets the only one that is for clusters, which are made with it.
+# The only secret of the local estate that is meant for clusters, which are created with it.
 LOCAL_PASSWORD = "secrets/kafka-password"
 
 
@@ -26,14 +26,14 @@ class FileRefused(Exception):
 
 
 def check_path(path: str) -> None:
-    """Raise FileRefused unless the path is allowed. Files outside of the folders are not looked at."""
+    """Raise FileRefused unless the path is allowed. Files outside the folders are never touched."""
     _place_of(path)
 
 
 def read_for_cluster(path: str, most_bytes: int) -> bytes:
     """Return the contents of a file in one of the folders for secrets.
 
-    Raises FileRefused for a path outside of them, for what is no regular file and for one that is too large;
+    Raises FileRefused for a path outside them, for anything but a regular file and for one that is too large;
     OSError if an allowed file cannot be read.
     """
     folder, parts = _place_of(path)
@@ -41,7 +41,7 @@ def read_for_cluster(path: str, most_bytes: int) -> bytes:
 
 
 def read_of_local_estate(path: str, most_bytes: int) -> bytes | None:
-    """Return the password of the local estate's clusters if the path is the file of it, None otherwise."""
+    """Return the password of the local estate's clusters if the path is its file, otherwise None."""
     home = os.path.realpath(settings().home)
     if os.path.normpath(path) not in {os.path.join(each, LOCAL_PASSWORD) for each in (home, settings().home)}:
         return None
@@ -49,20 +49,20 @@ def read_of_local_estate(path: str, most_bytes: int) -> bytes | None:
 
 
 def read_for_owner(path: str, most_bytes: int) -> bytes:
-    """Return the contents of a file that a setting, or a file of whoever runs this process, names.
+    """Return the contents of a file that a setting, or another file of the process's owner, names.
 
-    Its path may be anywhere: who writes settings has the process's rights. Raises FileRefused and OSError.
+    Its path may be anywhere: the author of settings has the process's rights. Raises FileRefused and OSError.
     """
     return _read(os.open(path, _FILE), path, most_bytes)
 
 
-# Without waiting: opening a pipe that nobody writes to would hold this thread for ever.
+# Without blocking: opening a pipe that has no writer would hold this thread for ever.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def _place_of(path: str) -> tuple[str, tuple[str, ...]]:
-    """Return the folder for secrets that a path lies in, and the names below it; links within are followed."""
+    """Return the folder for secrets that contains a path, and the names below it, with links inside resolved."""
     config = settings()
     home = os.path.realpath(config.home)
     wanted = os.path.normpath(path)
@@ -71,7 +71,7 @@ def _place_of(path: str) -> tuple[str, tuple[str, ...]]:
         for begin in {os.path.normpath(named), folder}:
             if not _is_below(wanted, begin):
                 continue
-            # Only now the file system is asked. Kubernetes' secrets are links, each to a place in its folder.
+            # Only now is the file system read. Kubernetes' secrets are links, each to a place in its folder.
             real = os.path.realpath(os.path.join(folder, os.path.relpath(wanted, begin)))
             if _is_below(real, folder) and not _is_never_read(real, home):
                 return folder, Path(os.path.relpath(real, folder)).parts
@@ -96,7 +96,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _opened(folder: str, parts: tuple[str, ...], path: str) -> int:
-    """Open a file name by name below its folder: a link put there since the path was checked is refused."""
+    """Open a file name by name below its folder, so that a link created since the check is refused."""
     opened = os.open(folder, _FOLDER)
     try:
         for name in parts[:-1]:

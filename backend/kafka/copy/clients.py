@@ -1,4 +1,4 @@
-"""The clients of a copy session: how each is configured, and why."""
+"""Kafka clients of a copy session: their configuration, with reasons."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from backend.kafka.groups.group_reader import GroupReader
 
 _PRODUCER_QUEUE_KBYTES = 65536
 _LARGEST_REQUEST_BYTES = 950_000
-"""Below librdkafka's `batch.size`, so that it sends what it is given in one request."""
+"""Below librdkafka's `batch.size`, so that it sends a batch in one request."""
 _REQUEST_SHARE = 0.95
-"""Of what a topic takes: the sizes of records in a batch are only known at most, its own size is not counted."""
+"""Fraction of a topic's limit: the sizes of batched records are upper bounds, and the batch's own header is not
+counted."""
 _REQUEST_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class CopyLimits:
-    """Bounds of one session; see backend/settings.py."""
+    """Limits of one session; see backend/settings.py."""
 
     batch_records: int
     transaction_timeout_ms: int
@@ -36,18 +37,18 @@ class CopyLimits:
     fetch_buffer_kbytes: int
     quarantine_topic: str = "_treeline.quarantine"
     record_loop: str = "auto"
-    """auto, native or python."""
+    """One of auto, native, python."""
 
 
 def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
-    """The unit's transactional producer on the target. Raises KafkaException, ValueError."""
+    """Open the task's transactional producer on the target. Raises KafkaException, ValueError."""
     return Producer(
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,
             transactional_id=plan.unit.kafka_name,
             transaction_timeout_ms=limits.transaction_timeout_ms,
-            # A backlog fills a request in less; short, since records travel while positions are sent.
+            # A backlog fills a request sooner; short, since records are in flight while positions are sent.
             linger_ms=5,
             compression_type=plan.compression,
             message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
@@ -59,7 +60,7 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
 
 
 def open_group_member(plan: EdgePlan) -> GroupReader:
-    """A consumer of the target that never subscribes: positions are read and written in its group."""
+    """Open a consumer of the target that never subscribes: it reads and writes positions in its group."""
     return GroupReader(
         client_config(
             plan.target.bootstrap_servers,
@@ -71,7 +72,7 @@ def open_group_member(plan: EdgePlan) -> GroupReader:
 
 
 def open_admin(endpoint: Endpoint) -> AdminClient:
-    """An admin client of one end."""
+    """Open an admin client of one endpoint."""
     return AdminClient(client_config(endpoint.bootstrap_servers, endpoint.properties))
 
 
@@ -81,7 +82,7 @@ def open_source(
     lost: Callable[[Place, int, int, str], None],
     cut_off: Callable[[Place, int, int], None],
 ) -> Source:
-    """The reader of the source; `lost` and `cut_off` as for `Source`."""
+    """Open the reader of the source; `lost` and `cut_off` are the callbacks of `Source`."""
     return Source(
         plan.source.name,
         client_config(
@@ -91,7 +92,7 @@ def open_source(
             fetch_wait_max_ms=limits.fetch_wait_max_ms,
             queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
             fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
-            # Of a full buffer; librdkafka's 1 s is an idle second for each buffer that was emptied sooner.
+            # Pause after a full buffer; librdkafka's 1 s would idle a buffer that was drained sooner.
             fetch_queue_backoff_ms=20,
             check_crcs=True,
         ),
@@ -101,7 +102,7 @@ def open_source(
 
 
 def check_identity(where: str, endpoint: Endpoint) -> None:
-    """Another Kafka cluster may answer at a known address: it must neither be read nor written to.
+    """Check that the endpoint is the expected Kafka cluster: another one must neither be read nor written to.
 
     Raises CopyFailed.
     """
@@ -110,15 +111,15 @@ def check_identity(where: str, endpoint: Endpoint) -> None:
             endpoint.bootstrap_servers, endpoint.properties, endpoint.kafka_cluster_id, _REQUEST_SECONDS
         )
     except (KafkaException, ValueError) as error:
-        raise copy_failed(f"{where}: asking {endpoint.name} who it is", error) from error
+        raise copy_failed(f"{where}: reading the cluster id of {endpoint.name}", error) from error
     if other is not None:
         raise CopyFailed(f"{where}: another Kafka cluster answers as {endpoint.name}: {other}")
 
 
 def learn_partitions(where: str, producer: Producer, streams: Iterable[StreamOnEdge], alive: Alive) -> None:
-    """Have the producer ask for the partitions of topics that it knew before they got more.
+    """Have the producer request the partitions of topics that it knew before they were expanded.
 
-    librdkafka would refuse records for partitions that it has not heard of, for up to five minutes. Raises
+    librdkafka would refuse records for partitions that it does not know yet, for up to five minutes. Raises
     CopyFailed if the target does not have them yet, KafkaException.
     """
     for row in streams:
@@ -130,9 +131,9 @@ def learn_partitions(where: str, producer: Producer, streams: Iterable[StreamOnE
 
 
 def largest_requests(admin: AdminClient, topics: Collection[str]) -> dict[str, int]:
-    """Bytes of records that each topic takes at once: `max.message.bytes` bounds a request's batch, not a record.
+    """Return the bytes that each topic accepts at once: `max.message.bytes` limits the batch, not a record.
 
-    Kafka's default where the topic's settings may not be read.
+    Kafka's default is used where the topic's settings may not be read.
     """
     wanted = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in sorted(topics)]
     found = dict.fromkeys(topics, _LARGEST_REQUEST_BYTES)

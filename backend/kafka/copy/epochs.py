@@ -1,4 +1,4 @@
-"""Where a log was cut off: leader epochs tell apart the records from before and after (KIP-101, KIP-320)."""
+"""Truncation point of a log: leader epochs tell apart the records from before and after (KIP-101, KIP-320)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 UNKNOWN_EPOCH = -1
-"""As librdkafka has it."""
+"""The value of librdkafka."""
 _RECORD_SECONDS = 10.0
 
 
 def first_born_after(
     config: Mapping[str, object], place: tuple[str, int], span: tuple[int, int], leader_epoch: int
 ) -> int:
-    """The first offset of a span whose record was written under a later leader epoch, its end if there is none.
+    """Return the first offset of a span whose record has a later leader epoch; the span's end if there is none.
 
-    Leader epochs never fall along a log, so that a few records tell. Raises KafkaException.
+    Leader epochs never fall along a log, so a binary search suffices. Raises KafkaException.
     """
     first, end = span
     if leader_epoch == UNKNOWN_EPOCH:
@@ -44,7 +44,7 @@ def first_born_after(
 
 
 def _epoch_at(consumer: Consumer, where: TopicPartition) -> int | None:
-    """Of the first record at an offset or behind it; None if there is none, only markers of transactions."""
+    """Return the epoch of the first record at or after an offset; None if only control records follow."""
     consumer.assign([where])
     message = consumer.poll(_RECORD_SECONDS)
     if message is None:

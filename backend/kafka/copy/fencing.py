@@ -1,4 +1,4 @@
-"""Fencing transactional ids on a cluster, without copying anything."""
+"""Fencing of transactional ids on a cluster, without copying."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, sentence
 
 AT_ONCE = 8
-"""Ids that are worth fencing side by side."""
+"""Number of ids that are worth fencing concurrently."""
 
 _SECONDS = 10.0
 
 
 def check_identity(bootstrap_servers: str, properties: Mapping[str, str], kafka_cluster_id: str | None) -> None:
-    """Raises KafkaCallFailed unless the Kafka cluster of this id answers; None accepts any."""
+    """Raise KafkaCallFailed unless the Kafka cluster of this id answers; None accepts any."""
     try:
         other = identity.stranger(bootstrap_servers, properties, kafka_cluster_id, _SECONDS)
     except (KafkaException, ValueError) as error:
@@ -27,7 +27,7 @@ def check_identity(bootstrap_servers: str, properties: Mapping[str, str], kafka_
 
 
 def fence(bootstrap_servers: str, properties: Mapping[str, str], transactional_id: str) -> None:
-    """Abort what the id has open and let nobody commit under it any more who began before.
+    """Abort the open transaction of an id and fence all its earlier producers.
 
     Returns once the coordinator has ended the transaction, so that stable reads see what it had committed.
     Raises KafkaCallFailed.

@@ -1,4 +1,4 @@
-"""Taking up partitions of streams: what the target holds, where reading begins, and what is gone before that."""
+"""Resuming partitions of streams: what the target holds, where reading begins, and what was lost before that."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _REQUEST_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class _Held:
-    """What the target and the control plane know of the partitions."""
+    """Knowledge of the target and the control plane about the partitions."""
 
     own: Mapping[Place, Position]
-    """By (topic on the target, partition); the next one too."""
+    """Positions by (topic on the target, partition); `inbound` has the same keys."""
     inbound: Mapping[Place, Sequence[Mark]]
     checkpoints: Mapping[tuple[str, int], Sequence[Checkpoint]]
 
 
 class Intake:
-    """One session's; everything is asked after the unit was fenced in."""
+    """Resumption of one session's partitions; everything is read after the task has fenced its predecessors."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Intake:
         admin: AdminClient,
         source: Source,
     ) -> None:
-        """`admin` is of the target, `group_member` of the unit's group there."""
+        """`admin` is connected to the target, `group_member` to the task's group there."""
         self._plan, self._knowledge, self._reports, self._alive = plan, knowledge, reports, alive
         self._group_member, self._admin, self._source = group_member, admin, source
 
     def take_up(self, streams: Sequence[StreamOnEdge]) -> dict[Place, Progress]:
-        """Each partition of the streams, by its place on the source; what is gone has been told.
+        """Resume each partition of the streams, by its place on the source; losses have been reported on return.
 
-        Raises KafkaException, MetadataInvalid, and what keeps the control plane from answering.
+        Raises KafkaException, MetadataInvalid, and any failure of the control plane.
         """
         held = self._held(streams)
         requests = largest_requests(self._admin, {row.target_topic for row in streams})
@@ -102,7 +102,7 @@ class Intake:
         return begin, Progress(read, begin.edge, row.stream, row.target_topic, largest_request)
 
     def _behind_what_is_gone(self, row: StreamOnEdge, partition: int, begin: Beginning) -> int | None:
-        """Where reading begins, once it is told what the routes of now would have carried from before that."""
+        """Return where reading begins, after reporting lost offsets that the current routes would have carried."""
         if begin.owed is None:
             return begin.offset
         self._alive()

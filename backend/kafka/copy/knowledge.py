@@ -1,4 +1,4 @@
-"""What a copy session asks the control plane, and what it must be able to tell it."""
+"""Interface of a copy session to the control plane: what it reads there, and what it must be able to report."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from backend.kafka.copy.seen_ends import SeenEnds
 from backend.kafka.copy.topic_ids import TopicIds
 
 Partition = tuple[str, int]
-"""(stream, partition)."""
+"""(Stream, partition)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A record that the target refuses; `origin` is (cluster's number, incarnation, offset) where it is known."""
+    """A record that the target refuses; `origin` is (cluster's number, incarnation, offset), if known."""
 
     target: str
     stream: str
@@ -33,7 +33,7 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Gone:
-    """Offsets of the source that cannot be read any more."""
+    """Offsets of the source that can no longer be read."""
 
     target: str
     stream: str
@@ -42,25 +42,25 @@ class Gone:
     last_offset: int
     reason: str
     incarnation: int
-    """Of the source's newest records there."""
+    """Incarnation of the source's newest records there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replaced:
-    """A source's topic that was made anew, and what may be lost with its former one, per partition."""
+    """A source topic that was re-created, and the possible losses with the former one, per partition."""
 
     target: str
     stream: str
     incarnation: int
-    """Of the new topic."""
+    """Incarnation of the new topic."""
     unread: Mapping[int, Unread]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutOff:
-    """Offsets of the source that were gone after they had been read, and are given out anew.
+    """Offsets of the source that were truncated after they had been read, and are assigned again.
 
-    `incarnation` is what the session took the partition's newest records for.
+    `incarnation` is the one that the session assumed for the partition's newest records.
     """
 
     stream: str
@@ -71,41 +71,41 @@ class CutOff:
 
 
 def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequence[Checkpoint]]:
-    """Knows none: after a change of routes partitions are read from their log's beginning."""
+    """Return no checkpoints: after a change of routes, partitions are read from their log's beginning."""
     return {}
 
 
 def no_event(what: Refused | Gone | Replaced | CutOff) -> str:
-    """Has nowhere to record it, so the session must not go on: nothing may be left out without an event."""
-    raise CopyFailed(f"nobody is there to record what cannot be copied: {what}")
+    """Fail, because an event cannot be recorded: no record may be left out without one."""
+    raise CopyFailed(f"the loss cannot be recorded, so copying stops: {what}")
 
 
 def no_gate(target: Endpoint) -> SchemaGate | None:
-    """Records wait for no schemas."""
+    """Return no gate: records wait for no schemas."""
     return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """The control plane as a session needs it. Each may raise what keeps it from answering."""
+    """The control plane as a session needs it. Each callable may raise a failure of the control plane."""
 
     foreign: Callable[[int], bool] = never_foreign
-    """Whether no cluster of the tree has this number, right now."""
+    """Returns whether no cluster of the tree has this number, right now."""
     checkpoints: Callable[[Collection[Partition]], Mapping[Partition, Sequence[Checkpoint]]] = no_checkpoints
-    """Checkpoints of partitions on the source."""
+    """Returns checkpoints of partitions on the source."""
     set_aside: Callable[[Refused], str] = no_event
-    """Records that a record is being put into quarantine; the id that it has there."""
+    """Records that a record is being dead-lettered; returns its id there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""
     replaced: Callable[[Replaced], object] = no_event
-    """Records that a topic was made anew, with what may be lost."""
+    """Records that a topic was re-created, with the possible losses."""
     cut_off: Callable[[CutOff], object] = no_event
-    """Records that a log was cut off; a new plan then tells the records from before and after apart."""
+    """Records that a log was truncated; a new plan then tells the records from before and after apart."""
     schema_gate: Callable[[Endpoint], SchemaGate | None] = no_gate
-    """What is known of a target's schemas."""
+    """Returns the gate that knows a target's schemas."""
     topic_ids: TopicIds = field(default_factory=TopicIds)
-    """Asks clusters which topics they have under the planned names."""
+    """Reads from clusters which topics they have under the planned names."""
     measures: Measures = field(default_factory=Measures)
-    """Where it is noted how much of each stream was copied."""
+    """Counts how much of each stream was copied."""
     seen_ends: SeenEnds = field(default_factory=SeenEnds)
-    """Where it is noted how much of each partition waits to be copied."""
+    """Keeps how far each partition is known to extend beyond the copied part."""

@@ -1,4 +1,4 @@
-"""Producing and reading the records of a verification: a producer and a reader of our own on every cluster."""
+"""Producer and reader of a verification's records, one of each on every cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUEST_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A record to produce; `number` is the caller's own."""
+    """A record to produce; `number` is assigned by the caller."""
 
     number: int
     partition: int
@@ -25,7 +25,7 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class Incoming:
-    """A record as read; headers with our flags still raw."""
+    """A record as read, with the raw values of our flags header."""
 
     partition: int
     offset: int
@@ -42,9 +42,9 @@ def produce(
     outcome: Callable[[int, bool], None],
     timeout_seconds: float,
 ) -> str | None:
-    """Produce in order with an idempotent producer; `outcome(number, acknowledged)` for each record.
+    """Produce in order with an idempotent producer, and call `outcome(number, acknowledged)` for each record.
 
-    Returns the reason of the first failure, None if every record was acknowledged.
+    Returns the reason of the first failure; None if every record was acknowledged.
     """
     failures: list[str] = []
     try:
@@ -84,7 +84,7 @@ def produce(
 
 
 class TopicReader:
-    """Reads a topic's partitions with read_committed, from where they ended when it was opened."""
+    """Reader of a topic's partitions with read_committed, from where they ended when it was opened."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TopicReader:
             raise KafkaCallFailed(sentence(error)) from error
 
     def read(self, wait_seconds: float) -> list[Incoming]:
-        """What has arrived since the last call. Raises KafkaCallFailed."""
+        """Return the records that arrived since the last call. Raises KafkaCallFailed."""
         found: list[Incoming] = []
         try:
             for message in self._consumer.consume(5000, wait_seconds):
@@ -135,18 +135,18 @@ class TopicReader:
         return found
 
     def ends(self) -> dict[int, int]:
-        """Present end of each partition, as a read_committed reader sees it. Raises KafkaCallFailed."""
+        """Return the current end of each partition for a read_committed reader. Raises KafkaCallFailed."""
         try:
             return {partition.partition: self._end(partition) for partition in self._partitions}
         except KafkaException as error:
             raise KafkaCallFailed(sentence(error)) from error
 
     def reached(self, ends: Mapping[int, int]) -> bool:
-        """Whether everything before `ends` has been read."""
+        """Return whether everything before `ends` has been read."""
         return all(self._positions[partition] >= end for partition, end in ends.items())
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._consumer.close()
 
     def _end(self, partition: TopicPartition) -> int:

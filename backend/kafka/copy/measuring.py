@@ -1,8 +1,8 @@
-"""What a unit measures of each of its streams: how much was copied, how long it took, what waits.
+"""Measures of a task for each of its streams: copied records, latency, and what waits.
 
-Only what was committed counts: an aborted transaction's records are copied again. The record loops note what
-they hand over (`Copies`, of a partition since its last commit); the session says when that is committed. The
-unit's thread measures while another one takes what is new, hence the lock.
+Only committed records count: those of an aborted transaction are copied again. The record loops add what they
+produce (`Copies`, of a partition since its last commit); the session reports the commit. The task's thread
+measures while another thread takes the changes, hence the lock.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from dataclasses import dataclass, replace
 from backend.domain.distribution.waits import Place, Waits
 
 _LAGS_SECONDS = 5.0
-"""Lags alone change all the time, and are many: they are told so often."""
+"""Interval in which lags alone are reported: they change all the time, and are many."""
 
 
 class Copies:
-    """Of one partition since its last commit; times are those that records carry, in ms since 1970."""
+    """Copies of one partition since its last commit; times are record timestamps, in ms since 1970."""
 
     __slots__ = ("newest_ms", "oldest_ms", "position", "records", "size")
 
     def __init__(self, position: int | None = None) -> None:
         self.position = position
-        """In the source's log, at the last commit."""
+        """Position in the source's log at the last commit."""
         self.clear()
 
     def clear(self) -> None:
-        """Nothing is under way."""
+        """Reset the counts."""
         self.records = self.size = self.newest_ms = 0
         self.oldest_ms: int | None = None
 
     def add(self, records: int, size: int, oldest_ms: int, newest_ms: int) -> None:
-        """Records that were handed over, and their bytes; a record without a time has one that is not above 0.
+        """Add produced records and their bytes; a timestamp that is not above 0 means that there is none.
 
-        The newest time is also that of records that need no copy: without them it would stand still where all is
-        skipped, as it should be.
+        The newest time also counts records that need no copy: without them it would stall where all records are
+        skipped, as intended.
         """
         self.records += records
         self.size += size
@@ -48,40 +48,41 @@ class Copies:
 
 @dataclass
 class StreamMeasure:
-    """Of one stream by one unit, since its thread began."""
+    """Measures of one stream by one task, since its thread started."""
 
     stream: str
     records: int = 0
     size: int = 0
     """Bytes of keys, values and headers."""
     passed: int = 0
-    """Offsets of the source's log, whatever was there: copied, skipped, or no record at all."""
+    """Offsets of the source's log that were passed: copied, skipped, or without a record."""
     lag_records: int | None = None
     newest_ms: int | None = None
-    """The highest time of a record that was copied, or needs no copy."""
+    """Highest timestamp of a record that was copied, or needs no copy."""
     copied_ms: int | None = None
-    """When records were committed last."""
+    """Time of the last commit with records."""
     latency_ms: int | None = None
-    """Of that commit: from the time of its oldest record on; 0 for records of the future, None if none has one."""
+    """Latency of that commit, from the timestamp of its oldest record; 0 for the future, None without
+    timestamps."""
     checkpoint_ms: int | None = None
-    """When a checkpoint of one of its partitions was written down last; before the first, when it was taken."""
+    """When a checkpoint of one of its partitions was last stored; before the first one, when it was taken."""
 
 
 class Measures:
-    """One unit's, whatever sessions it has."""
+    """Measures of one task, across its sessions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._streams: dict[str, StreamMeasure] = {}
         self._changed: set[str] = set()
         self._lags_changed: set[str] = set()
-        self._lags_told_at = -_LAGS_SECONDS
+        self._lags_reported_at = -_LAGS_SECONDS
         self._waits = Waits()
         self.wait_seconds: float | None = None
-        """For how long records wait; None while that of a partition is not known. See `Waits`."""
+        """Seconds that records wait; None while that of a partition is unknown. See `Waits`."""
 
     def committed(self, stream: str, copies: Copies, position: int | None) -> None:
-        """What was handed over of one partition is on the target, which has this position now."""
+        """Count the copies of one partition as committed at this position."""
         passed = max(0, (position or 0) - (copies.position if copies.position is not None else position or 0))
         copies.position = position
         if not copies.records and not passed:
@@ -100,19 +101,19 @@ class Measures:
         copies.clear()
 
     def checkpoint_taken(self, stream: str) -> None:
-        """A checkpoint of a partition is to be written down: how long that takes counts from the first one on."""
+        """Note that a checkpoint of a partition was taken: storing it is timed from the first one on."""
         with self._lock:
             if (measure := self._of(stream)).checkpoint_ms is None:
                 measure.checkpoint_ms = _now_ms()
 
     def checkpointed(self, streams: Iterable[str]) -> None:
-        """Checkpoints of their partitions were written down."""
+        """Note that checkpoints of these streams were stored."""
         with self._lock:
             for stream in streams:
                 self._of(stream).checkpoint_ms = _now_ms()
 
     def lags(self, lags: Iterable[tuple[str, Place, int | None, int]]) -> int | None:
-        """Note the lag of each partition: its stream, lag and end. That of all, None while one is not known."""
+        """Note each partition's lag (stream, place, lag, end); return the total, None while one is unknown."""
         of: dict[str, int | None] = {}
         behind: list[tuple[Place, int | None, int]] = []
         for stream, place, lag, end in lags:
@@ -131,17 +132,17 @@ class Measures:
         return sum(known) if len(known) == len(of) else None
 
     def take_changed(self) -> list[StreamMeasure]:
-        """Those of which something is new since the last call; where it is the lag alone, every few seconds."""
+        """Return the measures that changed since the last call; those with a changed lag only, less often."""
         with self._lock:
             changed, self._changed = self._changed, set()
-            if time.monotonic() - self._lags_told_at >= _LAGS_SECONDS:
-                self._lags_told_at = time.monotonic()
+            if time.monotonic() - self._lags_reported_at >= _LAGS_SECONDS:
+                self._lags_reported_at = time.monotonic()
                 changed |= self._lags_changed
                 self._lags_changed = set()
             return [replace(self._streams[stream]) for stream in sorted(changed)]
 
     def _of(self, stream: str) -> StreamMeasure:
-        """To be changed."""
+        """Return a stream's measure to change it."""
         self._changed.add(stream)
         return self._streams.setdefault(stream, StreamMeasure(stream))
 

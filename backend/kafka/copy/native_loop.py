@@ -1,7 +1,7 @@
-"""The record loop in C (`backend/kafka/copy/native/`), driven from here; `record_loop.py` is its reference.
+"""Driver of the record loop in C (`backend/kafka/copy/native/`); `record_loop.py` is its reference.
 
-The C code reads, decides and produces without the interpreter; it comes back for what is rare: a transaction to
-begin, a target to wait for, an error instead of a record.
+The C code reads, decides and produces without the interpreter; it returns for rare cases: a transaction to begin,
+a target to wait for, an error instead of a record.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from backend.kafka.copy.transactions import cause_of, flush
 
 _DONE, _BEGIN, _FULL, _EVENT, _FAILED, _SCHEMA = range(6)
 _MOST_BYTES = 8 * 1024 * 1024
-"""Of one read: with the source's fetch buffer and the producer's queue the bound of a session's memory."""
+"""Maximum of one read: with the source's fetch buffer and the producer's queue it bounds a session's memory."""
 
 
 class NativeRecordLoop:
-    """Moves batches from a source to a producer; used by the session's thread. As `RecordLoop`."""
+    """Mover of batches from a source to a producer, with `RecordLoop`'s interface; used by one thread."""
 
     def __init__(
         self,
@@ -41,15 +41,15 @@ class NativeRecordLoop:
         self._alive = alive
         self._loop: Any = native.module().Loop(source.consumer, producer)
         self.in_transaction = False
-        """Whether a transaction was begun; the session says when it has ended."""
+        """True while a transaction is open; the session resets it."""
 
     def add(self, place: Place, progress: Progress) -> None:
-        """Copy this partition from now on."""
+        """Start copying this partition."""
         edge = native.module().Edge(progress.edge)
         self._loop.add(*place, progress.target_topic, progress.largest_request, edge, (place, progress))
 
     def remove(self, place: Place) -> None:
-        """Copy this partition no more."""
+        """Stop copying this partition."""
         self._loop.remove(*place)
 
     def begin(self) -> None:
@@ -58,7 +58,7 @@ class NativeRecordLoop:
         self.in_transaction = True
 
     def copy_batch(self, most: int, wait_seconds: float) -> int:
-        """Wait for records and hand the copies to the producer; how many were read. Raises KafkaException."""
+        """Wait for records and produce the copies; return the number of records read. Raises KafkaException."""
         self._source.reading()
         read: int = self._loop.read(most, _MOST_BYTES, int(wait_seconds * 1000))
         if self._schemas is not None and (news := self._schemas.gate.news) != self._schema_news:
@@ -83,7 +83,7 @@ class NativeRecordLoop:
         return read
 
     def _note(self) -> None:
-        """Take over how far the partitions have come: the edges' vectors are up to date after this."""
+        """Take over the partitions' progress from C; the edges' vectors are up to date afterwards."""
         for (place, progress), position, copies in self._loop.moved():
             progress.copies.add(*copies)
             progress.source.position = position
@@ -113,7 +113,7 @@ class NativeRecordLoop:
             self._loop.let_pass()
 
     def close(self) -> None:
-        """Give back what the clients lent; they can be closed after this."""
+        """Release the clients, which can be closed afterwards."""
         self._loop.close()
 
 
@@ -125,7 +125,7 @@ def make_record_loop(
     alive: Alive,
     schemas: SchemaWait | None = None,
 ) -> RecordLoop | NativeRecordLoop:
-    """The loop that the setting `record_loop` asks for. Raises NativeMissing if only the native one will do."""
+    """Return the loop that the setting `record_loop` selects. Raises NativeMissing if `native` is impossible."""
     if kind == "native" or (kind == "auto" and native.available()):
         return NativeRecordLoop(source, producer, totals, alive, schemas)
     return RecordLoop(source, producer, totals, alive, schemas)

@@ -1,4 +1,4 @@
-"""How long a session waits between a commit and its next transaction."""
+"""Pause of a session between a commit and its next transaction."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 _SHORTEST_SECONDS = 0.004
 _LONGEST_SECONDS = 0.02
 _REFUSED_SECONDS = 0.02
-"""The least time that librdkafka (2.16) waits before it asks again."""
+"""Shortest time that librdkafka (2.16) waits before it retries."""
 _GROWTH, _DECAY = 2.0, 0.97
 
 
 class MarkerPause:
-    """The time in which the target writes a commit's markers, learnt from what happens afterwards.
+    """Estimate of the time in which the target writes a commit's markers, learnt from later calls.
 
-    Until they are written the coordinator refuses the next transaction, and librdkafka asks again only after 20 ms
-    or more: waiting a little is the faster way. How long markers take depends on the brokers and their load.
+    Until they are written the coordinator refuses the next transaction, and librdkafka retries only after 20 ms or
+    more: a short wait is faster. How long markers take depends on the brokers and their load.
     """
 
     def __init__(self) -> None:
@@ -23,16 +23,16 @@ class MarkerPause:
         self._until = 0.0
 
     def begin(self) -> None:
-        """A transaction was committed just now."""
+        """Start the pause: a transaction was committed just now."""
         self._until = time.monotonic() + self.seconds
 
     def wait(self) -> None:
-        """Wait for what is left of the pause: until then the next transaction would be refused."""
+        """Wait for the rest of the pause: until then the next transaction would be refused."""
         left = self._until - time.monotonic()
         if left > 0:
             time.sleep(left)
 
     def note(self, took_seconds: float) -> None:
-        """The first call of a transaction that asks the coordinator took so long."""
+        """Adjust the pause by how long a transaction's first call to the coordinator took."""
         change = _GROWTH if took_seconds > _REFUSED_SECONDS else _DECAY
         self.seconds = min(max(self.seconds * change, _SHORTEST_SECONDS), _LONGEST_SECONDS)

@@ -1,6 +1,6 @@
-"""The quarantine topic: where records wait that a target refuses. It takes what other topics do not.
+"""The dead-letter topic: records wait there that a target refuses. It accepts what other topics do not.
 
-A record lies there as it would have been copied, with one more header that names it.
+A record is stored there as it would have been copied, with one more header that holds its id.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CONFIG = {
 
 
 def ensure_topic(admin: AdminClient, topic: str) -> None:
-    """Create the topic if it is not there. Raises KafkaException, TimeoutError."""
-    # Not by metadata of the topic: brokers may be set to make what a producer asks about, with their own settings.
+    """Create the topic if it does not exist. Raises KafkaException, TimeoutError."""
+    # Without metadata of the topic: brokers may be set to create topics on such requests, with other settings.
     brokers = len(describe(admin, ConnectionReasons(), _SECONDS).brokers)
     new = NewTopic(topic, num_partitions=1, replication_factor=min(3, brokers), config=_CONFIG)
     try:

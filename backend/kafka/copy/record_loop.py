@@ -1,7 +1,7 @@
-"""The inner loop of a copy session: read records, decide, produce the copies in the session's transaction.
+"""Inner loop of a copy session: read records, decide, produce the copies in the session's transaction.
 
-Opening, positions and commits are the session's (`copy.py`); here is what happens for every single record. This is
-the reference and the fallback for the loop in C (`native_loop.py`).
+The session opens clients and commits positions (`session.py`); this loop handles every single record. It is the
+reference and the fallback for the loop in C (`native_loop.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from backend.kafka.copy.transactions import cause_of, flush
 
 @dataclass
 class CopyTotals:
-    """What a session has done since it was opened."""
+    """Totals of a session since it was opened."""
 
     copied_records: int = 0
     copied_bytes: int = 0
@@ -31,14 +31,14 @@ class CopyTotals:
     """Times that a partition waited at a record whose schema the target did not have."""
     schema_held_seconds: float = 0.0
     schema_waits_run_out: int = 0
-    """Those of them after which the record was copied before its schema."""
+    """Number of those waits that timed out: the record was copied before its schema."""
 
     def __add__(self, other: CopyTotals) -> CopyTotals:
         return CopyTotals(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 class Progress:
-    """One partition in a session: where it is read, and the state of its decisions."""
+    """Progress of one partition in a session: its position and the state of its decisions."""
 
     __slots__ = (
         "copies",
@@ -65,29 +65,31 @@ class Progress:
         self.stream = stream
         self.target_topic = target_topic
         self.largest_request = largest_request
-        """Bytes that the target's topic takes at once, or less.
+        """Bytes that the target topic accepts at once, or less.
 
-        Each partition is given one request's records at a time: a batch larger than `max.message.bytes` is refused
-        as a whole, and while an idempotent producer of librdkafka (2.16) waits for a partition's request and
-        another is ready, its thread does not sleep, it burns a processor.
+        Each partition is given the records of one request at a time: a batch larger than `max.message.bytes` is
+        refused as a whole, and while an idempotent producer of librdkafka (2.16) waits for a partition's request
+        and another is ready, its thread spins and burns a CPU.
         """
         self.noted_at = 0.0
-        """When the last checkpoint was taken, by the monotonic clock."""
+        """Monotonic time of the last checkpoint."""
         self.copies = Copies(source.position)
-        """What became of its records since the last commit."""
+        """Copies since the last commit."""
         self.dirty = False
-        """Whether decisions were made since the last commit."""
+        """True if decisions were made since the last commit."""
         self.saved = False
-        """Whether the target has a position of this session, young enough not to be forgotten."""
+        """True if the target has a position of this session, recent enough not to expire."""
 
     @property
     def to_commit(self) -> bool:
-        """Whether the position is to be saved: also the first one, of an empty log too, since from then on what
-        goes missing is noticed."""
+        """Return whether the position must be saved.
+
+        The first one is saved even for an empty log, since from then on missing records are noticed.
+        """
         return self.dirty or (not self.saved and self.source.position is not None)
 
     def committed(self, partition: int) -> TopicPartition:
-        """The position as it is committed on the target. Raises MetadataInvalid if its vectors are too long."""
+        """Return the position to commit on the target. Raises MetadataInvalid if its vectors are too long."""
         at = self.source.position or 0
         epoch = self.source.leader_epoch
         try:
@@ -98,11 +100,11 @@ class Progress:
 
 
 _RECORD_BYTES, _HEADER_BYTES = 32, 8
-"""Of a record and of a header in a request beside what they hold, at most."""
+"""Overhead of a record and of a header in a request, at most."""
 
 
 class RecordLoop:
-    """Moves batches from a source to a producer; used by the session's thread."""
+    """Mover of batches from a source to a producer; used by the session's thread."""
 
     def __init__(
         self,
@@ -123,14 +125,14 @@ class RecordLoop:
         self._partitions: dict[Place, Progress] = {}
         self._wave: dict[Place, int] = {}
         self.in_transaction = False
-        """Whether a transaction was begun; the session says when it has ended."""
+        """True while a transaction is open; the session resets it."""
 
     def add(self, place: Place, progress: Progress) -> None:
-        """Copy this partition from now on."""
+        """Start copying this partition."""
         self._partitions[place] = progress
 
     def remove(self, place: Place) -> None:
-        """Copy this partition no more."""
+        """Stop copying this partition."""
         del self._partitions[place]
 
     def begin(self) -> None:
@@ -140,14 +142,14 @@ class RecordLoop:
         self.in_transaction = True
 
     def copy_batch(self, most: int, wait_seconds: float) -> int:
-        """Wait for records and hand the copies to the producer; how many were read. Raises KafkaException."""
+        """Wait for records and produce the copies; return the number of records read. Raises KafkaException."""
         messages = self._source.read(most, wait_seconds)
         for message in messages:
             self.take(message)
         return len(messages)
 
     def take(self, message: Message) -> list[Header] | None:
-        """Deal with one message; the headers of its copy, None if it was left alone. Raises KafkaException."""
+        """Handle one message; return the headers of its copy, None if it was skipped. Raises KafkaException."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None and partition is not None
         place = (topic, partition)
@@ -201,7 +203,7 @@ class RecordLoop:
         return any(ids) and schemas.holds_up(place, progress, offset, ids, headers, remember)
 
     def _make_room(self, place: Place, progress: Progress, size_bytes: int) -> None:
-        """Have the target take what it was given before a partition's next request is begun."""
+        """Flush the producer before a partition's next request begins."""
         size_bytes += self._wave.get(place, 0)
         if size_bytes > progress.largest_request and place in self._wave:
             flush(self._producer, self._alive)
@@ -218,7 +220,7 @@ class RecordLoop:
         timestamp_ms: int,
         headers: list[Header],
     ) -> None:
-        """Hand one record to the producer, waiting while its queue is full. Raises KafkaException."""
+        """Produce one record, waiting while the producer's queue is full. Raises KafkaException."""
         while True:
             try:
                 self._producer.produce(
@@ -226,12 +228,12 @@ class RecordLoop:
                     value,
                     key,
                     partition,
-                    # librdkafka takes 0 for none and would write the present: 1 ms is the least change.
+                    # librdkafka takes 0 for none and would write the current time: 1 ms is the smallest change.
                     timestamp=timestamp_ms or 1,
                     headers=headers,  # type: ignore[arg-type]
                 )
             except BufferError:
-                # The queue is the memory bound.
+                # The queue bounds the memory.
                 flush(self._producer, self._alive)
             except KafkaException as error:
                 raise cause_of(self._producer, error) from error
@@ -239,5 +241,5 @@ class RecordLoop:
                 return
 
     def close(self) -> None:
-        """Let go of the partitions."""
+        """Release the partitions."""
         self._partitions.clear()

@@ -1,4 +1,4 @@
-"""Whether topics hold anything, asked of several clusters at once."""
+"""Check of several clusters at once whether topics hold records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class TopicPlace:
-    """One topic on one cluster; `recorded`: it is known to be there, and the stream's."""
+    """One topic on one cluster; `recorded`: it is known to exist and to belong to the stream."""
 
     cluster: str
     bootstrap_servers: str
@@ -30,9 +30,9 @@ class TopicPlace:
 
 
 def clusters_with_records(places: Sequence[TopicPlace], timeout_seconds: float) -> tuple[str, ...]:
-    """Clusters whose topic holds records, or where nobody could look: not knowing is no reason to delete.
+    """Return the clusters whose topic holds records, or could not be read: the unknown must not be deleted.
 
-    Where no topic is recorded, none that was there before will be deleted; if nobody can look there, none matters.
+    An unrecorded topic will never be deleted, so one that cannot be read does not matter.
     """
     if not places:
         return ()
@@ -45,5 +45,5 @@ def _may_hold_records(place: TopicPlace, timeout_seconds: float) -> bool:
     try:
         return count_records(place.bootstrap_servers, place.properties, place.topic, timeout_seconds) > 0
     except (KafkaException, ClusterUnreachable) as error:
-        logger.info("nobody could look into a topic", cluster=place.cluster, reason=sentence(error))
+        logger.info("a topic could not be checked for records", cluster=place.cluster, reason=sentence(error))
         return place.recorded

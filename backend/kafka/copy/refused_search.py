@@ -1,13 +1,13 @@
-"""Finding the one record that a target refuses, among all that a failed transaction held.
+"""Search for the one record that a target refuses, among all records of a failed transaction.
 
-A target refuses a transaction's records as a whole, so nobody knows which one it is. It lies among the offsets
-that the failed transaction had read: those are its **suspects**. The next session reads the suspects alone, in
-smaller transactions, until one fails again, and so on down to transactions of one record, which tell.
+A target refuses a transaction's records as a whole, without naming the bad one. It lies among the offsets that the
+failed transaction had read: those are its **suspects**. The next session reads only the suspects, in smaller
+transactions, until one fails again, and so on down to transactions of one record, which identify it.
 
     50,000 records at once --refused--> 1,562 --refused--> 48 --refused--> 1: dead-lettered
 
-What decides when the search is over is where the partitions have come, not how many messages were read: under load
-new records and ends of partitions come in between, and must neither be searched nor use up the search.
+The search ends by the positions of the partitions, not by the number of messages read: under load new records and
+ends of partitions come in between, and must neither be searched nor use up the search.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from backend.kafka.copy.record_loop import Progress
 from backend.kafka.copy.source import Place, Source
 
 PARTS = 32
-"""Into which the records of a refused transaction are cut."""
+"""Number of parts into which the records of a refused transaction are divided."""
 _STALLED_SECONDS = 10.0
-"""After which suspects that cannot be read hold up the other partitions no more."""
+"""Time after which unreadable suspects no longer block the other partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suspects:
-    """Where the refused record is, and how many records a transaction may hold that looks for it."""
+    """Location of the refused record, and the number of records in one transaction of the search."""
 
     step: int
     until: Mapping[Place, int]
-    """Place on the source -> the offset before which the record lies, if it lies there."""
+    """Place on the source -> offset before which the record lies, if it is in this partition."""
 
 
 def suspects_of(progress: Mapping[Place, Progress], step: int, before: Suspects | None) -> Suspects:
-    """Return the suspects of a transaction that was refused: what it had read since the last commit.
+    """Return the suspects of a refused transaction: what it had read since the last commit.
 
-    `step`: how many records it may have held. `before`: the suspects that it was looking among, if it was.
+    `step`: the maximum number of its records. `before`: the suspects of the search that it was part of, if any.
     """
     read = {
         place: each.source.position
@@ -46,14 +46,14 @@ def suspects_of(progress: Mapping[Place, Progress], step: int, before: Suspects 
         if each.dirty and each.source.position is not None
     }
     if before is not None:
-        # What was read behind the old suspects is none: the record was there before.
+        # Records read after the old suspects are none: the refused record was there before.
         known = {place: min(at, before.until[place]) for place, at in read.items() if place in before.until}
         read = known or read
     return Suspects(step=max(1, step // PARTS), until=read)
 
 
 class RefusedSearch:
-    """One session's search: the suspects are read, every other partition waits; used by the session's thread."""
+    """The search of one session: it reads suspects while other partitions wait; used by the session's thread."""
 
     def __init__(self, suspects: Suspects, source: Source) -> None:
         self.suspects = suspects
@@ -65,23 +65,23 @@ class RefusedSearch:
 
     @property
     def step(self) -> int:
-        """Most records of one transaction."""
+        """Return the maximum number of records of one transaction."""
         return self.suspects.step
 
     def admit(self, progress: Mapping[Place, Progress]) -> None:
-        """Have new partitions wait that hold no suspect. To be called before the source is given them."""
+        """Park new partitions that hold no suspect. Call it before they are given to the source."""
         for place, each in progress.items():
             if place not in self._left:
                 each.source.parked_until = math.inf
                 self._waiting.add(place)
 
     def forget(self, place: Place) -> None:
-        """Search no more in a partition that is not copied any more."""
+        """Drop a partition that is no longer copied from the search."""
         self._left.pop(place, None)
         self._waiting.discard(place)
 
     def is_over(self, progress: Mapping[Place, Progress]) -> bool:
-        """Whether all suspects were copied, or those left cannot be read now; then all partitions are read again.
+        """Return whether all suspects were copied or the rest is unreadable now; if so, resume all partitions.
 
         Until then a partition that has passed its suspects waits for the others.
         """

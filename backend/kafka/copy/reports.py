@@ -1,4 +1,4 @@
-"""What a session tells of records that it cannot copy, before it goes on without them."""
+"""Reports of a session about records that it cannot copy, made before it continues without them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from backend.kafka.copy.knowledge import CutOff, Gone, Knowledge, Refused, Repla
 
 
 class Reports:
-    """One session's; each returns once the control plane has recorded it, and raises what kept it from that."""
+    """Reports of one session; each call returns once the control plane has recorded it, or raises."""
 
     def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
         self._plan, self._knowledge, self._alive = plan, knowledge, alive
 
     def lost(self, row: StreamOnEdge, partition: int, first: int, last: int, reason: str) -> None:
-        """Offsets of the source were gone before they could be copied."""
+        """Report offsets of the source that were gone before they could be copied."""
         self._alive()
         self._knowledge.lost(
             Gone(
@@ -36,7 +36,7 @@ class Reports:
         )
 
     def source_replaced(self, row: StreamOnEdge, unread: Mapping[int, Unread]) -> None:
-        """The source's topic was made anew: tell what may be lost with the former one, all partitions at once."""
+        """Report the possible losses with a source topic that was re-created, all partitions at once."""
         self._alive()
         self._knowledge.replaced(
             Replaced(
@@ -48,15 +48,15 @@ class Reports:
         )
 
     def cut_off(self, row: StreamOnEdge, partition: int, first: int, last: int) -> None:
-        """Offsets of the source were gone after they had been read, and are given out anew.
+        """Report offsets that were truncated on the source after they had been read, and are assigned again.
 
-        Raises CopyFailed if it is because the topic was made anew, which the reconcile loop records.
+        Raises CopyFailed if the cause is a re-created topic, which the reconcile loop records.
         """
         self._alive()
         self._knowledge.topic_ids.check(self._plan, [row])
         source = self._plan.source.name
         reason = (
-            f"the log was cut off at {first} on {source}; what had been copied from there to {last} is elsewhere"
+            f"the log was truncated at {first} on {source}; copies of offsets {first} to {last} exist elsewhere"
         )
         self.lost(row, partition, first, last, reason)
         self._alive()
@@ -71,7 +71,7 @@ class Reports:
         )
 
     def set_aside(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
-        """The target refuses a record; the id that it gets in quarantine."""
+        """Report a record that the target refuses; return its id among the dead letters."""
         partition, offset = message.partition(), message.offset()
         assert partition is not None and offset is not None
         born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])

@@ -1,9 +1,9 @@
-"""Schema before data: a record whose schema the target does not have yet holds its partition up, for a while.
+"""Schema before data: a record pauses its partition while the target lacks its schema, for a limited time.
 
-Ids stand where Confluent's serializers write them, in front of a value or key: a 0 byte, then 4 bytes,
-big-endian. Other data may look like that, so an id is not waited for unless the gate says so
-(docs/decisions/0027-schema-before-data.md). A partition that waits is unassigned at the record: its position
-stays before it, and its neighbours go on.
+Ids are where Confluent's serializers write them, in front of a value or key: a 0 byte, then 4 bytes, big-endian.
+Other data may look like that, so an id is waited for only if the gate says so
+(docs/decisions/0027-schema-before-data.md). A paused partition is unassigned at the record: its position stays
+before the record, and its neighbours continue.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from backend.kafka.copy.record_loop import CopyTotals, Progress
 
 EVERYWHERE, VALUES, KEYS = range(3)
-"""Where an id needs no asking any more: in all records, or in one partition's values, or keys."""
+"""Scope in which an id needs no further check: all records, or one partition's values, or keys."""
 Remember = Callable[[int, int], object]
-"""(one of the above, id)."""
+"""Called with (one of the scopes above, id)."""
 _WIRE_BYTES = 5
 _LOOK_SECONDS = 0.05
 
 
 class Verdict(Enum):
-    """What becomes of a record of a schema that the target does not have."""
+    """Decision about a record whose schema the target does not have."""
 
     WAIT = "wait"
     NOBODYS = "nobodys"
-    """No schema has this id: it is other data."""
+    """No schema has this id: the bytes are other data."""
     RAN_OUT = "ran-out"
-    """It was waited for long enough."""
+    """The wait has timed out."""
 
 
 class SchemaGate(Protocol):
-    """What is known of the target's schemas; sessions' threads share it."""
+    """Knowledge about the target's schemas, shared by the sessions' threads."""
 
     @property
     def highest(self) -> int:
-        """Ids above are nobody's; 0: nothing is waited for."""
+        """Return the highest id in use; higher ids are other data, and 0 means that no schema is waited for."""
 
     @property
     def news(self) -> object:
-        """Differs as soon as an answer may be another one than before."""
+        """Return an object that changes as soon as an answer may differ from earlier ones."""
 
     def knows(self, schema_id: int) -> bool:
-        """Whether the target has this schema."""
+        """Return whether the target has this schema."""
 
     def verdict(self, schema_id: int) -> Verdict:
-        """Of an id that the target does not know; the first time that it is asked, the wait begins."""
+        """Return the decision about an id that the target does not know; the first call starts the wait."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Held:
 
 
 def wire_id(data: bytes | None, highest: int) -> int:
-    """The id that a value or key begins with; 0 if there is none, or one above the highest."""
+    """Return the id that a value or key starts with; 0 if there is none, or one above the highest."""
     if data is None or len(data) < _WIRE_BYTES or data[0] != 0:
         return 0
     found = int.from_bytes(data[1:_WIRE_BYTES], "big")
@@ -71,7 +71,7 @@ def wire_id(data: bytes | None, highest: int) -> int:
 
 
 class SchemaWait:
-    """One session's: which of its partitions wait, and what for."""
+    """Waits of one session: which of its partitions are paused, and for which schemas."""
 
     def __init__(self, gate: SchemaGate, source: Source, totals: CopyTotals, target: str) -> None:
         self.gate = gate
@@ -87,9 +87,9 @@ class SchemaWait:
         headers: Sequence[Header] | None,
         remember: Remember,
     ) -> bool:
-        """Whether a record has to wait; then its partition is read no further until `go_on` tells it.
+        """Return whether a record has to wait; if so, its partition is paused until `go_on` returns it.
 
-        `ids`: those of value and key that are not remembered, 0 where there is none.
+        `ids`: those of value and key that are not remembered yet, 0 where there is none.
         """
         unknown = []
         for part, schema_id in zip((VALUES, KEYS), ids, strict=True):
@@ -97,7 +97,7 @@ class SchemaWait:
                 remember(EVERYWHERE, schema_id)
             elif schema_id:
                 unknown.append((part, schema_id))
-        # What is not copied anyway needs no schema there.
+        # A record that is not copied needs no schema there.
         if not unknown or not progress.edge.would_copy(offset, headers):
             return False
         waits_for = []
@@ -111,23 +111,23 @@ class SchemaWait:
         self._held[place] = _Held(tuple(waits_for), time.monotonic())
         self._totals.schema_holds += 1
         named = " and ".join(map(str, waits_for))
-        self._source.hold(place, f"it waits for schema {named}, which {self._target} does not have yet")
+        self._source.hold(place, f"waits for schema {named}, which {self._target} does not have yet")
         return True
 
     def is_held(self, place: Place) -> bool:
-        """Whether a partition waits."""
+        """Return whether a partition is paused."""
         return place in self._held
 
     def forget(self, place: Place) -> None:
-        """Wait no more for a partition that is not copied any more."""
+        """Forget a partition that is no longer copied."""
         self._held.pop(place, None)
 
     def shortened(self, wait_seconds: float) -> float:
-        """How long other partitions' records may be waited for."""
+        """Return the time for which other partitions' records may be waited for."""
         return min(wait_seconds, _LOOK_SECONDS) if self._held else wait_seconds
 
     def go_on(self) -> list[Place]:
-        """Partitions that need not wait any more: the source reads them again from their positions."""
+        """Return the partitions whose wait has ended: the source reads them again from their positions."""
         ended = []
         for place, held in list(self._held.items()):
             missing = [each for each in held.ids if not self.gate.knows(each)]

@@ -1,8 +1,8 @@
-"""Ends of the source's logs that a unit has seen beyond its positions.
+"""Ends of the source's logs that a task has seen beyond its positions.
 
-Once a topic is deleted nobody can ask how long its log was. What is noted here is told as lost with certainty, so
-an end counts only if the topic has still the planned id after the end was seen: the name alone may be that of
-a topic made anew.
+Once a topic is deleted, the end of its log cannot be read. Ends noted here are reported as certain losses, so an
+end counts only if the topic still has the planned id after the end was read: the name alone may be that of a
+re-created topic.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _MOST_CHECKED_STREAMS = 250
 _ASK_SECONDS = 5.0
 
 End = tuple[StreamOnEdge, int, int, int]
-"""(stream, partition, position, end of the log)."""
+"""(Stream, partition, position, end of the log)."""
 
 
 class SeenEnds:
-    """One unit's, whatever sessions it has; used by its thread. Holds partitions with something to copy only.
+    """Seen ends of one task, across its sessions; used by its thread. Only partitions with records left to copy.
 
-    A single offset behind a position is not taken for that: it may be the mark that ends a transaction.
+    A single offset beyond a position does not count: it may be a transaction's control record.
     """
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, int], SeenEnd] = {}
 
     def of(self, stream: str, partition: int) -> SeenEnd | None:
-        """The end that was seen last, if the position has not reached it since."""
+        """Return the last seen end, if the position has not reached it since."""
         return self._ends.get((stream, partition))
 
     def note(self, ends: Iterable[End]) -> None:
-        """Note ends of topics that are known to have been the planned ones when the ends were seen."""
+        """Note ends of topics that are known to have had the planned ids when the ends were read."""
         for row, partition, position, end in ends:
             if end > position + 1:
                 self._ends[row.stream, partition] = (row.births[partition][-1][1], end)
@@ -52,7 +52,7 @@ class SeenEnds:
                 self._ends.pop((row.stream, partition), None)
 
     def note_checked(self, plan: EdgePlan, topic_ids: TopicIds, ends: Iterable[End]) -> None:
-        """Note ends of which that is not known yet: of so many streams at most, those first that are not noted."""
+        """Note ends after checking topic ids, for a limited number of streams, those without an end first."""
         news = [
             (row, partition, position, end)
             for row, partition, position, end in ends
@@ -62,14 +62,14 @@ class SeenEnds:
         noted = {stream for stream, _ in self._ends}
         checked = sorted(streams, key=lambda name: name in noted)[:_MOST_CHECKED_STREAMS]
         try:
-            # The target is asked when something is copied to it.
+            # The target is checked when records are copied to it.
             topic_ids.check(plan, [replace(streams[name], target_topic_id=None) for name in checked])
         except (KafkaException, CopyFailed):
             return  # nobody answers, or it is another topic: what was noted before stands
         self.note(each for each in news if each[0].stream in checked)
 
     def drop_reached(self, positions: Iterable[tuple[Place, Progress]]) -> None:
-        """Forget ends that were reached without a record: behind the last one were only marks of transactions."""
+        """Forget ends that were reached without a record: only control records followed the last one."""
         for (_, partition), progress in positions if self._ends else ():
             key = (progress.stream, partition)
             if key in self._ends and (progress.source.position or 0) >= self._ends[key][1]:
@@ -77,7 +77,7 @@ class SeenEnds:
 
 
 class AskedEnds:
-    """Asks for ends while a session reads nothing: what was fetched ahead knows only those of before."""
+    """Reader of ends while a session reads nothing: what was fetched earlier has outdated ends."""
 
     def __init__(self, plan: EdgePlan, topic_ids: TopicIds, seen: SeenEnds) -> None:
         self._plan, self._topic_ids, self._seen = plan, topic_ids, seen
@@ -85,7 +85,7 @@ class AskedEnds:
         self._asked_at = 0.0
 
     def ask_if_due(self, source: Source, ends: Callable[[], Iterable[End]], alive: Alive) -> None:
-        """Every few seconds; `ends` tells them once `source` knows them."""
+        """Read the ends every few seconds; `ends` returns them once `source` knows them."""
         if time.monotonic() - self._asked_at <= _ASK_SECONDS:
             return
         self._asked_at = time.monotonic()

@@ -1,13 +1,12 @@
-"""One distributor unit's session: consume from the source, produce in transactions on the target.
+"""Session of one task: consume from the source, produce in transactions on the target.
 
-Exactly once, because the records and the position that says that they were copied are one transaction of the
-target, and because the unit's fixed transactional id lets only the last one who opened a session commit. The
-order of opening matters (design, "What a distributor guarantees"): the lease is checked again after
-`init_transactions`, since a late zombie would otherwise fence its successor for good; positions are read only
-after that, since the zombie's last commit would otherwise be copied twice.
+Copying is exactly once, because the records and the position that covers them are one transaction of the target,
+and because the task's fixed transactional id lets only the latest session commit. The order of opening matters
+(design, "What a distributor guarantees"): the lease is checked again after `init_transactions`, since a late
+zombie would otherwise fence its successor for good; positions are read only after that, since the zombie's last
+commit would otherwise be copied twice.
 
-A session that fails in any step is closed and a new one opened: what it holds in memory may be ahead of what
-the target has.
+A session that fails in any step is closed and a new one opened: its memory may be ahead of what the target has.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ _INIT_SECONDS = 10.0
 _ABORT_SECONDS = 2.0
 _SKIPPED_COMMIT_SECONDS = 5.0
 _RENEW_POSITIONS_SECONDS = 900.0
-"""Far below any `offsets.retention.minutes` that makes sense; Kafka's default is 7 days."""
+"""Far below any sensible `offsets.retention.minutes`; Kafka's default is 7 days."""
 _CHECKPOINT_SECONDS = 10.0
 _STEP_RECORDS = 2000
 _BACKLOG_RECORDS = 100
-"""Read in one step tell that there is a backlog: filling the transaction is worth more than ending it at once."""
+"""Records of one step that indicate a backlog: filling the transaction is then better than ending it at once."""
 _LONGEST_FILLING_SECONDS = 0.25
 _TRANSACTION_BYTES = 64 * 1024 * 1024
 
@@ -64,7 +63,7 @@ _KNOWS_NOTHING = Knowledge()
 
 
 class CopySession:
-    """Open clients of one unit; used by one thread."""
+    """Open clients of one task; used by one thread."""
 
     def __init__(
         self,
@@ -74,9 +73,9 @@ class CopySession:
         knowledge: Knowledge = _KNOWS_NOTHING,
         suspects: Suspects | None = None,
     ) -> None:
-        """`suspects`: among them is a record that the target refuses; it is looked for before anything else."""
+        """Create the session; `suspects` contain a record that the target refuses, which is searched for first."""
         self.suspects = suspects
-        """What is still to be searched: the next session goes on with it, whatever ended this one."""
+        """Suspects still to be searched: the next session continues, whatever ended this one."""
         self._search: RefusedSearch | None = None
         self._alive = alive
         self._knowledge = knowledge
@@ -96,10 +95,10 @@ class CopySession:
         self._schemas: SchemaWait | None = None
 
     def open(self, may_go_on: Callable[[], bool]) -> None:
-        """Fence whoever ran the unit before, then begin where the target says. Raises CopyFailed.
+        """Fence the task's previous owners, then start at the target's positions. Raises CopyFailed.
 
-        `may_go_on` is asked after the fencing: whether the lease is still held, and whether the target has
-        entered the routes of the plan. One that was too late then has done no harm.
+        `may_go_on` is called after the fencing: it returns whether the lease is still held, and the target has
+        entered the routes of the plan. A session that was too late has done no harm.
         """
         plan, limits = self._plan, self._limits
         self._alive()
@@ -134,7 +133,7 @@ class CopySession:
         self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
-        """Take up new streams and let go of removed ones, without a break for the others. Raises CopyFailed."""
+        """Resume new streams and release removed ones, without interrupting the others. Raises CopyFailed."""
         wanted = {row.stream: row for row in streams}
         gone = [row for name, row in self._streams.items() if wanted.get(name) != row]
         new = [row for name, row in wanted.items() if self._streams.get(name) != row]
@@ -183,19 +182,22 @@ class CopySession:
         self._renew_positions()
 
     def _renew_positions(self) -> None:
-        """Have all positions committed again, moved or not: brokers forget those that are not, and what other
-        units once copied is known from ours alone when theirs are forgotten."""
+        """Commit all positions again, moved or not.
+
+        Brokers expire those that are not committed, and once other tasks' positions have expired, their past
+        copies are known from ours alone.
+        """
         self._renewed_at = time.monotonic()
         for progress in self._progress.values():
             progress.saved = False
 
     def _renew_positions_if_due(self) -> None:
-        # With every commit: those of idle partitions are not to wait until their neighbours are idle, too.
+        # With every commit: positions of idle partitions must not wait until their neighbours are idle, too.
         if time.monotonic() - self._renewed_at > _RENEW_POSITIONS_SECONDS:
             self._renew_positions()
 
     def copy_batch(self, wait_seconds: float, most: int | None = None) -> int:
-        """Wait for records, copy those there, at most so many, in one transaction; how many were read.
+        """Wait for records and copy those there, `most` at most, in one transaction; return the number read.
 
         Raises CopyFailed.
         """
@@ -226,7 +228,7 @@ class CopySession:
         return read
 
     def _copy_backlog(self, most: int, wait_seconds: float) -> int:
-        """One transaction's records: those there, and while much is there more, since each commit costs a wait."""
+        """Copy one transaction's records, and more while there is a backlog, since each commit costs a wait."""
         until = time.monotonic() + wait_seconds + _LONGEST_FILLING_SECONDS
         before = self.totals.copied_bytes
         read = step = self._loop.copy_batch(min(most, _STEP_RECORDS), wait_seconds)
@@ -241,7 +243,7 @@ class CopySession:
         return read
 
     def _copy_suspects(self, search: RefusedSearch, wait_seconds: float) -> int:
-        """Copy a few suspects in one transaction, in the end one: if that is refused, it is the one looked for."""
+        """Copy a few suspects in one transaction, at last a single one: if refused, it is dead-lettered."""
         if search.step > 1:
             return self._loop.copy_batch(search.step, wait_seconds)
         messages = self._source.read(1, wait_seconds)
@@ -265,12 +267,12 @@ class CopySession:
         try:
             self._producer.abort_transaction(_REQUEST_SECONDS)
         except KafkaException as error:
-            # What the target refused counts, not that it was slow to abort: the next session goes on searching.
+            # The refusal counts, not the slow abort: the next session continues the search.
             raise refused from error
         self._loop.in_transaction = False
 
     def _begin_loop(self) -> None:
-        """Take up the loop that fits; one by one records are looked at in Python."""
+        """Choose the loop that fits; in the last step of a search, records are handled one by one in Python."""
         assert self._producer is not None
         kind = "python" if self._search is not None and self._search.step == 1 else self._limits.record_loop
         self._loop = make_record_loop(kind, self._source, self._producer, self.totals, self._alive, self._schemas)
@@ -279,7 +281,7 @@ class CopySession:
                 self._loop.add(place, progress)
 
     def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
-        """Put a refused record into quarantine, in the transaction of the position behind it; say so first."""
+        """Dead-letter a refused record, in the transaction of the position after it; report it first."""
         topic, partition = message.topic(), message.partition()
         assert topic is not None and partition is not None
         self._progress[topic, partition].copies.clear()
@@ -300,7 +302,7 @@ class CopySession:
         self._commit()
 
     def rest(self) -> None:
-        """In place of `copy_batch` while nothing may be copied: the lag and the positions are kept up to date.
+        """Idle step while copying is paused or throttled: keep the lag and the positions up to date.
 
         Raises CopyFailed.
         """
@@ -309,7 +311,7 @@ class CopySession:
             self._keep_positions()
             self._asked_ends.ask_if_due(self._source, lambda: self._ends(self._progress), self._alive)
         except (KafkaException, MetadataInvalid) as error:
-            raise copy_failed(f"{self._where}: resting", error) from error
+            raise copy_failed(f"{self._where}: idle step", error) from error
 
     def _keep_positions(self) -> None:
         self._knowledge.seen_ends.drop_reached(self._progress.items())
@@ -325,7 +327,7 @@ class CopySession:
         offsets = [each.committed(partition) for (_, partition), each in moved]
         group, longest = self._plan.unit.kafka_name, self._limits.transaction_timeout_ms / 1000
         try:
-            # The positions travel while the records do.
+            # The positions are in flight while the records are.
             asked = (self._group_member, group, offsets, self._commit_bytes, self._alive)
             self._pause.note(send_positions(producer, *asked))
             self._alive()
@@ -353,19 +355,19 @@ class CopySession:
                 self._checkpoints.append((progress.stream, partition, checkpoint))
 
     def _ends(self, places: Iterable[Place]) -> list[End]:
-        """Position and end of partitions, as far as the last fetch or question knew the end."""
+        """Return position and end of partitions, with ends as last fetched or requested."""
         rows = [
             (place, self._progress[place]) for place in places if self._progress[place].stream in self._streams
         ]
         return [(self._streams[p.stream], at[1], p.source.position or 0, self._source.end(at)) for at, p in rows]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
-        """Checkpoints of the source's partitions (stream, partition, checkpoint) since the last call."""
+        """Return the source's checkpoints since the last call, as (stream, partition, checkpoint)."""
         taken, self._checkpoints = self._checkpoints, []
         return taken
 
     def _commit_skipped(self) -> None:
-        """Save how far records that need no copy were read, so that a restart does not read them again."""
+        """Commit the positions after records that need no copy, so that a restart does not read them again."""
         self._last_commit = time.monotonic()
         self._renew_positions_if_due()
         if any(progress.to_commit for progress in self._progress.values()):
@@ -373,20 +375,20 @@ class CopySession:
             self._commit()
 
     def lag_records(self) -> int | None:
-        """Offsets between the positions and the source's ends; None while some are not known."""
+        """Return the offsets between the positions and the source's ends; None while some are unknown."""
         lags = self._source.lags()
         return self._knowledge.measures.lags((self._progress[at].stream, at, lag, end) for at, lag, end in lags)
 
     def troubles(self) -> dict[Place, str]:
-        """What is wrong with single partitions, in words; the others go on."""
+        """Return the troubles of single partitions, in words; the other partitions continue."""
         return dict(self._source.troubles)
 
     def unreadable_flags(self) -> int:
-        """Records whose flags could not be read and were taken for 0."""
+        """Return the number of records with unreadable flags, which were taken for 0."""
         return sum(progress.edge.unreadable_flags for progress in self._progress.values())
 
     def close(self) -> None:
-        """Give everything back; an open transaction is aborted, by the target if not by us."""
+        """Close all clients; an open transaction is aborted, by the target if not by us."""
         producer, self._producer = self._producer, None
         loop: RecordLoop | NativeRecordLoop | None = self.__dict__.pop("_loop", None)
         if producer is not None and loop is not None and loop.in_transaction:

@@ -1,8 +1,8 @@
-"""The reading half of a copy session: partitions of the source's topics, each with its position and its troubles.
+"""Reading half of a copy session: partitions of the source's topics, each with its position and its troubles.
 
 A partition that cannot be read (its topic is not known to the cluster yet, its tail was lost) is parked and
-tried again, so that its neighbours go on. librdkafka would wait for minutes, without a word, for a topic that was
-unknown when it was assigned; so only what the cluster's metadata names is assigned.
+retried, so that its neighbours continue. librdkafka would wait for minutes, without an error, for a topic that was
+unknown when it was assigned; therefore only topics of the cluster's metadata are assigned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from backend.kafka.copy.epochs import UNKNOWN_EPOCH, first_born_after
 from backend.kafka.logs.listed_offsets import listed_offsets
 
 Place = tuple[str, int]
-"""(topic on the source, partition)."""
+"""(Topic on the source, partition)."""
 
 _REQUEST_SECONDS = 10.0
 _PARK_SECONDS = 1.0
@@ -44,19 +44,19 @@ _UNREADABLE = frozenset(
 
 
 class SourcePartition:
-    """How far reading has come; `position` is the next offset, None before the first answer."""
+    """Reading position of a partition; `position` is the next offset, None before the first answer."""
 
     __slots__ = ("leader_epoch", "parked_until", "position")
 
     def __init__(self, position: int | None, leader_epoch: int | None = None) -> None:
         self.position = position
         self.leader_epoch = UNKNOWN_EPOCH if leader_epoch is None else leader_epoch
-        """Under which the record before the position was written."""
+        """Leader epoch under which the record before the position was written."""
         self.parked_until: float | None = 0.0
 
 
 class Source:
-    """A consumer that is assigned partitions one by one and never joins a group; used by one thread."""
+    """Consumer that is assigned partitions one by one and never joins a group; used by one thread."""
 
     def __init__(
         self,
@@ -65,17 +65,20 @@ class Source:
         lost: Callable[[Place, int, int, str], None],
         cut_off: Callable[[Place, int, int], None],
     ) -> None:
-        """`lost` is told of every range of offsets (place, first, last, in words) that was gone before it could be
-        read; reading goes on behind it once it returns. `cut_off` is told of ranges (place, first, last) that were
-        gone after they had been read, their offsets given out anew; the partition is read no more."""
+        """Create the consumer.
+
+        `lost` is called for every range of offsets (place, first, last, in words) that was gone before it could be
+        read; reading continues after the range once the call returns. `cut_off` is called for ranges (place,
+        first, last) that were truncated after they had been read, their offsets being assigned again; the
+        partition stops there."""
         self._lost, self._cut_off = lost, cut_off
         self.troubles: dict[Place, str] = {}
-        """What is wrong with single partitions, in words."""
+        """Troubles of single partitions, in words."""
         self._cluster = cluster
         self._partitions: dict[Place, SourcePartition] = {}
-        # Assigned, but not fetched from yet: place -> when to try another way.
+        # Assigned, but not fetched yet: place -> when to try another way.
         self._unanswered: dict[Place, float] = {}
-        # Asked for while nothing is read.
+        # Requested while nothing is read.
         self._asked_ends: dict[Place, int] = {}
         self._asked_starts: dict[Place, int] = {}
         self._config = config
@@ -84,9 +87,9 @@ class Source:
                 **config,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
-                # Tells when a partition's end is reached: behind it may be only control records.
+                # Reports when a partition's end is reached: only control records may follow.
                 "enable.partition.eof": True,
-                # librdkafka asks again only after 5 minutes for a leader that it did not get to know.
+                # librdkafka retries only after 5 minutes for a leader that it could not find.
                 "topic.metadata.refresh.interval.ms": _METADATA_SECONDS * 1000,
                 # Never jump silently: a position outside the log is an error that we report.
                 "auto.offset.reset": "error",
@@ -94,18 +97,18 @@ class Source:
         )
 
     def add(self, partitions: Mapping[Place, SourcePartition]) -> None:
-        """Begin to read partitions, from their beginning where the position is None."""
+        """Start reading partitions, from their beginning where the position is None."""
         self._partitions.update(partitions)
         self.take_up_parked()
 
     def note_leader_epochs(self, places: Iterable[Place]) -> None:
-        """Learn under which leader epochs the last records of these partitions were written."""
+        """Read the leader epochs under which the last records of these partitions were written."""
         for row in self.consumer.position([TopicPartition(*place) for place in places]):
             if row.error is None and row.leader_epoch is not None:
                 self._partitions[row.topic, row.partition].leader_epoch = row.leader_epoch
 
     def remove(self, places: Iterable[Place]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions."""
         dropped = {place: self._partitions.pop(place) for place in places}
         assigned = [TopicPartition(*place) for place, one in dropped.items() if one.parked_until is None]
         if assigned:
@@ -115,7 +118,7 @@ class Source:
             self._unanswered.pop(place, None)
 
     def read(self, most: int, wait_seconds: float) -> list[Message]:
-        """Wait for one message, then take what else has been fetched. Some are errors, see `failed`."""
+        """Wait for one message, then take what else has been fetched. Some messages are errors, see `failed`."""
         self.reading()
         messages = self.consumer.consume(1, wait_seconds)
         if messages:
@@ -123,18 +126,18 @@ class Source:
         return messages
 
     def reading(self) -> None:
-        """What was asked for while nothing was read is out of date from now on."""
+        """Discard ends that were requested while nothing was read: they are outdated from now on."""
         self._asked_ends.clear()
         self._asked_starts.clear()
 
     def hold(self, place: Place, trouble: str | None = None) -> None:
-        """Read a partition no further until `release`; then what is behind its position comes again.
+        """Pause a partition until `release`; its records from the position on are then read again.
 
-        `trouble` is reported meanwhile, if there is any.
+        `trouble` is reported in the meantime, if given.
         """
         one = self._partitions[place]
         if one.position is not None:
-            # Not known any more once it is not assigned; that of a later record does as well.
+            # Unknown once the partition is unassigned; that of a later record does as well.
             self.note_leader_epochs([place])
         self.consumer.incremental_unassign([TopicPartition(*place)])
         self._unanswered.pop(place, None)
@@ -143,17 +146,17 @@ class Source:
         one.parked_until = math.inf
 
     def release(self, place: Place) -> None:
-        """Read a partition that was held again, with the next that are taken up."""
+        """Resume a paused partition, with the next call of `take_up_parked`."""
         self._partitions[place].parked_until = 0.0
 
     def healed(self, place: Place) -> None:
-        """A record came: whatever was wrong is over."""
+        """Clear the trouble of a partition, because a record arrived."""
         self.troubles.pop(place, None)
 
     def failed(self, place: Place, offset: int | None, error: KafkaError) -> None:
-        """Deal with a message that is an error. Raises KafkaException if the whole session cannot go on.
+        """Handle a message that is an error. Raises KafkaException if the whole session cannot continue.
 
-        `offset`: where the partition ends, if that is what the error says; other errors may have none.
+        `offset` is the end of the partition if the error reports it; other errors may have none.
         """
         if error.code() == KafkaError._PARTITION_EOF:
             self._partitions[place].position = offset
@@ -168,11 +171,11 @@ class Source:
             raise KafkaException(error)
 
     def _jump(self, place: Place) -> None:
-        """The position is outside the log: tell exactly what is lost, then go on where the log begins."""
+        """Handle a position outside the log: report exactly what is lost, then continue where the log begins."""
         one, partition = self._partitions[place], TopicPartition(*place)
         position = one.position or 0
         low, high = self.consumer.get_watermark_offsets(partition, _REQUEST_SECONDS)
-        # A partition in this state cannot be sought in: it must be assigned anew.
+        # A seek is impossible in this state: the partition must be assigned again.
         self.consumer.incremental_unassign([partition])
         self._unanswered.pop(place, None)
         if position < low:
@@ -189,10 +192,10 @@ class Source:
             return
         self._tell(
             place,
-            f"its log was cut off at {cut}, before the position {position}; it waits until that is recorded (an "
-            "internal topic until it is deleted: it is made anew)",
+            f"its log was truncated at {cut}, before the position {position}; it waits until that is recorded (an "
+            "internal topic until it is deleted: it is re-created)",
         )
-        # Going on would skip those that took the lost ones' place: the plan has to tell them apart first.
+        # Continuing would skip the records that took the offsets: the plan has to tell them apart first.
         one.parked_until = math.inf
         self._cut_off(place, cut, position - 1)
 
@@ -208,7 +211,7 @@ class Source:
         self.troubles[place] = f"{place[0]}/{place[1]} on {self._cluster}: {trouble}"
 
     def take_up_parked(self) -> None:
-        """Try parked partitions again whose time has come. Raises KafkaException."""
+        """Retry parked partitions that are due. Raises KafkaException."""
         now = time.monotonic()
         if self._unanswered:
             self._check_answers(now)
@@ -228,7 +231,7 @@ class Source:
                 assigned.append(TopicPartition(*place, first, leader_epoch=one.leader_epoch))
                 self._unanswered[place] = now + _ANSWER_SECONDS
             else:
-                self._park(place, "not there, or not known to the cluster yet")
+                self._park(place, "does not exist, or is not known to the cluster yet")
         if assigned:
             self.consumer.incremental_assign(assigned)
             deadline = time.monotonic() + _ANSWER_SECONDS
@@ -236,11 +239,11 @@ class Source:
                 self._check_epoch(where, deadline)
 
     def _check_epoch(self, where: TopicPartition, deadline: float) -> None:
-        """Have the broker tell if the log was cut off before a position and has grown since.
+        """Have the broker check whether the log was truncated before a position and has grown since.
 
-        librdkafka (2.16) asks by itself only when it hears of a newer epoch while it fetches. If it knew that one
-        before, it says nothing and skips the records. A seek always asks. Where a fetch has already failed, at a
-        position outside the log, no seek is taken any more: then we look ourselves.
+        librdkafka (2.16) checks by itself only when it learns of a newer epoch while it fetches. If it knew that
+        epoch before, it skips the records without an error. A seek always checks. After a fetch has already
+        failed, at a position outside the log, no seek is possible any more: then we check ourselves.
         """
         if where.offset <= 0 or where.leader_epoch is None:
             return
@@ -253,13 +256,13 @@ class Source:
                 if time.monotonic() > deadline:
                     self._jump((where.topic, where.partition))
                     return
-                # Fetching begins a moment after the assignment.
+                # Fetching starts a moment after the assignment.
                 time.sleep(_AGAIN_SECONDS)
             else:
                 return
 
     def _check_answers(self, now: float) -> None:
-        """Assign anew what was never fetched from: seen, without any error, after topics were made under load."""
+        """Reassign partitions without any fetch: seen, without an error, after topics were created under load."""
         for place, deadline in list(self._unanswered.items()):
             if self._end(place) >= 0:
                 del self._unanswered[place]
@@ -269,16 +272,16 @@ class Source:
                 self._park(place, f"no answer to fetches within {_ANSWER_SECONDS:g} s")
 
     def end(self, place: Place) -> int:
-        """The end of a partition as it was fetched or asked for last, negative if it is not known."""
+        """Return the end of a partition as last fetched or requested; negative if unknown."""
         return max(self._end(place), self._asked_ends.get(place, -1))
 
     def _end(self, place: Place) -> int:
-        """The end that the last fetch knew, negative before the first."""
+        """Return the end known by the last fetch; negative before the first."""
         _, high = self.consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
         return int(high)
 
     def _known_partitions(self, topics: set[str]) -> set[Place]:
-        # One topic is asked for by name; for more, everything is one answer.
+        # A single topic is requested by name; for more, one answer with all topics is cheaper.
         one = next(iter(topics)) if len(topics) == 1 else None
         answer = (
             self.consumer.list_topics(one, _REQUEST_SECONDS)
@@ -293,15 +296,14 @@ class Source:
         }
 
     def ask_ends(self, admin: AdminClient, timeout_seconds: float) -> None:
-        """Learn the partitions' ends while nothing is read: what was fetched ahead knows only those of then."""
+        """Request the partitions' ends while nothing is read: fetched ends are outdated then."""
         places = [place for place, one in self._partitions.items() if one.parked_until is None]
         self._asked_ends.update(_ask(admin, places, OffsetSpec.latest(), timeout_seconds))  # type: ignore[no-untyped-call]
         unread = [place for place in places if self._partitions[place].position is None]
         self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
 
     def lags(self) -> Iterator[tuple[Place, int | None, int]]:
-        """Offsets between each position and the end that the last fetch knew, and that end; no lag where one of
-        them is not known."""
+        """Yield each position's lag to the end, and the end; the lag is None where either is unknown."""
         for place, one in self._partitions.items():
             position = self._asked_starts.get(place) if one.position is None else one.position
             end = self.end(place)
@@ -309,7 +311,7 @@ class Source:
             yield place, None if unknown else max(0, end - (position or 0)), end
 
     def first_offset(self, place: Place) -> int | None:
-        """Where a partition's log begins now; None if the cluster does not know it. Raises KafkaException."""
+        """Return a partition's first offset now; None if the cluster does not know it. Raises KafkaException."""
         try:
             low, _ = self.consumer.get_watermark_offsets(TopicPartition(*place), _REQUEST_SECONDS)
         except KafkaException as error:
@@ -319,19 +321,19 @@ class Source:
         return int(low)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self.consumer.close()
 
 
 def _ask(
     admin: AdminClient, places: Iterable[Place], which: OffsetSpec, timeout_seconds: float
 ) -> Iterator[tuple[Place, int]]:
-    """An offset of each partition that answers."""
+    """Yield an offset of each partition that answers."""
     wanted = {TopicPartition(*place): which for place in places}
     if not wanted:
         return
     (told,) = listed_offsets(admin, [wanted], timeout_seconds)
     for place, offset in told.items():
-        # One that cannot be asked stays as it is known: nothing waits for it.
+        # A partition that does not answer keeps its known value: nothing depends on it.
         if isinstance(offset, int):
             yield (place.topic, place.partition), offset

@@ -1,8 +1,8 @@
-"""Whether topics still are the ones that a plan speaks of.
+"""Check that topics still are the ones that a plan was made for.
 
-A topic that is deleted and made anew keeps its name: clients go on with it as if nothing had happened, and only
-its id tells. Ids never come back, so one that is as planned after a batch was read, or after its copies were
-acknowledged, was so all the time: everything was read from, or written to, the planned topic.
+A topic that is deleted and re-created keeps its name: clients continue as if nothing had happened, and only its id
+differs. Ids never return, so if an id is as planned after a batch was read, or after its copies were acknowledged,
+it was so all the time: everything was read from, or written to, the planned topic.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from backend.kafka.base.errors import CopyFailed, kafka_error
 
 _REQUEST_SECONDS = 10.0
 _IDLE_SECONDS = 600.0
-"""A client that was not used for so long is closed: its cluster has gone, or is reached in another way. Far longer
-than a request takes, so that no thread waits for an answer of one that is closed."""
+"""A client that was idle for so long is closed: its cluster has gone, or has another address. Far longer than a
+request takes, so that no thread waits for an answer of a closed client."""
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 
 class TopicIds:
-    """One client per cluster, shared by all units of a process; threads may share it."""
+    """One client per cluster, shared by all tasks of a process; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds, by which clients that are not used any more are closed."""
+        """Create the cache; `clock` returns the seconds by which idle clients are closed."""
         self._lock = threading.Lock()
         self._clock = clock
         self._clients: dict[tuple[str, frozenset[tuple[str, str]]], _Client] = {}
 
     def check(self, plan: EdgePlan, rows: Iterable[StreamOnEdge]) -> None:
-        """Ask both ends, side by side, whether these streams' topics are the planned ones.
+        """Check both ends, concurrently: these streams' topics must have the planned ids.
 
-        Otherwise records of a topic made anew would be taken for the old one's, or copies in it for lost with it:
-        both would be copied again once the new topic is recorded. Raises CopyFailed if they are not,
-        KafkaException if nobody answers.
+        Otherwise records of a re-created topic would be taken for the old one's, or copies in it for lost with it:
+        both would be copied again once the new topic is recorded. Raises CopyFailed if an id differs,
+        KafkaException if no broker answers.
         """
         streams = list(rows)
         ends = (
@@ -54,7 +54,7 @@ class TopicIds:
             for topic, answer in answers.items():
                 found = _id(answer)
                 if found != ids[topic]:
-                    what = "is gone" if found is None else "was made anew"
+                    what = "is gone" if found is None else "was re-created"
                     where = f"{plan.unit.name} to {plan.target.name}"
                     raise CopyFailed(f"{where}: topic {topic} on {end.name} {what}; it is being recorded")
 
@@ -88,7 +88,7 @@ class TopicIds:
 class _Client:
     admin: AdminClient
     used_at: float
-    """When it was last asked for, in seconds of the clock."""
+    """Seconds of the clock at its last use."""
 
 
 def _id(future: Future[Any]) -> str | None:

@@ -1,8 +1,8 @@
-"""Steps of a transaction on the target that both record loops and the session share.
+"""Steps of a transaction on the target, shared by both record loops and the session.
 
 librdkafka names the failure that ended a transaction only once; later calls often get _STATE, which says no more
-than that the transaction has failed. So every failure goes through `cause_of` before anybody judges it: whether a
-record was refused decides what the next session does.
+than that the transaction has failed. Therefore every failure goes through `cause_of` before it is judged: whether
+a record was refused decides what the next session does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OFFSETS_SECONDS = 4.0
 _NO_CAUSE = frozenset(
     {KafkaError._STATE, KafkaError._CONFLICT, KafkaError._PREV_IN_PROGRESS, KafkaError._IN_PROGRESS}
 )
-"""Answers that speak of the call, not of the transaction."""
+"""Codes that concern the call, not the transaction."""
 
 
 def flush(producer: Producer, alive: Alive) -> None:
@@ -33,8 +33,8 @@ def flush(producer: Producer, alive: Alive) -> None:
 def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
     """Return the failure that ended the transaction, or `error` if librdkafka knows no earlier one.
 
-    librdkafka keeps the first failure and reports it when asked to begin another transaction, which it cannot in
-    that state.
+    librdkafka keeps the first failure and reports it on an attempt to begin another transaction, which is
+    impossible in that state.
     """
     try:
         producer.begin_transaction()
@@ -45,9 +45,9 @@ def cause_of(producer: Producer, error: KafkaException) -> KafkaException:
 
 
 def abort(producer: Producer, timeout_seconds: float) -> None:
-    """Abort the open transaction if the target answers in time. Never raises: a failure came first and counts.
+    """Abort the open transaction if the target answers in time. Never raises: the earlier failure counts.
 
-    Where this fails, the next `init_transactions` under the same id aborts.
+    If this fails, the next `init_transactions` under the same id aborts it.
     """
     with contextlib.suppress(KafkaException):
         producer.abort_transaction(timeout_seconds)
@@ -63,7 +63,7 @@ def send_positions(
 ) -> float:
     """Add positions of the member's group to the transaction, in as many requests as the coordinator needs.
 
-    `most_bytes`: of the records that the coordinator writes for one request. All positions take effect with the
+    `most_bytes` limits the records that the coordinator writes for one request. All positions take effect with the
     transaction, or none. Returns the seconds that the first request took. Raises KafkaException.
     """
     first: float | None = None

@@ -1,4 +1,4 @@
-"""Logs of partitions: their ends, and reading ranges of them.
+"""Logs of partitions: their ends, and readers of ranges.
 
 Of this layer's rooms it imports base.
 """

@@ -1,4 +1,4 @@
-"""Following a whole topic of one cluster from given positions on, as a reader that commits nothing."""
+"""Following a whole topic of one cluster from given positions, as a reader that commits nothing."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from backend.kafka.logs.log_ends import Place
 _CHUNK_RECORDS = 2_000
 _BUFFER_KBYTES = 4 * 1024
 GROUP = "_treeline.offsets"
-"""Names our readers for access rules; nothing is committed for it."""
+"""Group name of our readers in access rules; no offsets are committed for it."""
 
 
 def committed_reader(config: Mapping[str, Any], **settings: Any) -> Consumer:
-    """A consumer that is assigned what it reads, of committed records only, and is told where a log ends; keyword
-    names use _ for the dots of librdkafka's keys. Raises KafkaCallFailed."""
+    """Return a consumer of committed records that is assigned explicitly, and is notified of a log's end.
+
+    Keyword names use _ for the dots of librdkafka's keys. Raises KafkaCallFailed.
+    """
     try:
         return Consumer(
             {
                 "group.id": GROUP,
                 **config,
-                # What is in open and in aborted transactions is nobody's.
+                # Records of open and aborted transactions do not count.
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                # A full buffer is empty in a tenth of a second; by default the next fetch waits a whole one.
+                # A full buffer is empty in a tenth of a second; by default the next fetch waits a whole second.
                 "fetch.queue.backoff.ms": 10,
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
@@ -38,10 +40,10 @@ def committed_reader(config: Mapping[str, Any], **settings: Any) -> Consumer:
 
 
 class TopicFollower:
-    """Reads on; used by one thread. Raises KafkaCallFailed."""
+    """Continuous reader of a topic; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any], places: Iterable[Place], positions: Mapping[int, int]) -> None:
-        """`places`: partitions of one topic; one without a position is read from its beginning."""
+        """Start reading `places`, partitions of one topic; one without a position is read from its beginning."""
         self._consumer = committed_reader(
             config, auto_offset_reset="earliest", queued_max_messages_kbytes=_BUFFER_KBYTES
         )
@@ -52,15 +54,15 @@ class TopicFollower:
             raise KafkaCallFailed(sentence(error)) from error
         self._behind = {part.partition for part in parts}
         self.reached: dict[int, int] = {}
-        """Partition -> offset before which everything was read; transaction markers at a log's end count too."""
+        """Partition -> offset before which everything was read, including control records at a log's end."""
 
     @property
     def caught_up(self) -> bool:
-        """Whether every partition's end was reached once: what is known is not out of date any more."""
+        """Return whether the end of every partition was reached once, so that the known state is current."""
         return not self._behind
 
     def read(self, wait_seconds: float) -> list[Message]:
-        """Wait for one record, then take what else is there."""
+        """Wait for one record, then take what else has been fetched."""
         try:
             messages = self._consumer.consume(1, wait_seconds)
             if messages:
@@ -81,5 +83,5 @@ class TopicFollower:
         return found
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._consumer.close()

@@ -1,12 +1,12 @@
-"""Offsets of partitions as brokers tell them (ListOffsets), also of partitions that have just come to be.
+"""Offsets of partitions by ListOffsets requests, also of partitions that were just created.
 
-librdkafka asks the leaders that it has in mind. If one broker has told it of a topic, and another one, which is
-behind, that there is none, it says "No leaders found" for minutes, without asking any broker (seen with one of a
-hundred topics on a busy machine). So metadata is asked for then, and the offsets once more.
+librdkafka queries the leaders that it knows. If one broker has reported a topic, and another one, which is behind,
+reports that it does not exist, it returns "No leaders found" for minutes, without querying any broker (seen with
+one of a hundred topics on a busy machine). Therefore metadata is requested then, and the offsets once more.
 
-One client is asked one thing at a time. Where librdkafka (2.16) does not know a leader yet, it waits for metadata.
-If some comes while it is about to wait, its own thread ends the request that the caller's still works on, and the
-process dies: within seconds where two such requests are made in one go (`query_leaders_async_worker` in
+One client gets one request at a time. If librdkafka (2.16) does not know a leader yet, it waits for metadata. If
+some arrives while it is about to wait, its own thread ends the request that the caller's thread still uses, and
+the process dies: within seconds if two such requests are made together (`query_leaders_async_worker` in
 rdkafka_partition.c).
 """
 
@@ -25,7 +25,7 @@ from backend.kafka.base.errors import kafka_error
 _LEAST_SECONDS = 0.1
 
 Asked = Mapping[TopicPartition, OffsetSpec]
-Told = dict[TopicPartition, int | Exception]
+Answers = dict[TopicPartition, int | Exception]
 """An offset of each partition, or why there is none: a KafkaException or TimeoutError."""
 
 
@@ -34,27 +34,29 @@ def listed_offsets(
     rounds: Sequence[Asked],
     seconds: float,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
-) -> list[Told]:
-    """What each of the rounds asks, one after the other. An offset is -1 where a time has no record.
+) -> list[Answers]:
+    """Send the rounds of requests one after the other and return their offsets, -1 where a time has no record.
 
-    Raises KafkaException if nothing can be asked.
+    Raises KafkaException if no request can be sent.
     """
     deadline = time.monotonic() + seconds
-    found = _told(admin, rounds, seconds, isolation)
+    found = _query(admin, rounds, seconds, isolation)
     again = [
-        {place: asked[place] for place, each in told.items() if _is_unled(each)}
-        for asked, told in zip(rounds, found, strict=True)
+        {place: asked[place] for place, each in answers.items() if _is_unled(each)}
+        for asked, answers in zip(rounds, found, strict=True)
     ]
     if any(again) and (left := deadline - time.monotonic()) > _LEAST_SECONDS:
-        with contextlib.suppress(KafkaException):  # what is there already is told
+        with contextlib.suppress(KafkaException):  # the answers so far are returned
             admin.list_topics(timeout=left)
             left = max(deadline - time.monotonic(), _LEAST_SECONDS)
-            for told, anew in zip(found, _told(admin, again, left, isolation), strict=True):
-                told.update(anew)
+            for answers, retried in zip(found, _query(admin, again, left, isolation), strict=True):
+                answers.update(retried)
     return found
 
 
-def _told(admin: AdminClient, rounds: Sequence[Asked], seconds: float, isolation: IsolationLevel) -> list[Told]:
+def _query(
+    admin: AdminClient, rounds: Sequence[Asked], seconds: float, isolation: IsolationLevel
+) -> list[Answers]:
     deadline, found = time.monotonic() + seconds, []
     for asked in rounds:
         left = max(deadline - time.monotonic(), _LEAST_SECONDS)
@@ -73,6 +75,6 @@ def _results(
             yield place, error
 
 
-def _is_unled(told: int | Exception) -> bool:
-    error = None if isinstance(told, int) else kafka_error(told)
+def _is_unled(answer: int | Exception) -> bool:
+    error = None if isinstance(answer, int) else kafka_error(answer)
     return error is not None and error.code() == KafkaError._NOENT

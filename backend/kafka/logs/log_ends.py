@@ -1,4 +1,4 @@
-"""Where logs begin and end, asked of many partitions at once."""
+"""First offsets and ends of logs, for many partitions at once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NOBODY_ANSWERS = frozenset(
 )
 
 Place = tuple[str, int]
-"""(topic, partition)."""
+"""(Topic, partition)."""
 
 
 def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Place]:
-    """All partitions of a topic; none if there is no such topic. Raises KafkaCallFailed."""
+    """Return all partitions of a topic; empty if it does not exist. Raises KafkaCallFailed."""
     try:
         admin = AdminClient(dict(config))
-        # Not `list_topics`: to a client that may produce, brokers give a topic that was not there, if so set.
+        # Not `list_topics`: brokers may be set to create a missing topic for a client that may produce.
         (answer,) = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds).values()
         found = answer.result(seconds + 1).partitions
     except (KafkaException, TimeoutError, ValueError) as error:
@@ -46,9 +46,10 @@ def partitions(config: Mapping[str, Any], topic: str, seconds: float) -> list[Pl
 def ends(
     config: Mapping[str, Any], places: Iterable[Place], seconds: float, *, undecided_too: bool = False
 ) -> dict[Place, tuple[int, int]]:
-    """(first offset, end for readers of committed records) of each partition; those that cannot be asked are left
-    out. `undecided_too`: the end behind what is in open transactions. Raises KafkaCallFailed if the cluster cannot
-    be asked."""
+    """Return (first offset, last stable offset) of each partition; those that do not answer are left out.
+
+    `undecided_too`: return the end after open transactions. Raises KafkaCallFailed if the cluster does not answer.
+    """
     try:
         admin = AdminClient(dict(config))
     except (KafkaException, ValueError) as error:
@@ -59,8 +60,10 @@ def ends(
 def ends_by(
     admin: AdminClient, places: Iterable[Place], seconds: float, *, undecided_too: bool = False
 ) -> dict[Place, tuple[int, int]]:
-    """As `ends`, by a client that is there already. A cluster that answers, though about none of them, can be
-    asked."""
+    """Return the same as `ends`, through an existing client.
+
+    A cluster that answers, though for none of these partitions, is no failure.
+    """
     wanted = [TopicPartition(*place) for place in places]
     if not wanted:
         return {}
@@ -89,11 +92,11 @@ def _is_away(failed: Exception) -> bool:
 
 
 def stretch(config: Mapping[str, Any], positions: Mapping[Place, int], seconds: float) -> dict[Place, int]:
-    """Where partitions end now for readers of committed records, who are at `positions`; the position itself where
-    it cannot be asked.
+    """Return the last stable offset of partitions that are read up to `positions`; the position if unknown.
 
-    Raises KafkaCallFailed, also if a log ends before the position: it was cut off or made anew, and what it has
-    there by now is not what comes next.
+
+    Raises KafkaCallFailed, also if a log ends before the position: it was truncated or re-created, and the records
+    there are not the ones that follow.
     """
     found = ends(config, positions, seconds)
     for (topic, partition), position in positions.items():

@@ -1,8 +1,7 @@
-"""Reading ranges of logs: from an offset up to another one, ended by position and never by a timeout.
+"""Reading ranges of logs: from one offset up to another, ended by position and never by a timeout.
 
-The last offsets of a range may be transaction markers, holes of compaction or aborted records, which no reader is
-shown. So a partition's range has ended when a record at or behind its end came, or the broker told that the log
-has no more and where its end is.
+The last offsets of a range may be control records, gaps of compaction or aborted records, which no reader gets. So
+a partition's range has ended when a record at or after its end arrived, or the broker reported the log's end.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _WAIT_SECONDS = 0.2
 _SILENT_SECONDS = 30.0
 
 OPEN_END = 2**63 - 1
-"""End of a range that goes on: for streams, which bound each of their readings themselves."""
+"""End of a range without end: for streams, which limit each of their reads themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogRange:
-    """Offsets `first` up to, not with, `end` of a topic's partition."""
+    """The offsets from `first` to `end`, exclusive, of a topic's partition."""
 
     log: int
-    """What the caller calls this log."""
+    """The caller's number of this log."""
     topic: str
     partition: int
     first: int
@@ -46,24 +45,24 @@ class LogRange:
 
 @dataclass(frozen=True, kw_only=True)
 class BornIn:
-    """What has to be known to tell where the records of a range were born."""
+    """Facts that are necessary to resolve the origins of a range's records."""
 
     number: int
-    """Of the cluster."""
+    """Number of the cluster."""
     stream: str
     births: Births
     seen: Vector
     """Vector of the records before the range."""
     known_origins: frozenset[int]
-    """Numbers of all clusters that were ever leaves of the tree, asked for after the range's end was: a number
-    that is not among them is none of ours."""
+    """Numbers of all clusters that were ever leaves of the tree, read after the range's end was: any other number
+    is not ours."""
     holes: frozenset[Hole] = frozenset()
     flags_header: str = "copy-flags"
     origin_header: str = "copy-origin"
 
 
 def messages(config: Mapping[str, Any], ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
-    """Committed records of the ranges, in log order within each, in pieces; ranges of one partition one by one.
+    """Yield committed records of the ranges in pieces, in log order; ranges of one partition one after the other.
 
     Raises KafkaCallFailed, also if a range's beginning is no longer in the log.
     """
@@ -75,16 +74,16 @@ def messages(config: Mapping[str, Any], ranges: Sequence[LogRange]) -> Iterator[
 
 
 class RangeReader:
-    """Reads ranges again and again over the same connections; used by one thread. Raises KafkaCallFailed."""
+    """Reader of many ranges over the same connections; used by one thread. Raises KafkaCallFailed."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        # A range whose beginning is gone is an error: reading on elsewhere would give a false vector.
+        # A range whose beginning is gone is an error: continuing elsewhere would give a wrong vector.
         self._consumer = committed_reader(
             config, auto_offset_reset="error", fetch_wait_max_ms=20, queued_max_messages_kbytes=_BUFFER_KBYTES
         )
 
     def messages(self, ranges: Sequence[LogRange]) -> Iterator[tuple[LogRange, list[Message]]]:
-        """As the function `messages`."""
+        """Yield the same as the function `messages`."""
         reading = _Reading(self._consumer, ranges)
         try:
             while reading.open:
@@ -125,7 +124,7 @@ class _Reading:
     def read(self) -> Iterator[tuple[LogRange, list[Message]]]:
         found: dict[tuple[str, int], list[Message]] = {}
         ended: list[tuple[str, int]] = []
-        # Wait for one only: a call for many waits until it has as many.
+        # Wait for one record only: a call for many waits until it has that many.
         first = self._consumer.consume(1, _WAIT_SECONDS)
         for message in first + (self._consumer.consume(_CHUNK_RECORDS, 0) if first else []):
             place, offset, error = (message.topic(), message.partition()), message.offset(), message.error()
@@ -150,8 +149,8 @@ class _Reading:
             self._end(place)
 
     def end(self) -> None:
-        """Nothing more is wanted, also if not all was read."""
-        with contextlib.suppress(KafkaException):  # the failure that ended it is told already
+        """Stop reading, even if not everything was read."""
+        with contextlib.suppress(KafkaException):  # the failure that ended it is reported already
             for place in list(self.open):
                 self._consumer.incremental_unassign([TopicPartition(*place)])
         self.open.clear()
@@ -159,8 +158,11 @@ class _Reading:
 
 @dataclass(slots=True)
 class LogRows:
-    """Records as columns; those of a row have the same index. Origin, incarnation and reached are None for a
-    record that carries flags, but no origin: it was copied before origins were written."""
+    """Records as columns; the values of a record have the same index.
+
+    Origin, incarnation and reached are None for a record with flags, but no origin: it was copied before origins
+    were written.
+    """
 
     log: list[int] = field(default_factory=list)
     offset: list[int] = field(default_factory=list)
@@ -171,18 +173,20 @@ class LogRows:
 
     @property
     def columns(self) -> tuple[list[Any], ...]:
-        """All, in the order above."""
+        """Return all columns, in the order above."""
         return self.log, self.offset, self.timestamp_ms, self.origin, self.incarnation, self.reached
 
     def clear(self) -> None:
-        """Forget the records."""
+        """Remove all records."""
         for column in self.columns:
             column.clear()
 
 
 def prefix(one: LogRange, born: BornIn, foreign: Callable[[int], bool] = lambda number: True) -> LogPrefix:
-    """The judgement of where the range's records were born; `foreign` as `LogPrefix` asks it, for readers whose
-    `known_origins` may be older than the records."""
+    """Return the resolver of the origins of a range's records.
+
+    `foreign` is that of `LogPrefix`, for readers whose `known_origins` may be older than the records.
+    """
     return LogPrefix(
         born.number,
         stream=origin.stream_id(born.stream),
@@ -196,7 +200,7 @@ def prefix(one: LogRange, born: BornIn, foreign: Callable[[int], bool] = lambda 
 
 
 def row_adder(rows: LogRows, log: int, judge: LogPrefix, born: BornIn) -> Callable[[Message], None]:
-    """Adds the next record of a log to `rows`."""
+    """Return a function that adds the next record of a log to `rows`."""
 
     def add(message: Message) -> None:
         offset = message.offset()

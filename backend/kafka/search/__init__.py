@@ -1,4 +1,4 @@
-"""Finding one record, and sending refused ones again.
+"""Search for one record, and replay of dead letters.
 
 Of this layer's rooms it imports base and copy.
 """

@@ -1,12 +1,12 @@
-"""Finding one record in one partition's log, by its offset or by its origin, without reading the log as a whole.
+"""Search for one record in one partition's log, by offset or origin, without reading the whole log.
 
-Copies keep the timestamp of the record, so none can lie before the first record of the log with that timestamp
-or a later one: the broker's time index gives that place. From there the log is read for a while. If timestamps
-are out of order the place may be far before the record; then the rest is halved again and again, since the
-offsets of one origin rise in every log.
+Copies keep the timestamp of the record, so none can lie before the first record of the log with that timestamp or
+a later one: the broker's time index gives that place. From there the log is scanned for a while. If timestamps are
+out of order the place may be far before the record; then the rest is bisected, since the offsets of one origin
+rise in every log.
 
-When a record arrived is not kept by Kafka. But each transaction of a distributor ends in a marker that the broker
-stamps with its own clock, and the broker's time index finds markers too.
+Kafka does not store when a record arrived. But each transaction of a distributor ends in a marker with the time of
+the broker's own clock, and the broker's time index covers markers too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHUNK_RECORDS = 500
 
 @dataclass(frozen=True)
 class Place:
-    """One partition's log on one cluster; properties hold references, never secrets."""
+    """One partition's log on one cluster; `properties` holds references to secrets, never the secrets."""
 
     bootstrap_servers: str
     properties: Mapping[str, str]
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True)
 class LogRange:
-    """Offsets that a read_committed reader can ask for: from `low` up to, not with, `high`."""
+    """Offsets available to a read_committed reader: from `low` to `high`, exclusive."""
 
     low: int
     high: int
@@ -50,14 +50,14 @@ class LogRange:
 
 @dataclass(frozen=True)
 class NotThere:
-    """A search without a find; `later_there`: a record that comes after the one searched for is in the log."""
+    """A search without a result; `later_there`: the log has a record that comes after the wanted one."""
 
     later_there: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A record without what its users wrote: nobody who traces it has to see that."""
+    """A record without key and value: tracing must not expose them."""
 
     offset: int
     timestamp_ms: int
@@ -65,11 +65,11 @@ class LogRecord:
 
 
 Judge = Callable[[LogRecord], int | None]
-"""Negative: a record before the one searched for; 0: that one; positive: one after it; None: of another origin."""
+"""Returns a negative number for a record before the wanted one, 0 for it, positive after it, None if unrelated."""
 
 
 class Log:
-    """Reads one partition until a deadline, after which everything raises KafkaCallFailed."""
+    """Reader of one partition until a deadline, after which every call raises KafkaCallFailed."""
 
     def __init__(self, place: Place, seconds: float) -> None:
         self._place = place
@@ -94,12 +94,12 @@ class Log:
             raise KafkaCallFailed(sentence(error)) from error
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._committed.close()
         self._uncommitted.close()
 
     def range(self) -> LogRange:
-        """What there is to read. Raises KafkaCallFailed."""
+        """Return the readable range. Raises KafkaCallFailed."""
         return self._range(self._committed)
 
     def _range(self, consumer: Consumer) -> LogRange:
@@ -110,16 +110,16 @@ class Log:
         return LogRange(low, high)
 
     def at(self, offset: int) -> LogRecord | None:
-        """The committed record at an offset within the range, None if there is no such record."""
+        """Return the committed record at an offset within the range; None if there is none."""
         return self._exactly(self._committed, offset)
 
     def at_uncommitted(self, offset: int) -> LogRecord | None:
-        """The same, of aborted and open transactions too."""
+        """Return the record at an offset, including aborted and open transactions; None if there is none."""
         self._range(self._uncommitted)
         return self._exactly(self._uncommitted, offset)
 
     def find(self, judge: Judge, timestamp_ms: int) -> LogRecord | NotThere:
-        """The record that `judge` calls 0, which has this timestamp. Raises KafkaCallFailed."""
+        """Return the record with this timestamp for which `judge` returns 0. Raises KafkaCallFailed."""
         first = self._first_with_timestamp(self._committed, timestamp_ms)
         if first is None:
             return NotThere(later_there=False)
@@ -172,18 +172,18 @@ class Log:
         return None
 
     def arrived_at_ms(self, record: LogRecord, *, compacted: bool) -> int | None:
-        """When a record was in the log at the latest, by the broker's clock; None if that cannot be known.
+        """Return when a record was in the log at the latest, by the broker's clock; None if unknown.
 
-        It is the timestamp of the first transaction marker behind the record. Markers are not shown to readers: it
-        is the first offset that a reader of everything does not get, and that the time index has all the same,
-        unless a record before it has a later timestamp. Then that is the bound, if it is not in the future.
-        (`compacted`: what readers do not get may have been a record.) Raises KafkaCallFailed.
+        This is the timestamp of the first transaction marker after the record. Readers do not get markers: the
+        marker is the first offset that a reader of everything does not get, but that the time index has all the
+        same, unless a record before it has a later timestamp. Then that is the bound, if it is not in the future.
+        (`compacted`: an offset that readers do not get may have been a record.) Raises KafkaCallFailed.
         """
         marker = self._first_gap(record.offset)
         if marker is None:
             return None
         # The highest timestamp up to the marker: its own, or the one that hides it. Usually it is close to the
-        # record's, so the steps double until they have passed it, and then halve.
+        # record's, so the steps double until they have passed it, and are then halved.
         reached, found, step, passed = record.timestamp_ms, record.offset, 1, False
         while step >= 1:
             first = self._first_with_timestamp(self._uncommitted, reached + step)
@@ -196,7 +196,7 @@ class Log:
         return None if reached > time.time() * 1000 or (hidden and compacted) else reached
 
     def _first_gap(self, offset: int) -> int | None:
-        # Asked for first: a client that has to find out where a partition is waits half a second between tries.
+        # Requested first: a client that has to find a partition's leader waits half a second between attempts.
         high = self._range(self._uncommitted).high
         expected = offset
         for record in self._read(self._uncommitted, offset):
@@ -212,11 +212,11 @@ class Log:
         return record if record is not None and record.offset == offset else None
 
     def _read(self, consumer: Consumer, offset: int) -> Iterator[LogRecord]:
-        """Records from an offset on, up to the present end."""
+        """Yield the records from an offset to the present end."""
         try:
             consumer.assign([self._partition(offset)])
             while True:
-                # Wait for one only: a call for many waits until it has as many.
+                # Wait for one record only: a call for many waits until it has that many.
                 messages = consumer.consume(1, min(0.2, self._left()))
                 for message in messages + consumer.consume(_CHUNK_RECORDS, 0):
                     error = message.error()
@@ -231,7 +231,7 @@ class Log:
             raise self._failed(error) from error
 
     def _first_with_timestamp(self, consumer: Consumer, timestamp_ms: int) -> int | None:
-        """The first offset with this timestamp or a later one, None if there is none."""
+        """Return the first offset with this timestamp or a later one; None if there is none."""
         while True:
             try:
                 (answer,) = consumer.offsets_for_times([self._partition(max(0, timestamp_ms))], self._left())
@@ -242,7 +242,7 @@ class Log:
             failure = KafkaException(answer.error)
             if answer.error.code() != KafkaError._UNKNOWN_PARTITION or self._is_over():
                 raise self._failed(failure)
-            # A broker hears of a topic that was just made a moment later than who made it.
+            # A broker learns of a new topic slightly later than the client that created it.
             time.sleep(_NOT_HEARD_OF_SECONDS)
 
     def _partition(self, offset: int | None = None) -> TopicPartition:

@@ -1,4 +1,4 @@
-"""Reading a record back from quarantine, and writing it where it is missing."""
+"""Reading of a dead letter, and writing it where it is missing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHUNK_RECORDS = 500
 
 @dataclass(frozen=True)
 class Kept:
-    """A record as it lies in quarantine, without the header that names it."""
+    """A record of the dead-letter topic, without the header that holds its id."""
 
     key: bytes | None
     value: bytes | None
@@ -38,7 +38,7 @@ class Kept:
 
 
 def read_kept(bootstrap_servers: str, properties: Mapping[str, str], topic: str, name: str) -> Kept | None:
-    """The record of this id, None if it is not there. Raises KafkaCallFailed."""
+    """Return the record with this id; None if it is not there. Raises KafkaCallFailed."""
     try:
         reader = Consumer(
             client_config(
@@ -79,9 +79,9 @@ def _kept(message: Message, name: bytes) -> Kept | None:
 
 
 def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -> str | None:
-    """Write the record in a transaction; why the cluster refuses it, None if it took it.
+    """Write the record in a transaction; return why the cluster refuses it, None on success.
 
-    One transactional id per cluster: of two that replay at once, one fails. Raises KafkaCallFailed.
+    There is one transactional id per cluster: of two concurrent replays, one fails. Raises KafkaCallFailed.
     """
     try:
         producer = Producer(
@@ -113,7 +113,7 @@ def _write(producer: Producer, place: Place, record: Kept, headers: Sequence[Hea
         producer.commit_transaction(_SECONDS)
     except KafkaException as error:
         cause = cause_of(producer, error)
-        # Left open, the transaction would hold up the topic's readers until it times out.
+        # Left open, the transaction would block the topic's readers until it times out.
         abort(producer, _SECONDS)
         reason = refusal(cause)
         if reason is None:

@@ -1,7 +1,7 @@
 """The record loop in C: decisions (`decide.c`), Python types (`edge.c`, `loop.c`), librdkafka (`module.c`).
 
-Compiled by `build.py`, at installation or at the first start, for the pinned confluent-kafka, whose clients it
-shares. Where it was not built, or is not for the version that runs, the loop in Python does the same work, more
+It is compiled by `build.py`, at installation or at the first start, for the pinned confluent-kafka, whose clients
+it shares. If it was not built, or does not fit the running version, the loop in Python does the same work, more
 slowly.
 """
 
@@ -17,7 +17,7 @@ from backend.kafka.copy.native.built import MODULE, built
 
 
 class NativeMissing(ImportError):
-    """The native record loop was asked for and cannot be used; the text says why."""
+    """The native record loop was requested and cannot be used; the text says why."""
 
 
 @cache
@@ -36,12 +36,12 @@ def _load() -> ModuleType | str:
 
 
 def available() -> bool:
-    """Whether the native loop was built and is for the confluent-kafka that runs; says once if not."""
+    """Return whether the native loop was built for the running confluent-kafka; log the reason once if not."""
     return isinstance(_load(), ModuleType)
 
 
 def module() -> ModuleType:
-    """The compiled module, with `Loop` and `Edge`. Raises NativeMissing."""
+    """Return the compiled module, with `Loop` and `Edge`. Raises NativeMissing."""
     loaded = _load()
     if isinstance(loaded, str):
         raise NativeMissing(loaded)

@@ -1,8 +1,8 @@
-"""Build the native record loop to where `built` looks for it, and prove in a process of its own that it fits.
+"""Build the native record loop where `built` looks for it, and verify in a separate process that it fits.
 
 `python -m backend.kafka.copy.native.build`; a step of the installation, and of the first `treeline up` of a wheel.
-Without a compiler, or if anything does not fit, it says so in one line and ends well: Treeline then copies by the
-loop in Python.
+Without a compiler, or if anything does not fit, it reports that in one line and exits with 0: Treeline then copies
+by the loop in Python.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from backend.kafka.copy.native.built import SOURCES, built
 
-# Its memory layout is relied on: another version must be looked at first.
+# The loop relies on its memory layout: check it before changing the version.
 CONFLUENT_KAFKA_VERSION = "2.16.1"
 
-# Runs in a process of its own, since a wrong layout crashes. Clients without a cluster tell who they are.
+# Runs in a separate process, since a wrong layout crashes. Clients without a cluster report their names.
 _SELF_TEST = """
 import logging
 from confluent_kafka import Consumer, Producer
@@ -44,12 +44,12 @@ class BuildFailed(Exception):
     """The native loop could not be built or does not fit; the text says why."""
 
     def sentence(self) -> str:
-        """Return what an operator is told."""
+        """Return the message for an operator."""
         return f"records will be copied by the loop in Python: {self}"
 
 
 def build() -> None:
-    """Compile and try. Raises BuildFailed; nothing built is left behind then."""
+    """Compile and test. Raises BuildFailed, and then leaves no build behind."""
     target = built()
     target.unlink(missing_ok=True)
     installed = metadata.version("confluent-kafka")
@@ -80,7 +80,7 @@ def build() -> None:
 
 
 def main() -> None:
-    """Build, or say in one line why the loop in Python will do the work."""
+    """Build, or say in one line why the loop in Python will be used."""
     try:
         build()
     except BuildFailed as failure:

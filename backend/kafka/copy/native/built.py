@@ -1,7 +1,7 @@
-"""Where the compiled record loop is: beside its sources in a checkout and in the image, in the cache for a wheel.
+"""Path of the compiled record loop: beside its sources in a checkout and in the image, in the cache for a wheel.
 
 A wheel is installed into a folder that belongs to pip, and perhaps to another user. In the cache, the folder's
-name stands for the sources and the confluent-kafka that the loop was compiled from: other versions find none.
+name is a digest of the sources and the confluent-kafka version, so other versions never load it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SOURCES = Path(__file__).parent
 
 
 def built() -> Path:
-    """Return the path of the compiled module for the Python and the confluent-kafka that run; it may not exist."""
+    """Return the path of the compiled module for the running Python and confluent-kafka; it may not exist."""
     name = f"_record_loop{sysconfig.get_config_var('EXT_SUFFIX')}"
     if not FROM_WHEEL:
         return SOURCES / name
-    # Not at the top: the image compiles the loop with a few of our modules, and anew only when these change.
+    # Not at the top: the image compiles the loop with a few of our modules, and again only when these change.
     from backend.settings import settings
 
     digest = hashlib.sha256(metadata.version("confluent-kafka").encode())

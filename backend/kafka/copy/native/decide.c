@@ -109,7 +109,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
         }
     }
     edge->unreadable_flags += !readable;
-    if (!origin) { /* born here, whatever its headers say */
+    if (!origin) { /* produced here, whatever its headers say */
         origin = edge_origin(edge, edge->source_number);
         reached = (reached_t){incarnation_at(edge, offset), offset};
         origin->seen = reached;

@@ -1,8 +1,7 @@
-/* What an edge does with each record of a partition: backend/domain/records/partition_edge.py, without the interpreter.
+/* The decision of an edge for each record of a partition: backend/domain/records/partition_edge.py in C.
  *
- * The Python class is the reference and stays the owner of the vectors: `edge_push` writes what has changed into
- * its dictionaries. Whatever is rare (an origin that the rule does not know, a record that was set aside) is put
- * to the reference itself.
+ * The Python class is the reference and owns the vectors: `edge_push` writes changes into its dictionaries. Rare
+ * cases (an origin that the rule does not know, a dead-lettered record) are decided by the reference itself.
  */
 #ifndef TREELINE_EDGE_H
 #define TREELINE_EDGE_H
@@ -19,7 +18,7 @@ typedef struct {
 } reached_t;
 
 typedef struct {
-    int number; /* of the cluster */
+    int number; /* of the origin cluster */
     bool on_route, has_holes, seen_changed, covered_changed;
     uint32_t flags; /* on the copy, if on_route */
     reached_t seen, covered;
@@ -50,20 +49,20 @@ typedef enum { EDGE_SKIP, EDGE_COPY, EDGE_ASK } decision_t;
 extern PyTypeObject Edge_type;
 extern const reached_t EDGE_NOTHING;
 
-/* What is known of an origin; NULL if the rule does not know it. */
+/* Returns the state of an origin; NULL if the rule does not know it. */
 origin_t *edge_origin(Edge *edge, int number);
 
-/* Decide about one record. With EDGE_COPY `*headers` (may be NULL before) are those of the copy; with EDGE_ASK
- * nothing has changed and the reference must be asked. Needs no interpreter. */
+/* Decides about one record. With EDGE_COPY `*headers` (may be NULL before) are those of the copy; with EDGE_ASK
+ * nothing has changed and the reference must decide. Needs no interpreter. */
 decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers);
 
-/* Let the reference decide; needs the interpreter. -1 with an exception. */
+/* Lets the reference decide; needs the interpreter. Returns -1 with an exception. */
 int edge_ask(Edge *edge, int64_t offset, rd_kafka_headers_t **headers, decision_t *decision);
 
-/* [(name, value)]; an empty list without headers. NULL with an exception. */
+/* Returns [(name, value)], an empty list without headers; NULL with an exception. */
 PyObject *headers_to_list(const rd_kafka_headers_t *headers);
 
-/* Write changed vectors into the reference's; needs the interpreter. -1 with an exception. */
+/* Writes changed vectors into the reference's; needs the interpreter. Returns -1 with an exception. */
 int edge_push(Edge *edge);
 
 #endif

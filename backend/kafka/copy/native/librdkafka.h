@@ -1,6 +1,6 @@
 /* The part of librdkafka's C interface that the record loop uses.
  *
- * The functions are looked up at run time in the very library that confluent-kafka has loaded, so that both work
+ * The functions are looked up at run time in the library that confluent-kafka has loaded, so that both work
  * on the same clients. Types and values are those of librdkafka's public header (rdkafka.h, stable since 1.0).
  */
 #ifndef TREELINE_LIBRDKAFKA_H

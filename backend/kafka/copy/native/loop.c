@@ -1,8 +1,8 @@
 /* The record loop without the interpreter: messages from the consumer's queue, decisions, copies to the producer.
  *
- * backend/kafka/copy/native_loop.py drives it. `read` and `take` release the interpreter's lock, so two units of one
- * process copy side by side. Nothing here calls back into Python but `read`, which serves the consumer's log and
- * error callbacks: confluent-kafka's own CallState lets those find their thread's state.
+ * backend/kafka/copy/native_loop.py drives it. `read` and `take` release the interpreter's lock, so two tasks of one
+ * process copy concurrently. Only `read` calls back into Python: it serves the consumer's log and error callbacks,
+ * which find their thread's state by confluent-kafka's own CallState.
  */
 #include "loop.h"
 #include "places.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <structmember.h>
 
-/* Of a record and of a header in a request beside what they hold, at most; as in record_loop.py. */
+/* Overhead of a record and of a header in a request, at most; as in record_loop.py. */
 enum { MOST_AT_ONCE = 256, RECORD_BYTES = 32, HEADER_BYTES = 8 };
 enum step { DONE, BEGIN, FULL, EVENT, FAILED, SCHEMA };
 
@@ -23,7 +23,7 @@ typedef struct {
     places_t places;
     rd_kafka_message_t **messages;
     size_t capacity, count, at;
-    rd_kafka_headers_t *pending; /* of the message at hand, which found the producer's queue full */
+    rd_kafka_headers_t *pending; /* headers of the current message, which found the producer's queue full */
     bool decided, let_pass, in_transaction;
     schemas_t schemas;
     uint64_t places_ever;
@@ -103,7 +103,7 @@ static PyObject *Loop_read(Loop *loop, PyObject *args) {
     call_state_t state;
     size_t bytes = 0;
     CallState_begin(loop->consumer, &state);
-    /* librdkafka waits until it has all that it was asked for: so first for one, then for what is there. */
+    /* librdkafka waits until it has as many messages as requested: so read one first, then what has been fetched. */
     ssize_t got = lib.consume_batch_queue(loop->queue, wait_ms, loop->messages, 1);
     while (got > 0) {
         for (ssize_t i = 0; i < got; i++)
@@ -122,14 +122,14 @@ static PyObject *Loop_read(Loop *loop, PyObject *args) {
 static int hand_over(Loop *loop, place_t *place, rd_kafka_message_t *message) {
     int kind;
     int64_t timestamp_ms = lib.message_timestamp(message, &kind);
-    /* librdkafka takes a timestamp of 0 for none and would write the present: 1 ms is the least change. */
+    /* librdkafka takes a timestamp of 0 for none and would write the current time: 1 ms is the smallest change. */
     timestamp_ms = timestamp_ms ? timestamp_ms : 1;
     return lib.producev(loop->producing, RKT, place->target, PARTITION, message->partition, VALUE, message->payload,
                         message->len, KEY, message->key, message->key_len, MSGFLAGS, MSG_F_COPY, TIMESTAMP,
                         timestamp_ms, HEADERS, loop->pending, END);
 }
 
-/* `*content` is what the copy holds, with the names and values of its headers. */
+/* `*content` counts the bytes of the copy, with the names and values of its headers. */
 static bool fits_the_wave(Loop *loop, place_t *place, const rd_kafka_message_t *message, size_t *content) {
     size_t bytes = RECORD_BYTES, size;
     *content = message->len + message->key_len;
@@ -159,7 +159,7 @@ static void moved_past(Loop *loop, place_t *place, rd_kafka_message_t *message) 
     }
 }
 
-/* One message. Needs no interpreter but to ask the reference, hence `thread`. */
+/* Handles one message. Needs the interpreter only for the reference, hence `thread`. */
 static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, PyThreadState **thread) {
     if (message->err)
         return EVENT;
@@ -200,7 +200,7 @@ static enum step step(Loop *loop, rd_kafka_message_t *message, place_t *place, P
         loop->error = error;
         return FAILED;
     }
-    loop->pending = NULL; /* librdkafka's now */
+    loop->pending = NULL; /* owned by librdkafka now */
     loop->decided = false;
     loop->copied++;
     loop->copied_bytes += (long long)content;
@@ -214,7 +214,7 @@ static PyObject *Loop_take(Loop *loop, PyObject *args) {
     int in_transaction;
     if (!PyArg_ParseTuple(args, "p", &in_transaction))
         return NULL;
-    loop->wave += !in_transaction; /* the end of the last one sent all */
+    loop->wave += !in_transaction; /* the end of the last transaction sent everything */
     loop->in_transaction = in_transaction;
     loop->error = ERR_NONE;
     enum step next = DONE;
@@ -234,7 +234,7 @@ static PyObject *Loop_take(Loop *loop, PyObject *args) {
             partition = message->partition;
             place = places_find(&loop->places, lib.topic_name(topic), partition);
         }
-        /* Without a place it was fetched before its stream was let go. */
+        /* Without a place, it was fetched before its stream was released. */
         if (place && (next = step(loop, message, place, &thread)) != DONE)
             break;
         loop->at++;

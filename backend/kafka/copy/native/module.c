@@ -1,4 +1,4 @@
-/* Python module `_record_loop`; finds librdkafka where confluent-kafka has loaded it. */
+/* Python module `_record_loop`; it uses the librdkafka that confluent-kafka has loaded. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int check_version(PyObject *package) {
     return same ? 0 : -1;
 }
 
-/* Looking up in confluent-kafka's extension finds its own symbols and those of the library it was linked with. */
+/* A look-up in confluent-kafka's extension finds its own symbols and those of the library linked into it. */
 static int bind_library(void) {
     PyObject *package = PyImport_ImportModule("confluent_kafka");
     PyObject *extension = package ? PyImport_ImportModule("confluent_kafka.cimpl") : NULL;

@@ -1,4 +1,4 @@
-/* Ids of schemas: reading them from records, and a set of those that are known (open addressing, half full). */
+/* Schema ids: reading them from records, and a set of known ones (open addressing, at most half full). */
 #include "schemas.h"
 
 enum { FIRST_SIZE = 64, WIRE_BYTES = 5 };
