@@ -1,6 +1,6 @@
-"""Processes that look at clusters and bring them to what is declared."""
+"""Worker processes, which observe clusters and bring them to the declared state."""
 
 from __future__ import annotations
 
-AN_ERROR_OF_OURS = "an error of Treeline's own; the worker's log has it"
-"""Told as the reason where a worker does not know what went wrong."""
+AN_ERROR_OF_OURS = "an internal error of Treeline; see the worker's log"
+"""Reason that is reported where a worker does not know what went wrong."""

@@ -1,8 +1,8 @@
 """The Celery application: settings, schedule, and the tasks.
 
-A message is only a nudge. Beat nudges the reconcile loop; the reconcile loop keeps one nudge for a shift waiting
-in the queue, so that every free pool process finds one and a busy one loses nothing. Who runs what is decided
-by leases.
+A message is only a hint. Beat sends hints to the reconcile loop; the reconcile loop keeps one hint for a worker
+session waiting in the queue, so that every free pool process finds one and a busy one loses nothing. Leases decide
+which process runs what.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
-    # A lost connection says nothing about the units: shifts go on. Their nudges come twice, which harms nothing.
+    # A lost connection says nothing about the tasks: sessions continue. Their hints come twice, which is harmless.
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     worker_send_task_events=False,
     broker_transport_options={"visibility_timeout": settings().visibility_timeout_seconds},
     broker_connection_retry_on_startup=True,
-    # Redis holds no truth and comes back: never give up on it.
+    # Redis holds no state of record and comes back: never give up on it.
     broker_connection_max_retries=None,
     broker_channel_error_retry=True,
     beat_schedule={
         "reconcile": {
             "task": "treeline.reconcile",
             "schedule": settings().reconcile_seconds,
-            # Nudges that piled up while nobody listened say nothing new.
+            # Hints that piled up while no worker was listening are redundant.
             "options": {"expires": 2 * settings().reconcile_seconds},
         }
     },
@@ -92,37 +92,37 @@ app.conf.update(
 logs.configure()
 log = structlog.get_logger("workers")
 
-# Made before the fork and shared by it: the only way to tell a shift in a pool process that its worker is going.
-# A pipe that becomes readable for all and that nobody reads; a shared lock or event would be held for ever by a
-# pool process that is killed or stopped at the wrong moment.
-_told_to_stop, _tell_to_stop = os.pipe()
+# Created before the fork and shared by it: the only way to tell a worker session in a pool process that its worker
+# is stopping. A pipe that becomes readable for all and that is never read; a shared lock or event would be held
+# for ever by a pool process that is killed or stopped at the wrong moment.
+_stop_pipe_read, _stop_pipe_write = os.pipe()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _tell_shifts(**_: object) -> None:
-    os.write(_tell_to_stop, b".")
+def _stop_sessions(**_: object) -> None:
+    os.write(_stop_pipe_write, b".")
 
 
 def _stopping(wait_seconds: float) -> bool:
-    """Wait, but not longer than until the worker is told to stop; whether it is."""
-    readable, _, _ = select.select([_told_to_stop], [], [], wait_seconds)
+    """Wait until the worker is stopping, at most `wait_seconds`; return whether it is."""
+    readable, _, _ = select.select([_stop_pipe_read], [], [], wait_seconds)
     return bool(readable)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _die_with_parent(**_: object) -> None:
-    """A pool process whose parent was killed would run on as an orphan that nobody stops."""
+    """End this pool process with its parent: it would otherwise run on as an orphan after the parent is killed."""
     die_with_parent()
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _succeed_ended_holders(**_: object) -> None:
-    """Mark this process as alive, and take nobody for alive whom it may have replaced."""
+    """Mark this process as alive, and release the leases of processes that it may have replaced."""
     ended_holders.mark_alive(settings().home, leases.this_process())
     try:
         ended_holders.free_ended(context.engine(), settings().home)
     except DomainError as error:
-        log.warning("leases of ended processes not given back; they expire", reason=error.detail)
+        log.warning("leases of ended processes not released; they expire", reason=error.detail)
 
 
 @cache
@@ -132,7 +132,7 @@ def _host() -> UnitHost:
 
 @cache
 def _offsets() -> OffsetsHost:
-    # Spark's modules take 100 MB, which only the process that translates is to pay.
+    # Spark's modules take 100 MB, which only the translating process should pay for.
     from workers.offsets.shift import OffsetsHost
 
     return OffsetsHost(context.engine(), settings())
@@ -140,7 +140,7 @@ def _offsets() -> OffsetsHost:
 
 @cache
 def _schemas() -> SchemasHost:
-    # What parses schemas takes memory too.
+    # The schema parsers take memory, too.
     from workers.schemas.shift import SchemasHost
 
     return SchemasHost(context.engine(), settings())
@@ -158,7 +158,7 @@ def _reconciler() -> Reconciler:
 
 @cache
 def _access() -> AccessReconciler:
-    # A second Kafka library comes with it, 10 MB that only the process of the reconcile loop is to pay.
+    # It loads a second Kafka library, 10 MB that only the process of the reconcile loop should pay for.
     from workers.access.access import AccessReconciler
 
     return AccessReconciler(context.engine(), settings())
@@ -221,7 +221,7 @@ def _rerooting() -> Rerooting:
 
 @app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
 def shift() -> None:
-    """Look after this process's units for `shift_seconds`; longer while no nudge can come for the next shift."""
+    """Run this process's tasks for `shift_seconds`; longer while no hint for the next session can arrive."""
     _run_shifts(_host())
 
 
@@ -234,7 +234,7 @@ def _run_shifts(host: UnitHost | OffsetsHost | SchemasHost) -> None:
 
 def _broker_answers() -> bool:
     try:
-        # The timeout of each answer too: a Redis that hangs takes connections all the same.
+        # The timeout of each answer too: a hanging Redis still accepts connections.
         patience = {"socket_timeout": _BROKER_SECONDS}
         with app.connection_for_write(connect_timeout=_BROKER_SECONDS, transport_options=patience) as broker:
             broker.ensure_connection(max_retries=0, timeout=_BROKER_SECONDS)
@@ -245,23 +245,23 @@ def _broker_answers() -> bool:
 
 @app.task(name="treeline.offsets")  # type: ignore[untyped-decorator]
 def offsets() -> None:
-    """Translate commits for `shift_seconds`; longer while no nudge can come for the next."""
+    """Translate commits for `shift_seconds`; longer while no hint for the next session can arrive."""
     _run_shifts(_offsets())
 
 
 @app.task(name="treeline.schemas")  # type: ignore[untyped-decorator]
 def schemas() -> None:
-    """Distribute the primary's schemas for `shift_seconds`; longer while no nudge can come for the next."""
+    """Distribute schemas for `shift_seconds`; longer while no hint for the next session can arrive."""
     _run_shifts(_schemas())
 
 
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
 def reconcile() -> None:
-    """One round of the reconcile loop, if no other worker runs it."""
+    """Run one round of the reconcile loop, unless another worker does."""
     mine = _reconcile_lease().keep()
-    _keep_a_nudge_waiting()
+    _keep_a_hint_waiting()
     if mine:
-        # First what others wait for; these only begin what they do.
+        # First the work that others wait for; these calls only start it.
         _switches().tick()
         _route_epochs().tick()
         _barriers().tick()
@@ -277,8 +277,8 @@ def reconcile() -> None:
         _reconciler().tick()
 
 
-def _keep_a_nudge_waiting() -> None:
-    # The one that tasks are sent by, too: a connection of its own each second costs more than what it asks.
+def _keep_a_hint_waiting() -> None:
+    # The connection that also sends tasks: one of its own each second costs more than the query.
     with app.pool.acquire(block=True) as broker:
         for queue, task in ((SHIFT_QUEUE, shift), (OFFSETS_QUEUE, offsets), (SCHEMAS_QUEUE, schemas)):
             if _waiting(broker, queue) == 0:
@@ -286,6 +286,6 @@ def _keep_a_nudge_waiting() -> None:
 
 
 def _waiting(broker: BrokerConnection, queue: str) -> int:
-    """Nudges in a queue that no worker has taken."""
+    """Return the number of hints in a queue that no worker has taken."""
     declared = broker.default_channel.queue_declare(queue, durable=True)  # type: ignore[no-untyped-call]
     return int(declared.message_count)

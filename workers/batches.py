@@ -1,8 +1,8 @@
-"""Batches on Spark and clients that are held do not go together: on one machine either wants all of it.
+"""Mutual exclusion of Spark batches and held clients: on a single machine, either needs all of it.
 
-A switch says that it is about to hold; from then on no batch begins, and it waits for the one that runs. Both ask
-in that order, so that neither overlooks the other. Nobody waits for whoever has died: the lock goes with its
-connection, and a switch that is not carried on for a moment keeps nobody for longer than that.
+A switch announces that it is about to hold; from then on no batch starts, and the switch waits for a running one.
+Both check in that order, so that neither overlooks the other. A dead process blocks no one: the lock ends with its
+connection, and a switch that is not continued for a moment blocks for no longer than that.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from backend.queries.switch import switch_progress
 from backend.queries.switch.switches import moving_switches
 
 ABOUT_TO_HOLD = "about_to_hold"
-"""Of what a switch tells of itself."""
+"""Key in a switch's progress."""
 _LOCK = 0x7472_6C6E_6261_7463  # "trlnbatc"
 
 
 @contextmanager
 def running(engine: Engine) -> Iterator[bool]:
-    """While a batch runs, if it may: gives whether none has to rest. Raises DatabaseUnavailable."""
+    """Hold the batch lock; yield whether a batch may run now. Raises DatabaseUnavailable."""
     with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         connection.execute(sa.select(sa.func.pg_advisory_lock_shared(_LOCK)))
         try:
@@ -34,13 +34,13 @@ def running(engine: Engine) -> Iterator[bool]:
 
 
 def are_running(connection: Connection) -> bool:
-    """Whether there is one in any process; within a transaction, which ends soon."""
+    """Return whether a batch runs in any process; call it in a short transaction."""
     free: bool = connection.execute(sa.select(sa.func.pg_try_advisory_xact_lock(_LOCK))).scalar_one()
     return not free
 
 
 def must_rest(connection: Connection) -> bool:
-    """Whether clients are held, or are about to be."""
+    """Return whether clients are held, or are about to be."""
     return any(
         row.state in HELD or (switch_progress.read(connection, row.id) or {}).get(ABOUT_TO_HOLD)
         for row in moving_switches(connection)

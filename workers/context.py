@@ -1,4 +1,4 @@
-"""What a worker process holds open: the database, and the way to dispatch commands. Made after the fork."""
+"""Resources of a worker process: the database, and the dispatcher of commands. Created after the fork."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ C = TypeVar("C")
 
 @cache
 def engine() -> Engine:
-    """This process's connections to PostgreSQL."""
+    """Return this process's connections to PostgreSQL."""
     return create_engine(settings().database_url)
 
 
 @cache
 def dispatcher() -> Dispatcher:
-    """This process's dispatcher."""
+    """Return this process's dispatcher."""
     return Dispatcher(engine(), domain_registry(), PROJECTIONS)
 
 
@@ -42,9 +42,9 @@ def dispatch(
     expected_version: int | None = None,
     dry_run: bool = False,
 ) -> None:
-    """Record what a worker saw or did. Raises StaleVersion if the stream is not at `expected_version`.
+    """Record what a worker observed or did. Raises StaleVersion if the stream is not at `expected_version`.
 
-    `dry_run`: do all of it, and take it back.
+    `dry_run`: execute everything, then roll back.
     """
     dispatcher().execute(
         decider,
@@ -59,10 +59,10 @@ def dispatch(
 
 
 def dispatch_all(build: Callable[[Connection], Sequence[Directed]]) -> None:
-    """Several commands made of what is read under the append lock: all of them, or none."""
+    """Record several commands, built from reads under the append lock: all of them, or none."""
     dispatcher().execute_many(build, time=datetime.now(UTC))
 
 
 def dispatch_many(commands: Sequence[Directed]) -> None:
-    """Record much that a worker saw or did: all of it, or nothing."""
+    """Record many observations or actions of a worker: all of them, or none."""
     dispatcher().execute_many(commands, time=datetime.now(UTC))

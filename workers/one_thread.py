@@ -1,4 +1,4 @@
-"""Work that is begun now and then in a thread of its own, never by two of them at a time."""
+"""Work that is started now and then in a separate thread, never twice at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class OneThread:
-    """`close` lets go of what the work holds: once, after `end` was called and no work is under way."""
+    """Runner of the work; `close` releases resources once, after `end` was called and no work is in progress."""
 
     def __init__(self, name: str, close: Callable[[], None] = lambda: None) -> None:
         self._name, self._close = name, close
@@ -16,15 +16,15 @@ class OneThread:
 
     @property
     def is_working(self) -> bool:
-        """Whether work is under way."""
+        """Return whether work is in progress."""
         return self._working.locked()
 
     def begin(self, work: Callable[[], None]) -> bool:
-        """Begin it; False if some is under way. Raises RuntimeError if no thread can be had now."""
+        """Start the work; False if some is in progress. Raises RuntimeError if no thread can be started now."""
         if self._is_to_end or not self._working.acquire(blocking=False):
             return False
         try:
-            # A daemon: a process that ends shall not wait.
+            # A daemon: a process that ends must not wait.
             threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
         except RuntimeError:
             self._working.release()
@@ -32,7 +32,7 @@ class OneThread:
         return True
 
     def end(self) -> None:
-        """No more work; what is under way ends by itself."""
+        """Accept no more work; work in progress ends by itself."""
         self._is_to_end = True
         self._close_if_idle()
 
@@ -41,7 +41,7 @@ class OneThread:
             work()
         finally:
             self._working.release()
-            # Looked at after the release, as `end` looks at the lock after it has said so: one of them closes.
+            # Checked after the release, as `end` checks the lock after setting the flag: one of them closes.
             if self._is_to_end:
                 self._close_if_idle()
 

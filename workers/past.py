@@ -1,7 +1,7 @@
-"""Looks each minute at what is observed, so that pages of an earlier position can show it; old looks go.
+"""History of observations: takes a snapshot each minute, for pages of earlier positions, and deletes old ones.
 
-A look writes down what is otherwise than at the look before, in the database alone. How long it takes grows with
-how many offsets there are, and so does the pause after it: a fiftieth of a processor's time at most.
+A snapshot stores what has changed since the previous one, from the database alone. Its duration grows with the
+number of offsets, and so does the pause after it: it takes a fiftieth of a CPU at most.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from workers.one_thread import OneThread
 log = structlog.get_logger("past")
 
 PAUSES = 50
-"""Times that a look takes, which is the least that lies between the beginnings of two."""
+"""Minimum interval between the starts of two snapshots, as a multiple of a snapshot's duration."""
 
 
 class PastKeeper:
-    """One process's; `tick` is called about once a second and waits for no look."""
+    """History of observations in one process; `tick` is called about once a second and never waits."""
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._engine, self._settings, self._clock = engine, settings, clock
@@ -32,13 +32,13 @@ class PastKeeper:
         self._due = float("-inf")
 
     def tick(self) -> None:
-        """Begin a look in a thread, unless one is under way or the last was just now."""
+        """Start a snapshot in a thread, unless one is in progress or was just taken."""
         if self._clock() >= self._due:
             self._thread.begin(self._run)
 
     @property
     def is_looking(self) -> bool:
-        """Whether a look is under way."""
+        """Return whether a snapshot is in progress."""
         return self._thread.is_working
 
     def _run(self) -> None:
@@ -49,10 +49,11 @@ class PastKeeper:
             past.forget(self._engine, self._settings.past_hours, self._settings.past_rows)
             pauses = PAUSES
         except DomainError as error:
-            log.warning("what is observed is not kept", reason=error.detail)
+            log.warning("observations not stored in the history", reason=error.detail)
         except Exception:
-            log.exception("what is observed is not kept")
+            log.exception("observations not stored in the history")
         finally:
-            # One that fails may have waited for the database most of the time; yet it must not go on for ever.
+            # A failed snapshot may have waited for the database most of the time; still it must not repeat at
+            # once.
             took = self._clock() - began
             self._due = began + max(self._settings.past_every_seconds, pauses * took)

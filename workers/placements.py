@@ -1,6 +1,6 @@
-"""Plans for the replicas of clusters: reads the cluster, lets a process compute, and records what came out.
+"""Planning of replica placements: reads the cluster, runs the solver, and records the result.
 
-The computation is a process of its own: it takes gigabytes for millions of replicas, which this process is not to
+The solver runs in a separate process: it takes gigabytes for millions of replicas, which this process must not
 keep, and it may be killed.
 """
 
@@ -55,11 +55,11 @@ _SUMMED = ("moves", "lower_bound", "moved_bytes", "leader_changes", "largest_sha
 
 
 class CannotPlan(Exception):
-    """Why there is no plan; for the operator."""
+    """The reason why there is no plan, for the operator."""
 
 
 class PlacementHost:
-    """One process's; `tick` is called about once a second and waits for nobody."""
+    """Planning in one process; `tick` is called about once a second and waits for nothing."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -67,7 +67,7 @@ class PlacementHost:
         self._lease: ProcessLease | None = None
 
     def tick(self) -> None:
-        """Begin with the oldest placement that nobody computes; one at a time, since each wants the machine."""
+        """Start the oldest waiting placement; one at a time, since each needs the whole machine."""
         if self._thread is not None and self._thread.is_alive():
             if self._lease is not None:
                 self._lease.renew()
@@ -79,7 +79,7 @@ class PlacementHost:
             if lease.take():
                 self._lease = lease
                 log.info("a placement is computed", placement=row.id, cluster=row.cluster)
-                # A daemon: a process that ends shall not wait; what is asked for still is.
+                # A daemon: a process that ends must not wait; the request stays open.
                 self._thread = threading.Thread(
                     target=compute,
                     args=(self._engine, self._settings, row),
@@ -91,7 +91,7 @@ class PlacementHost:
 
 
 def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
-    """Plan one placement, and record it."""
+    """Plan one placement, and record the result."""
     try:
         documents = _documents(engine, settings, row)
     except (CannotPlan, KafkaCallFailed) as error:
@@ -100,11 +100,11 @@ def compute(engine: Engine, settings: Settings, row: PlacementRow) -> None:
         _record(row, RecordFailure(reason=reason), None)
         return
     except DomainError as error:
-        # The database has gone, say: it is still asked for, and taken up again.
+        # The database is unavailable, for example: the request stays open, and is retried.
         log.warning("a placement waits", placement=row.id, reason=error.detail)
         return
     except Exception:
-        # Taken up again it would fail again, each second.
+        # A retry would fail again, each second.
         log.exception("a placement could not be planned", placement=row.id, cluster=row.cluster)
         _record(row, RecordFailure(reason=AN_ERROR_OF_OURS), None)
         return
@@ -119,7 +119,7 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
     metadata = Metadata(actor=ACTOR, request_id=row.id)
 
     def build(connection: Connection) -> list[Directed]:
-        # Under the append lock: if another process was faster, its documents are those of the digest.
+        # Under the append lock: if another process was faster, its documents belong to the digest.
         is_mine = find_placement(connection, row.id).state is PlacementState.REQUESTED
         if documents is not None and is_mine:
             keep_documents(connection, row.id, documents)
@@ -153,8 +153,10 @@ def _documents(engine: Engine, settings: Settings, row: PlacementRow) -> PlanDoc
 
 
 def _refuse_in_the_midst(running: Sequence[PlacementRow], row: PlacementRow) -> None:
-    """A plan is for the cluster as it is read. While another placement is carried out, paused too, that is not how
-    it will be left, and the plan could only be refused when it is applied. Raises CannotPlan."""
+    """Raise CannotPlan while another placement of the cluster is being applied, even if it is paused.
+
+    A plan is for the cluster as it is read; after the other placement it could only be refused.
+    """
     for each in running:
         if each.cluster == row.cluster:
             raise CannotPlan(
@@ -164,7 +166,7 @@ def _refuse_in_the_midst(running: Sequence[PlacementRow], row: PlacementRow) -> 
 
 
 def read(cluster: ClusterRow) -> ClusterReplicas:
-    """What is on the cluster now. Raises CannotPlan while replicas are moving, and KafkaCallFailed."""
+    """Return the cluster's replicas now. Raises CannotPlan while replicas are moving, and KafkaCallFailed."""
     with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties) as admin:
         moving = admin.ongoing()
         if moving:
@@ -174,7 +176,7 @@ def read(cluster: ClusterRow) -> ClusterReplicas:
 
 
 def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
-    """What `treeline placement plan` reads. Raises CannotPlan for what cannot be told of the cluster."""
+    """Return the input of `treeline placement plan`. Raises CannotPlan if the cluster's state forbids a plan."""
     away = sorted(broker for broker, each in seen.brokers.items() if not each.is_here)
     if away and aims.target_brokers is None:
         raise CannotPlan(
@@ -201,7 +203,7 @@ def question_of(seen: ClusterReplicas, aims: Aims) -> dict[str, Any]:
 
 
 def cluster_document(seen: ClusterReplicas) -> dict[str, Any]:
-    """What is on a cluster, as `treeline placement plan` reads it."""
+    """Return the state of a cluster as input of `treeline placement plan`."""
     return {
         "brokers": [{"id": broker, "rack": each.rack} for broker, each in sorted(seen.brokers.items())],
         "partitions": [
@@ -212,7 +214,7 @@ def cluster_document(seen: ClusterReplicas) -> dict[str, Any]:
 
 
 def _check(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> None:
-    """What a plan must not do on a live cluster. Raises CannotPlan."""
+    """Check what a plan must not do on a live cluster. Raises CannotPlan."""
     away = {broker for broker, each in seen.brokers.items() if not each.is_here}
     too_few, nowhere = [], []
     for row in planned:
@@ -232,7 +234,7 @@ def _check(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _at_the_minimum(seen: ClusterReplicas, planned: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A note for the operator, where another number of replicas leaves no broker that may be away."""
+    """Return a note for the operator if a new number of replicas leaves no broker to spare."""
     topics = set()
     for row in planned:
         topic, count = row["topic"], len(row["replicas"])
@@ -271,7 +273,7 @@ def _on_spark(question: dict[str, Any], settings: Settings) -> dict[str, Any]:
 
 
 def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
-    """What a process prints. Raises CannotPlan with what it says is wrong."""
+    """Return the standard output of a process. Raises CannotPlan with its error message."""
     try:
         done = subprocess.run(
             command,

@@ -1,8 +1,8 @@
-"""Looks at the replication of all clusters that are online, each by itself, and keeps what it sees.
+"""Polling of the replication of all online clusters, each by itself, and storage of the observations.
 
-A look is one large answer and two small ones; settings are read again each minute, and those of new topics at
-once. Nothing here is an event: what is not seen now is seen at the next look. Two processes that look at the same
-time, because a lease moved, do no harm.
+A poll is one large answer and two small ones; settings are read again each minute, and those of new topics at
+once. Nothing here is an event: what one poll misses, the next one sees. Two processes that poll at the same time,
+because a lease moved, do no harm.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from workers.topics import wanted
 log = structlog.get_logger("replication")
 
 PARTITIONS_A_SECOND = 10_000
-"""Of one cluster, on average: one of more than 100,000 is looked at less often than every ten seconds. Each
-takes us some 5 microseconds, so all a twentieth of a processor's time."""
+"""Partitions of one cluster, on average: a cluster with more than 100,000 is polled less often than every ten
+seconds. Each takes some 5 microseconds, so all of them a twentieth of a CPU."""
 TOPICS_A_SECOND = 100
-"""Whose settings are read, on average: some 300 microseconds for each, the broker's time included."""
+"""Topics whose settings are read, on average: some 300 microseconds for each, including the broker's time."""
 _TIMES_A_PROBE = 6
-"""That an answer may take: it tells of every partition."""
+"""Time for an answer, as a multiple of the probe's: it lists every partition."""
 
 
 class ReplicationHost:
-    """One process's; `tick` is called about once a second and waits for no cluster."""
+    """Polling in one process; `tick` is called about once a second and waits for no cluster."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
@@ -50,7 +50,7 @@ class ReplicationHost:
         self._watches: dict[str, ClusterWatch] = {}
 
     def tick(self) -> None:
-        """Begin a look at each cluster that is due, unless one is under way. Raises DomainError."""
+        """Start a poll of each cluster that is due, unless one is in progress. Raises DomainError."""
         self._read()
         for watch in self._watches.values():
             watch.begin_if_due()
@@ -67,7 +67,7 @@ class ReplicationHost:
             broker_presence.forget_all_but(connection, ids)
         watched: dict[str, ClusterWatch] = {}
         for row in rows:
-            # Of one that does not answer the reconcile loop finds out when it does again.
+            # The reconcile loop finds out when a silent cluster answers again.
             if row.state == "online" and row.kafka_cluster_id is not None:
                 known = self._watches.get(row.name)
                 same = known is not None and known.same(row)
@@ -81,7 +81,7 @@ class ReplicationHost:
 
 
 class ClusterWatch:
-    """One cluster, looked at by one thread at a time."""
+    """Polling of one cluster, by one thread at a time."""
 
     def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
         assert row.kafka_cluster_id is not None
@@ -93,23 +93,23 @@ class ClusterWatch:
         self._settings_due = float("-inf")
         self._topics: Mapping[str, TopicSettings] = {}
         self._asked: frozenset[str] = frozenset()
-        """Topics whose settings were asked for; some may not be seen."""
+        """Topics whose settings were requested; some may not be readable."""
         self._lag_times_ms: Mapping[int, int] = {}
         self._partitions = 0
         self.declared: Mapping[str, int] = {}
         """Replication factors by topic."""
 
     def same(self, row: ClusterRow) -> bool:
-        """Whether this is still how the cluster is reached."""
+        """Return whether the cluster's address and login are unchanged."""
         return self._row.endpoint == row.endpoint
 
     def begin_if_due(self) -> None:
-        """Begin a look in a thread, unless one is under way or the last was just now."""
+        """Start a poll in a thread, unless one is in progress or has just ended."""
         if time.monotonic() >= self._due:
             self._thread.begin(self._run)
 
     def end(self) -> None:
-        """Not to be looked at any more; a look that is under way ends by itself."""
+        """Stop polling; a poll in progress ends by itself."""
         self._thread.end()
 
     def _run(self) -> None:
@@ -117,7 +117,7 @@ class ClusterWatch:
         try:
             self._look_and_keep()
         except DomainError as error:
-            log.warning("what was seen of replication is not kept", cluster=self._row.name, reason=error.detail)
+            log.warning("replication observation not stored", cluster=self._row.name, reason=error.detail)
         finally:
             self._due = began + max(
                 self._settings.replication_look_seconds, self._partitions / PARTITIONS_A_SECOND
@@ -127,13 +127,13 @@ class ClusterWatch:
         try:
             document = self._look()
         except KafkaCallFailed as error:
-            log.warning("replication not looked at", cluster=self._row.name, reason=error.reason)
+            log.warning("replication not polled", cluster=self._row.name, reason=error.reason)
             self._keep_reason(error.reason)
         except DomainError as error:
-            # A secret that its properties name cannot be read, say.
+            # For example, a secret that its properties name cannot be read.
             self._keep_reason(error.detail)
         except Exception:
-            log.exception("replication not looked at", cluster=self._row.name)
+            log.exception("replication not polled", cluster=self._row.name)
             self._keep_reason(AN_ERROR_OF_OURS)
         else:
             brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}

@@ -1,7 +1,7 @@
-"""Begins a new epoch of the zone router's channel every ten seconds, while nodes of one report.
+"""Epochs of the zone router's channel: starts a new one every ten seconds, while nodes report.
 
-Two processes that do it at the same time, because a lease moved, begin one: the second finds the event stream at
-another version than it has read.
+Two processes that do so at the same time, because a lease moved, start only one: the second finds the event stream
+at another version than it has read.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ log = structlog.get_logger("route-epochs")
 
 ACTOR = "worker:route-epochs"
 _REPORTED_SECONDS = 60.0
-"""Where no node has reported within so long there is no router, or none that works: nothing is written."""
+"""If no node has reported for so long there is no router, or none that works: nothing is written."""
 _FORGET_EVERY_SECONDS = 3600.0
 
 
 class RouteEpochTicker:
-    """One process's; `tick` is called about once a second."""
+    """Epochs started by one process; `tick` is called about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
         self._forget_due = self._not_before = float("-inf")
 
     def tick(self) -> None:
-        """Begin the next epoch if the last one is old enough. Raises DatabaseUnavailable."""
+        """Start the next epoch if the last one is old enough. Raises DatabaseUnavailable."""
         if time.monotonic() < self._not_before:
             return
         with self._engine.begin() as connection:
@@ -57,8 +57,8 @@ class RouteEpochTicker:
             )
         except StaleVersion:
             log.info("another process has begun the epoch", epoch=epochs.current + 1)
-        # Not by the event's time alone, which is that of a clock that may be off: epochs that follow each other at
-        # once would fence what is on its way.
+        # Not by the event's time alone, which comes from a clock that may be wrong: epochs in quick succession
+        # would fence records in flight.
         self._not_before = time.monotonic() + self._settings.route_epoch_seconds
 
     def _is_due(self, connection: Connection, epochs: EpochsRow, nodes: list[NodeRow]) -> bool:
@@ -67,5 +67,5 @@ class RouteEpochTicker:
         if epochs.begun_at is None:
             return True
         age = (now(connection) - epochs.begun_at).total_seconds()
-        # One that begins in the future was begun by a process whose clock is off: it is not waited for.
+        # An epoch in the future was started by a process whose clock is wrong: it is not waited for.
         return not 0 <= age < self._settings.route_epoch_seconds

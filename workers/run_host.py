@@ -1,4 +1,4 @@
-"""Keeps a thread at work on everything of a kind that is under way, in the process that has its lease."""
+"""Host of runs of one kind (switches, placements): one thread for each, in the process that has its lease."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workers.leases.process_lease import ProcessLease
 log = structlog.get_logger("runs")
 
 IsMine = Callable[[str], bool]
-"""Renew a run's lease; False, for good, if another process has had it since the run began."""
+"""Renews a run's lease; returns False, for good, if another process has had it since the run started."""
 
 
 class RunHost:
-    """One process's, of one kind; `tick` is called about once a second and waits for nobody."""
+    """The runs of one kind in one process; `tick` is called about once a second and waits for nothing."""
 
     def __init__(
         self,
@@ -28,12 +28,15 @@ class RunHost:
         find: Callable[[Connection], Iterable[str]],
         run: Callable[[str, IsMine], None],
     ) -> None:
-        """`find` reads ids of what is under way; `run` works on one until it is over or not ours any more."""
+        """Create the host.
+
+        `find` reads the ids of open runs; `run` works on one until it has ended or its lease is lost.
+        """
         self._engine, self._settings, self._kind, self._find, self._run = engine, settings, kind, find, run
         self._threads: dict[str, threading.Thread] = {}
 
     def tick(self) -> None:
-        """Begin, or go on with, what nobody carries out. Raises DomainError."""
+        """Start, or resume, the runs that no process works on. Raises DomainError."""
         with self._engine.connect() as connection:
             wanted = list(self._find(connection))
         self._threads = {each: thread for each, thread in self._threads.items() if thread.is_alive()}
@@ -45,8 +48,8 @@ class RunHost:
         lease = ProcessLease(self._engine, f"{self._kind}:{each}", self._settings.lease_ttl_seconds)
         if not lease.take():
             return
-        log.info("taken up", kind=self._kind, id=each)
-        # A daemon: a process that ends shall not wait, whoever comes next goes on from what is so.
+        log.info("run started or resumed", kind=self._kind, id=each)
+        # A daemon: a process that ends must not wait; the next one continues from the recorded state.
         thread = threading.Thread(
             target=self._run, args=(each, lambda _: lease.renew()), name=f"{self._kind}-{each}", daemon=True
         )
@@ -55,5 +58,5 @@ class RunHost:
 
     @property
     def is_idle(self) -> bool:
-        """Whether none of its threads is at work."""
+        """Return whether none of its threads is at work."""
         return not any(thread.is_alive() for thread in self._threads.values())

@@ -1,4 +1,4 @@
-"""Distributors: shifts, units, barriers, checkpoints, and routes of lost clusters.
+"""Distributors: worker sessions, tasks, barriers, checkpoints, and routes of lost clusters.
 
 Of this layer's rooms it imports leases.
 """

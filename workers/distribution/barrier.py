@@ -1,11 +1,11 @@
-"""Barriers: letting each leaf enter the routes that the tree asks for.
+"""Barriers: bringing each leaf to the version of its routes that the tree requires.
 
 Old and new edges into a leaf have different sources, so fencing one does not fence the other. For a new version
 of its routes every transactional id that was ever allowed to copy to the leaf, and every one that will be, is
-fenced on it; only then is the version recorded as entered, and only then does any unit open a session there. One
-procedure serves target switches, tree changes, new leaves, and leaves that were away (design, "Barrier").
+fenced on it; only then is the version recorded as entered, and only then does any task open a session there. One
+procedure serves target switches, tree changes, new leaves, and leaves that were unreachable (design, "Barrier").
 
-A barrier that is repeated, by another process or after a kill, fences once more: sessions are opened anew, and
+A barrier that is repeated, by another process or after a kill, fences once more: sessions are opened again, and
 nothing is lost.
 """
 
@@ -40,11 +40,11 @@ class _Due:
     cluster: ClusterRow
     leaf: LeafRow
     buckets: int
-    """Units of a distributor that may copy there once the barrier is passed."""
+    """Number of tasks of a distributor that may copy there once the barrier is passed."""
 
 
 class Barriers:
-    """One process's barriers; `tick` is called about once a second and never waits for a cluster."""
+    """The barriers of one process; `tick` is called about once a second and never waits for a cluster."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -53,7 +53,7 @@ class Barriers:
         self._running: set[str] = set()
 
     def tick(self) -> None:
-        """Begin the barrier of each leaf that is not where the tree wants it, unless it is under way."""
+        """Start the barrier of each leaf that is not at the required version, unless it is in progress."""
         with self._engine.connect() as connection:
             due = _due(connection, self._settings)
         for each in due:
@@ -70,9 +70,9 @@ class Barriers:
             fenced = self._fence(due)
             self._record(due, fenced)
         except KafkaCallFailed as error:
-            log.warning("barrier not passed; it is tried again", leaf=due.cluster.name, reason=error.reason)
+            log.warning("barrier not passed; it will be retried", leaf=due.cluster.name, reason=error.reason)
         except DomainError as error:
-            log.warning("barrier not recorded; it is tried again", leaf=due.cluster.name, reason=error.detail)
+            log.warning("barrier not recorded; it will be retried", leaf=due.cluster.name, reason=error.detail)
         finally:
             with self._lock:
                 self._running.discard(due.cluster.name)
@@ -91,7 +91,7 @@ class Barriers:
 
         def build(connection: Connection) -> EnterRoutes:
             wanted = wanted_version(connection, name)
-            # With as many as were fenced: if it is another number by now, the barrier begins again.
+            # With the number of buckets that was fenced: if it has changed by now, the barrier starts over.
             return EnterRoutes(cluster=name, routes=version, wanted=wanted, fenced=fenced, buckets=due.buckets)
 
         context.dispatch(deciders.LEAF, f"leaf-{name}", build, ACTOR, f"barrier-{uuid.uuid4().hex[:12]}")
@@ -99,7 +99,7 @@ class Barriers:
 
 
 def _due(connection: Connection, settings: Settings) -> list[_Due]:
-    """Leaves that are not where the tree wants them and can be reached."""
+    """Return the reachable leaves that are not at the required version."""
     buckets = partition_buckets(connection, settings)
     rows = {row.name: row for row in list_clusters(connection)}
     return [

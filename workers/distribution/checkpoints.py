@@ -1,6 +1,6 @@
-"""Checkpoints of logs in the database: offsets with the vectors seen there, where rescans may begin.
+"""Checkpoints of logs in the database: offsets with the vectors seen there, from which rescans may begin.
 
-Observations: they may be lost without harm (`backend/domain/distribution/rescan.py`).
+They are observations and may be lost without harm (`backend/domain/distribution/rescan.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from backend.queries.base.matching import among
 from backend.queries.base.observed import log_checkpoints
 
 Partition = tuple[str, int]
-"""(stream, partition)."""
+"""(Stream, partition)."""
 
 _THIN_BEYOND = 64
 
@@ -38,7 +38,7 @@ def write(connection: Connection, cluster: str, taken: Iterable[tuple[str, int, 
     ]
     if not rows:
         return
-    # Sorted, so that two holders that write the same rows never wait for each other in a ring.
+    # Sorted, so that two holders that write the same rows cannot deadlock.
     rows.sort(key=lambda row: (row["stream"], row["partition"], row["offset"]))
     connection.execute(insert(log_checkpoints).on_conflict_do_nothing(), rows)
     _thin(connection, cluster, {(stream, partition) for stream, partition, _ in taken})
@@ -64,7 +64,7 @@ def _thin(connection: Connection, cluster: str, partitions: Collection[Partition
 def read(
     connection: Connection, cluster: str, partitions: Collection[Partition]
 ) -> dict[Partition, list[Checkpoint]]:
-    """Checkpoints of these partitions of a cluster's logs."""
+    """Return the checkpoints of these partitions of a cluster's logs."""
     t = log_checkpoints.c
     query = sa.select(log_checkpoints).where(t.cluster == cluster, among((t.stream, t.partition), partitions))
     found: dict[Partition, list[Checkpoint]] = {}

@@ -1,4 +1,4 @@
-"""The desired state as workers read it: the plan of every unit, at one position of the event log."""
+"""The desired state for workers: the plan of every task, at one position of the event log."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ from backend.settings import Settings
 
 @dataclass(frozen=True)
 class Desired:
-    """Plans of all units, and the position of the log that they come from."""
+    """Plans of all tasks, and the position of the log that they are derived from."""
 
     position: int
     plans: Mapping[Unit, EdgePlan]
     primary: Endpoint | None = None
-    """Who writes schemas; None while there is no tree."""
+    """The cluster that writes schemas; None while there is no tree."""
 
 
 def position(connection: Connection) -> tuple[int, int]:
-    """What the plans depend on, cheap to ask: the newest event that may change them, and how many internal topics
-    were seen."""
+    """Return what plans depend on, cheaply: the newest relevant event, and the count of internal topics seen."""
     head = newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
     seen = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(internal_topics.c.incarnation), 0)))
     return head, seen.scalar_one()
 
 
 def read(connection: Connection, settings: Settings) -> Desired:
-    """The plans as of now; none while there is no tree."""
+    """Return the current plans; empty while there is no tree."""
     head, _ = position(connection)
     tree = get_tree(connection)
     if tree is None:
@@ -71,7 +70,7 @@ def read(connection: Connection, settings: Settings) -> Desired:
 
 
 def _with_records(connection: Connection, streams: list[DistributedStream]) -> list[DistributedStream]:
-    """The streams with what the log says of single records: where lost origins' go on, and what was set aside."""
+    """Add the log's facts on single records: roots of lost origins, and dead-lettered records."""
     roots, aside = roots_of(connection), holes(connection)
     if not roots and not aside:
         return streams
@@ -100,7 +99,7 @@ def _distributed(row: StreamRow) -> DistributedStream:
 
 
 def _internal(connection: Connection) -> list[DistributedStream]:
-    """Internal streams have the same technical name everywhere and their own name as STREAM."""
+    """Return the internal streams: their technical name is the same everywhere, and equals their full name."""
     by_topic: dict[str, dict[str, sa.Row[tuple[object, ...]]]] = {}
     for row in connection.execute(sa.select(internal_topics)):
         by_topic.setdefault(row.topic, {})[row.cluster] = row

@@ -1,4 +1,4 @@
-"""A distributor unit on its thread: keep one copy session open, follow the plan, tell how it goes."""
+"""A distributor's task on its thread: keep one copy session open, follow the plan, report the state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from backend.kafka.copy.session import CopySession
 from workers.distribution.unit_states import UnitState
 
 _WAIT_SECONDS = 0.5
-_LEAVE_SECONDS = 0.2
+_PERMISSION_SECONDS = 0.2
 _FIRST_BACKOFF_SECONDS = 0.5
 _LONGEST_BACKOFF_SECONDS = 5.0
 _RATE_SECONDS = 2.0
@@ -35,7 +35,7 @@ log = structlog.get_logger("distributor")
 
 
 class DistributorThread(threading.Thread):
-    """Runs one unit until it is stopped. The host assigns plans and reads the state."""
+    """Thread that runs one task until it is stopped. The host assigns plans and reads the state."""
 
     def __init__(
         self,
@@ -47,8 +47,11 @@ class DistributorThread(threading.Thread):
         plan: EdgePlan,
         position: int,
     ) -> None:
-        """`why_not` tells why no session may be opened under a plan now (the lease is gone, the target has not
-        entered the plan's routes), None if one may."""
+        """Create the thread.
+
+        `why_not` returns why no session may be opened under a plan now (the lease is lost, the target has not
+        entered the plan's routes), None if one may.
+        """
         super().__init__(name=unit.name, daemon=True)
         self.unit = unit
         self.epoch = epoch
@@ -56,10 +59,10 @@ class DistributorThread(threading.Thread):
         self._why_not = why_not
         self._knowledge = knowledge
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
-        # The unit's thread adds while the host's takes: without it some would be taken twice.
+        # The task's thread adds while the host's thread takes: without the lock some would be taken twice.
         self._checkpoints_lock = threading.Lock()
         self._suspects: Suspects | None = None
-        """Where a record is that the target refused, until it is found."""
+        """Location of a record that the target refused, until it is found."""
         self._wish = (plan, position)
         self._carried_out = 0
         self._stopping = threading.Event()
@@ -79,11 +82,11 @@ class DistributorThread(threading.Thread):
         self._wish = (plan, position)
 
     def stop(self) -> None:
-        """Let go after the transaction at hand."""
+        """Stop after the current transaction."""
         self._stopping.set()
 
     def take_measures(self) -> list[dict[str, Any]]:
-        """Rows of `stream_measures` in which something is new since the last call."""
+        """Return the rows of `stream_measures` that changed since the last call."""
         return [
             {
                 "unit": self.unit.name,
@@ -102,7 +105,7 @@ class DistributorThread(threading.Thread):
         ]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
-        """Checkpoints of the source's log since the last call, to be written down."""
+        """Return the checkpoints of the source's log since the last call, to be stored."""
         with self._checkpoints_lock:
             taken, self._checkpoints = self._checkpoints, []
         return taken
@@ -112,18 +115,18 @@ class DistributorThread(threading.Thread):
             self._checkpoints += news
 
     def checkpoints_written(self, streams: Collection[str]) -> None:
-        """Those that were taken of these streams are in the database."""
+        """Note that the checkpoints taken of these streams are in the database."""
         self._knowledge.measures.checkpointed(streams)
 
     def hung(self) -> bool:
-        """Whether the unit hangs in a call that promised to end: librdkafka's have been seen to break it."""
+        """Return whether the task hangs in a call with a timeout: librdkafka is known to exceed its own."""
         return self.is_alive() and time.monotonic() > self._alive_until
 
     def _alive(self, within_seconds: float = LONGEST_STEP_SECONDS) -> None:
         self._alive_until = time.monotonic() + within_seconds
 
     def state(self, holder: str) -> UnitState:
-        """How the unit is doing."""
+        """Return the state of the task."""
         done = self._before + self._totals
         return UnitState(
             unit=self.unit.name,
@@ -150,20 +153,20 @@ class DistributorThread(threading.Thread):
             self._alive()
             opened, suspects = time.monotonic(), self._suspects
             try:
-                if not self._wait_for_leave():
+                if not self._wait_for_permission():
                     continue
                 self._session()
                 continue
             except CopyFailed as failure:
                 self._failed(failure)
-                # Fenced by a barrier, or by a new holder: asking again tells which, and does no harm.
+                # Fenced by a barrier, or by a new holder: the next check tells which, and does no harm.
                 if failure.fenced or (failure.refused and self._suspects != suspects):
-                    backoff = _LEAVE_SECONDS
+                    backoff = _PERMISSION_SECONDS
             except DomainError as error:
-                # A secret that cannot be resolved, or the database gone while it is asked.
+                # A secret that cannot be resolved, or the database unavailable while it is read.
                 self._failed(CopyFailed(error.detail))
-            except Exception as error:  # one unit's surprise must not stop its neighbours
-                log.exception("unit failed", unit=self.unit.name)
+            except Exception as error:  # an unexpected failure of one task must not stop its neighbours
+                log.exception("task failed", unit=self.unit.name)
                 self._failed(CopyFailed(f"{self.unit.name}: {error!r}"))
             if time.monotonic() - opened > 2 * _LONGEST_BACKOFF_SECONDS:
                 backoff = _FIRST_BACKOFF_SECONDS
@@ -171,22 +174,22 @@ class DistributorThread(threading.Thread):
             backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
         self._state = "stopped"
 
-    def _wait_for_leave(self) -> bool:
-        """Whether a session may be opened; if not, the reason is told and a moment has passed."""
+    def _wait_for_permission(self) -> bool:
+        """Return whether a session may be opened; if not, set the reason and wait a moment."""
         reason = self._why_not(self._wish[0])
         if reason is None:
             return True
         self._state, self._reason, self._lag = "starting", reason, None
-        self._stopping.wait(_LEAVE_SECONDS)
+        self._stopping.wait(_PERMISSION_SECONDS)
         return False
 
-    def _copy_or_rest(self, session: CopySession, plan: EdgePlan) -> None:
-        """One batch, as large as the limit allows; or some rest, if nothing may be copied now."""
+    def _copy_or_idle(self, session: CopySession, plan: EdgePlan) -> None:
+        """Copy one batch, as large as the limit allows; or idle, if nothing may be copied now."""
         throttle = self._throttle_of(plan)
         wait = throttle.wait_seconds(time.monotonic()) if throttle else 0.0
         if plan.paused or wait > 0:
             session.rest()
-            # In short pieces, so that a new plan is seen soon and the unit is known to be alive.
+            # In short pieces, so that a new plan is noticed soon and the task is known to be alive.
             self._stopping.wait(_WAIT_SECONDS if plan.paused else min(wait, _WAIT_SECONDS))
             return
         if throttle is None:
@@ -198,25 +201,25 @@ class DistributorThread(threading.Thread):
         throttle.spend(time.monotonic(), copied, session.totals.copied_bytes - copied_bytes)
 
     def _note_lag(self, session: CopySession) -> None:
-        """Not after every batch: it is asked of each partition."""
+        """Update the lag, but not after every batch: it is computed per partition."""
         now = time.monotonic()
         if self._lag is None or now - self._lag_noted_at > _LAG_SECONDS:
             self._lag, self._lag_noted_at = session.lag_records(), now
 
     def _wait_seconds(self) -> float | None:
-        """Known with the lag: what was measured before a session failed says nothing of now."""
+        """Return the wait; unknown without a lag, since measures from before a failed session are outdated."""
         waits = self._knowledge.measures.wait_seconds
         return None if self._lag is None or waits is None else round(waits, 1)
 
     def _throttle_of(self, plan: EdgePlan) -> Throttle | None:
-        """The unit's own, kept from session to session as long as the limit is the same."""
+        """Return the task's throttle, kept from session to session while the limit is the same."""
         if plan.bytes_per_second is None:
             self._throttle = None
         elif self._throttle is None or self._throttle.bytes_per_second != plan.bytes_per_second:
             self._throttle = Throttle(plan.bytes_per_second, time.monotonic())
         return self._throttle
 
-    def _tell(self, plan: EdgePlan, troubles: list[str]) -> None:
+    def _report(self, plan: EdgePlan, troubles: list[str]) -> None:
         reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
         if reason is not None and reason != self._reason:
             log.warning("partitions in trouble", unit=self.unit.name, troubles=troubles)
@@ -226,35 +229,35 @@ class DistributorThread(threading.Thread):
     def _failed(self, failure: CopyFailed) -> None:
         if self._reason != failure.detail:
             log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
-        # One that is told to wait is not held up by anything.
+        # A paused task is not blocked.
         state = "paused" if self._wish[0].paused else "blocked"
         self._state, self._reason, self._lag = state, failure.detail, None
 
     def _session(self) -> None:
-        """One session, from opening until it fails, is stopped, or the plan needs another one."""
+        """Run one session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
         session = CopySession(plan, self._limits, self._alive, self._knowledge, self._suspects)
         try:
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position
             self._totals = session.totals
-            self._tell(plan, [])
+            self._report(plan, [])
             while not self._stopping.is_set():
                 wish, wished_position = self._wish
-                # Not the position alone: internal topics come without an event.
+                # Not the position alone: internal topics appear without an event.
                 if wish is not plan or wished_position != position:
                     if not wish.same_session(plan):
                         self._state = "starting"
                         return
-                    self._lag = None  # of the new streams nothing is known yet
+                    self._lag = None  # the lag of new streams is unknown yet
                     session.update(wish.streams)
                     plan, position = wish, wished_position
                     self._carried_out = position
-                self._copy_or_rest(session, plan)
+                self._copy_or_idle(session, plan)
                 self._add_checkpoints(session.take_checkpoints())
                 self._note_lag(session)
                 self._unreadable = session.unreadable_flags()
-                self._tell(plan, sorted(session.troubles().values()))
+                self._report(plan, sorted(session.troubles().values()))
         finally:
             self._suspects = session.suspects
             session.close()
@@ -268,7 +271,7 @@ class _Rate:
         self._at, self._count, self._rate = time.monotonic(), 0, 0.0
 
     def of(self, count: int) -> float:
-        """The rate, given the count of records up to now."""
+        """Return the rate, given the count of records so far."""
         passed = time.monotonic() - self._at
         if passed >= _RATE_SECONDS:
             self._rate = (count - self._count) / passed

@@ -1,4 +1,4 @@
-"""Recording what a unit cannot copy, before it goes on."""
+"""Recording of records that a task cannot copy, before it continues."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ACTOR = "worker:distributor"
 
 
 def set_aside(unit: Unit, what: Refused) -> str:
-    """Record that a record is being set aside; its id. Raises DomainError: then the unit must not go on."""
+    """Record a dead letter and return its id. Raises DomainError: then the task must not continue."""
     command = SetAside(cluster=unit.cluster, level=unit.level, **vars(what))
     _record(unit, command)
-    log.error("record set aside", id=command.id, reason=what.reason)
+    log.error("record dead-lettered", id=command.id, reason=what.reason)
     return command.id
 
 
 def lost(unit: Unit, what: Gone) -> None:
-    """Record that records were gone. Raises DomainError: then the unit must not go on."""
+    """Record lost records. Raises DomainError: then the task must not continue."""
     _record(unit, RecordLoss(cluster=unit.cluster, level=unit.level, **vars(what)))
     log.error("records lost", unit=unit.name, **vars(what))
 
 
 def replaced(unit: Unit, what: Replaced) -> None:
-    """Record what may be lost with a former topic. Raises DomainError: then the unit must not go on."""
+    """Record the possible losses with a former topic. Raises DomainError: then the task must not continue."""
     command = RecordReplacement(
         cluster=unit.cluster,
         level=unit.level,
@@ -43,15 +43,15 @@ def replaced(unit: Unit, what: Replaced) -> None:
         partitions=tuple((at, each.first_offset, each.at_least) for at, each in sorted(what.unread.items())),
     )
     _record(unit, command)
-    log.error("source's topic made anew", unit=unit.name, stream=what.stream, partitions=command.partitions)
+    log.error("source topic re-created", unit=unit.name, stream=what.stream, partitions=command.partitions)
 
 
 def cut_off(unit: Unit, what: CutOff) -> None:
-    """Record that a log of the unit's source was cut off. Raises DomainError: then it is found again."""
-    log.error("log cut off", cluster=unit.cluster, **vars(what))
+    """Record that a log of the task's source was truncated. Raises DomainError: then it is found again."""
+    log.error("log truncated", cluster=unit.cluster, **vars(what))
     parts = what.stream.split("/")
     if len(parts) != 4:
-        return  # internal streams have no tenant; the unit's reason says what to do
+        return  # internal streams have no tenant; the task's reason says what to do
     tenant, instance, environment, stream = parts
     command = RecordTailLost(
         instance=instance, environment=environment, cluster=unit.cluster, **{**vars(what), "stream": stream}

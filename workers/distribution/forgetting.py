@@ -1,6 +1,6 @@
-"""Lets go of logins, and of where events came from, when they have been kept long enough.
+"""Deletion of login records and of event sources once they are older than the retention.
 
-Whether anybody logs in or not: programs that come with tokens leave addresses, too.
+It does not depend on logins: API clients with tokens leave addresses, too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ EVERY_SECONDS = 3600.0
 
 
 class Forgetting:
-    """One process's; `tick` is called about once a second."""
+    """Deletion in one process; `tick` is called about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._days = engine, settings.audit_days
         self._due = float("-inf")
 
     def tick(self) -> None:
-        """A piece each time until nothing too old is left, then again in an hour."""
+        """Delete a batch each time until nothing too old is left, then wait an hour."""
         if time.monotonic() < self._due:
             return
         with self._engine.begin() as connection:

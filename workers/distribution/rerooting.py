@@ -1,7 +1,7 @@
-"""Letting the records of clusters that left the tree go on from the leaf that holds most of them.
+"""Re-rooting of the records of clusters that left the tree: they continue from the leaf that holds most of them.
 
-Done once the leaves that can be reached have entered the routes without the cluster, since only then nothing moves
-its records any more; and again when a leaf that was away has entered, which may hold more (`domain/rerooting.py`).
+It runs once the reachable leaves have entered the routes without the cluster, since only then its records no
+longer move; and again when a leaf that was unreachable has entered, which may hold more (`domain/rerooting.py`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Names = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class _Situation:
-    """What decides whether there is something to do."""
+    """State that decides whether there is something to do."""
 
     lost: frozenset[int]
     leaves: Mapping[str, LeafRow]
     clusters: Mapping[str, ClusterRow]
     buckets: int
-    """Units that each distributor is cut into."""
+    """Number of tasks of each distributor."""
 
     @property
     def reachable(self) -> list[str]:
@@ -63,7 +63,7 @@ class _Situation:
 
 
 class Rerooting:
-    """One process's view; `tick` is called about once a second and never waits for a cluster."""
+    """Re-rooting in one process; `tick` is called about once a second and never waits for a cluster."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -72,11 +72,11 @@ class Rerooting:
         self._thread: threading.Thread | None = None
 
     def tick(self) -> None:
-        """Begin, if a cluster has left and its records' whereabouts may have changed since the last time."""
+        """Start if a cluster has left and the location of its records may have changed since the last run."""
         if self._thread is not None and self._thread.is_alive():
             return
         with self._engine.connect() as connection:
-            situation = _look(connection, self._settings)
+            situation = _situation(connection, self._settings)
             if not situation.lost or not situation.settled or situation.signature == self._done:
                 return
             names = _names(connection)
@@ -101,9 +101,9 @@ class Rerooting:
                     log.info("re-rooted", number=number, partitions=len(found))
             self._done = situation.signature
         except KafkaCallFailed as error:
-            log.warning("records of lost origins wait; tried again", reason=error.reason)
+            log.warning("re-rooting of lost origins failed; it will be retried", reason=error.reason)
         except DomainError as error:
-            log.warning("records of lost origins wait; tried again", reason=error.detail)
+            log.warning("re-rooting of lost origins failed; it will be retried", reason=error.detail)
 
     def _vectors(self, situation: _Situation, leaf: str, streams: Mapping[str, str]) -> dict[Partition, Vector]:
         row = situation.clusters[leaf]
@@ -116,7 +116,7 @@ class Rerooting:
         }
 
 
-def _look(connection: Connection, settings: Settings) -> _Situation:
+def _situation(connection: Connection, settings: Settings) -> _Situation:
     clusters = {row.name: row for row in list_clusters(connection)}
     leaves = {name: row for name, row in list_leaves(connection).items() if name in clusters}
     lost = known_origins(connection) - {clusters[name].number for name in leaves}

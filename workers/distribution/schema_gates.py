@@ -1,8 +1,8 @@
-"""What targets know of schemas, for the units that copy to them: schema before data.
+"""Schema gates: knowledge of the targets' schemas for the tasks that copy to them (schema before data).
 
-A target's and the primary's schemas topics are followed from the first record on that may be of a schema the
-target does not have, ids only, and as long as units copy there: streams without schemas cost nothing. Threads
-share all of it.
+The schemas topics of a target and of the primary are followed, ids only, from the first record on that may have a
+schema that the target lacks, and as long as tasks copy there: streams without schemas cost nothing. All of it is
+thread-safe.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from backend.kafka.copy.schema_wait import SchemaGate, Verdict
 from backend.registry.mirror import Mirror
 
 _AHEAD_IDS = 1000
-"""So many ids above the highest that is known may be given before it is heard of; as many as a take-over skips."""
+"""Ids above the highest known one that may be assigned before they are seen; as many as a take-over skips."""
 _ANY_ID = 2**32 - 1
 _NOBODYS_SECONDS = 1.0
-"""What the primary, which answers, has not heard of for so long is no schema's id."""
+"""An id that the primary, while it answers, has not reported for so long belongs to no schema."""
 
 log = structlog.get_logger("schema-gates")
 
 
 class SchemaGates:
-    """One process's."""
+    """The schema gates of one process."""
 
     def __init__(self, topic: str, wait_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.wait_seconds, self.clock = wait_seconds, clock
         self.changes: Counter[str] = Counter()
-        """By cluster; higher when what it knows has changed."""
+        """Count of changes by cluster."""
         self.primary: Endpoint | None = None
         self._topic = topic
         self._lock = threading.Lock()
@@ -42,11 +42,11 @@ class SchemaGates:
         self._ending: list[Mirror] = []
 
     def assign(self, primary: Endpoint | None) -> None:
-        """Who writes schemas from now on."""
+        """Set the cluster that writes schemas from now on."""
         self.primary = primary
 
     def of(self, target: Endpoint) -> SchemaGate | None:
-        """The gate of all units that copy to a target; None if none is to wait."""
+        """Return the gate of all tasks that copy to a target; None if none has to wait."""
         if self.wait_seconds <= 0:
             return None
         with self._lock:
@@ -56,12 +56,12 @@ class SchemaGates:
             return gate
 
     def followed(self, endpoint: Endpoint) -> Followed | None:
-        """What is read of a cluster's topic, if it is read now."""
+        """Return the reader of a cluster's schemas topic, if it is being read."""
         found = self._followed.get(endpoint.name)
         return found if found is not None and found.mirror.endpoint == endpoint else None
 
     def follow(self, endpoint: Endpoint) -> Followed:
-        """The same, read from now on."""
+        """Return the reader of a cluster's schemas topic, and start it if necessary."""
         with self._lock:
             found = self.followed(endpoint)
             if found is None:
@@ -76,7 +76,7 @@ class SchemaGates:
         self.changes[cluster] += 1
 
     def tidy(self, targets: Collection[str]) -> None:
-        """Follow no more what no unit copies to; to be called now and then with the targets of all units."""
+        """Stop readers that no task needs; call this now and then with the targets of all tasks."""
         with self._lock:
             used = self._followed.keys() & set(targets)
             if used and self.primary is not None:
@@ -96,19 +96,19 @@ class SchemaGates:
 
 
 class Followed:
-    """One cluster's schemas topic, read since some time."""
+    """Reader of one cluster's schemas topic, and the time of its start."""
 
     def __init__(self, endpoint: Endpoint, topic: str, since: float) -> None:
         self.mirror = Mirror(endpoint, topic, ids_only=True)
         self.since = since
 
     def has(self, schema_id: int) -> bool:
-        """Whether a version has this id, softly deleted or not."""
+        """Return whether a version has this id, softly deleted or not."""
         return self.mirror.ready and schema_id in self.mirror.catalog.contents
 
 
 class TargetGate:
-    """One target's; see `SchemaGate`."""
+    """Gate of one target; see `SchemaGate`."""
 
     def __init__(self, gates: SchemaGates, target: Endpoint) -> None:
         self.target = target
@@ -119,13 +119,13 @@ class TargetGate:
 
     @property
     def _primary(self) -> Endpoint | None:
-        """Who has the schemas first; None if that is nobody else."""
+        """Return the cluster that has the schemas first; None if that is the target itself."""
         primary = self._gates.primary
         return None if primary is None or primary.name == self.target.name else primary
 
     @property
     def highest(self) -> int:
-        """As `SchemaGate`: while the primary's topic is not read, every id is asked for."""
+        """Return the highest id, as `SchemaGate`: while the primary's topic is not read, every id is checked."""
         primary = self._primary
         if primary is None:
             return 0
@@ -134,7 +134,7 @@ class TargetGate:
 
     @property
     def news(self) -> object:
-        """As `SchemaGate`."""
+        """Return the state of knowledge, as `SchemaGate`."""
         primary, changes = self._primary, self._gates.changes
         if primary is None:
             return 0
@@ -143,16 +143,16 @@ class TargetGate:
         return primary.name, changes[primary.name], changes[self.target.name], ready, self.highest
 
     def knows(self, schema_id: int) -> bool:
-        """As `SchemaGate`."""
+        """Return whether the target has a schema, as `SchemaGate`."""
         found = self._gates.follow(self.target).has(schema_id)
         if found:
             with self._lock:
-                # Should the target lose it, it is waited for again.
+                # If the target loses it, it is waited for again.
                 self._waited_since.pop(schema_id, None)
         return found
 
     def verdict(self, schema_id: int) -> Verdict:
-        """As `SchemaGate`."""
+        """Return the decision about an unknown id, as `SchemaGate`."""
         primary = self._primary
         if primary is None:
             return Verdict.NOBODYS
@@ -160,7 +160,7 @@ class TargetGate:
         unread = [each.since for each in (writer, reader) if not each.mirror.ready]
         now = self._gates.clock()
         if unread:
-            # One wait for all ids: with a topic that cannot be read, none would ever be known.
+            # One wait for all ids: with an unreadable topic none would ever be known.
             return self._until(max(unread), now)
         with self._lock:
             if not writer.has(schema_id) and writer.mirror.reason is None:

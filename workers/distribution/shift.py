@@ -1,15 +1,15 @@
-"""A shift: one Celery task, bounded in time, in which a pool process looks after its units.
+"""Worker session: one Celery task, limited in time, in which a pool process runs its distribution tasks.
 
-The threads that run the units belong to the process, not to the task: when a shift ends, they go on, and the
-next shift in the same process takes them up as they are. So a shift's end costs nothing, and a unit changes
-hands only when another holder's share is too small or its process dies. A process that no shift looks after
-any more (its worker was told to stop, Celery lost it) lets its units go after two lease lives.
+The threads that run the tasks belong to the process, not to the Celery task: when a session ends, they continue,
+and the next session in the same process takes over. So the end of a session costs nothing, and a task changes
+hands only when another holder's share is too small or its process dies. A process without a session (its worker
+is stopping, or Celery lost it) releases its tasks after two lease durations.
 
-Leases are renewed by a thread of its own (`lease_keeper.py`), which waits for none of this. A process whose
-renewals are late anyway is starved: its leases get longer, it leaves expired leases of others alone for a while,
-since they are late as well, and it takes one unit at a time.
+Leases are renewed by a separate thread (`lease_keeper.py`), which waits for nothing else. A process whose renewals
+are late anyway is starved: its leases get longer, it leaves expired leases of others alone for a while, since they
+are probably late as well, and it takes one task at a time.
 
-While the database is away nobody can take a lease, so units go on; the target fences whatever goes wrong.
+While the database is unavailable no lease can be taken, so tasks continue; the target fences whatever goes wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MOST_ABANDONED = 32
 
 
 def copy_limits(settings: Settings) -> CopyLimits:
-    """What the settings say about a copy session."""
+    """Return the settings of a copy session."""
     return CopyLimits(
         batch_records=settings.batch_records,
         transaction_timeout_ms=settings.transaction_timeout_ms,
@@ -61,7 +61,7 @@ def copy_limits(settings: Settings) -> CopyLimits:
 
 
 class UnitHost:
-    """The units of one process; `tick` is called about once a second by whichever shift runs."""
+    """The tasks of one process; `_tick` is called about once a second by the current session."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.holder = leases.this_process()
@@ -81,10 +81,10 @@ class UnitHost:
         self._measures = MeasureBook(engine)
 
     def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
-        """Look after the units for a while; `stopping` waits that many seconds and tells whether to stop."""
+        """Run the tasks for a while; `stopping` waits that many seconds and returns whether to stop."""
         if self._guard is None or not self._guard.is_alive():
-            # A thread can be started only once: a guard that has died is replaced.
-            self._guard = threading.Thread(target=self._let_go_if_forgotten, name="guard", daemon=True)
+            # A thread can be started only once: a dead guard is replaced.
+            self._guard = threading.Thread(target=self._release_if_orphaned, name="guard", daemon=True)
             self._guard.start()
         self._leases.start()
         try:
@@ -100,15 +100,15 @@ class UnitHost:
                 try:
                     self._tick()
                 except DomainError as error:
-                    log.warning("the database is away; units go on", reason=error.detail)
-                # A database that hangs makes a round long; that is not being forgotten.
+                    log.warning("the database is unavailable; tasks continue", reason=error.detail)
+                # A hanging database makes a round long; that does not mean that the session has ended.
                 self._looked_after = time.monotonic()
             if stopping(self._settings.lease_renew_seconds):
                 self.let_go()
                 return
 
     def let_go(self) -> None:
-        """Stop every unit and give the leases back."""
+        """Stop every task and release its lease."""
         with self._lock:
             self._let_go()
 
@@ -119,12 +119,12 @@ class UnitHost:
             with self._engine.begin() as connection:
                 leases.end_shift(connection, self.holder)
         except DomainError as error:
-            log.warning("shift's end not recorded", reason=error.detail)
+            log.warning("end of session not recorded", reason=error.detail)
 
     def _tick(self) -> None:
         settings = self._settings
         if ended := free_ended(self._engine, settings.home):
-            log.info("leases of ended processes given back", holders=ended)
+            log.info("leases of ended processes released", holders=ended)
         with self._engine.begin() as connection:
             now = desired.position(connection)
             if now != self._seen_position:
@@ -156,7 +156,7 @@ class UnitHost:
         for unit, thread in self._threads.items():
             if unit in plans:
                 thread.assign(plans[unit], self._desired.position)
-        # Last, and after the leases' transaction: these rows may be many, and nobody waits for them.
+        # Last, and after the leases' transaction: there may be many rows, and nothing waits for them.
         self._measures.take(self._threads.values())
         self._measures.write()
         self._measures.forget_others(plans.values())
@@ -181,13 +181,13 @@ class UnitHost:
             )
             self._threads[unit] = thread
             thread.start()
-        log.info("units taken", units=sorted(got))
+        log.info("tasks taken", tasks=sorted(got))
 
     def _why_not(self, unit: str, epoch: int) -> Callable[[EdgePlan], str | None]:
         def why_not(plan: EdgePlan) -> str | None:
             with self._engine.connect() as connection:
                 if not leases.holds(connection, self.holder, unit, epoch):
-                    return "the lease went to another holder"
+                    return "another worker holds the lease"
                 return why_not_entered(connection, plan.target.name, plan.routes_version, plan.buckets)
 
         return why_not
@@ -215,7 +215,7 @@ class UnitHost:
         )
 
     def _write_checkpoints(self, connection: Connection) -> list[tuple[DistributorThread, set[str]]]:
-        """Write down what was taken; of which streams by whom, to be told once it is committed."""
+        """Store new checkpoints; return their streams by thread, to be reported after the commit."""
         taken: dict[str, list[tuple[str, int, Checkpoint]]] = {}
         streams = []
         for thread in self._threads.values():
@@ -227,10 +227,10 @@ class UnitHost:
         return streams
 
     def _stop(self, threads: list[DistributorThread], patience_seconds: float) -> None:
-        """Stop units side by side; give back the leases of those that have ended.
+        """Stop tasks concurrently; release the leases of those that have ended.
 
-        One that is still in a transaction keeps its lease and is asked again at the next tick: waiting longer
-        here would let the leases of all others expire.
+        A task that is still in a transaction keeps its lease and is stopped again at the next tick: waiting longer
+        here would let all other leases expire.
         """
         for thread in threads:
             thread.stop()
@@ -243,19 +243,19 @@ class UnitHost:
         for thread in ended:
             self._threads.pop(thread.unit, None)
             self._leases.drop(thread.unit.name)
-        log.info("units let go", units=sorted(thread.unit.name for thread in ended))
+        log.info("tasks released", tasks=sorted(thread.unit.name for thread in ended))
         self._measures.write_last(ended)
         try:
             with self._engine.begin() as connection:
                 leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
         except DomainError as error:
-            log.warning("leases not given back; they expire", reason=error.detail)
+            log.warning("leases not released; they expire", reason=error.detail)
 
     def _abandon_hung(self) -> None:
-        """Leave threads that hang to themselves and free their units; the next session fences what they hold.
+        """Abandon hanging threads and release their tasks; the next session fences what they hold.
 
         Seen when a broker was killed: librdkafka's send_offsets_to_transaction waits for ever, whatever its
-        timeout says. A process with too many such threads ends itself; Celery starts another.
+        timeout. A process with too many such threads ends itself; Celery starts another.
         """
         hung = [thread for thread in self._threads.values() if thread.hung()]
         if not hung:
@@ -265,26 +265,26 @@ class UnitHost:
             del self._threads[thread.unit]
             self._leases.drop(thread.unit.name)
         self._abandoned += hung
-        log.error("units hang and are abandoned", units=sorted(thread.unit.name for thread in hung))
+        log.error("hanging tasks abandoned", tasks=sorted(thread.unit.name for thread in hung))
         self._measures.write_last(hung)
         with self._engine.begin() as connection:
             leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
         self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
         if len(self._abandoned) > _MOST_ABANDONED:
-            log.error("too many abandoned units; this process ends")
+            log.error("too many abandoned tasks; this process exits")
             self._stop(list(self._threads.values()), _LET_GO_SECONDS)
             os._exit(1)
 
-    def _let_go_if_forgotten(self) -> None:
+    def _release_if_orphaned(self) -> None:
         while True:
             time.sleep(self._settings.lease_ttl_seconds / 2)
             try:
-                with self._lock:  # and so not in the middle of a shift's round, however long that takes
-                    # On a starved machine the next shift comes late as well.
+                with self._lock:  # so never in the middle of a session's round, however long that takes
+                    # On a starved machine the next session comes late as well.
                     patience = 2 * self._leases.seconds
                     if self._threads and time.monotonic() - self._looked_after > patience:
-                        log.warning("no shift looks after this process; letting go")
+                        log.warning("this process has no worker session; releasing its tasks")
                         self._let_go()
             except Exception:
-                # Without this thread a process that no shift looks after would keep its units for ever.
-                log.exception("units not let go although no shift looks after them; it is tried again")
+                # Without this thread a process without a session would keep its tasks for ever.
+                log.exception("tasks without a worker session not released; it will be retried")

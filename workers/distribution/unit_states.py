@@ -1,4 +1,4 @@
-"""Writing down how units are doing, for the console and the API."""
+"""Storage of the states of tasks, for the console and the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.queries.base.observed import unit_states
 
 @dataclass(frozen=True, kw_only=True)
 class UnitState:
-    """A unit as its holder sees it; `state` is one of the contract's distributor states."""
+    """State of a task as its holder reports it; `state` is one of the contract's distributor states."""
 
     unit: str
     holder: str
@@ -45,23 +45,23 @@ def _replacing() -> Insert:
     for counted in ("schema_holds", "schema_held_seconds", "schema_waits_run_out"):
         before = old[f"{counted}_before"]
         fresh[f"{counted}_before"] = sa.case((given.epoch > old.epoch, before + old[counted]), else_=before)
-    # A late report of a former holder must not hide its successor's.
+    # A late report of a former holder must not overwrite its successor's.
     return statement.on_conflict_do_update(
         index_elements=["unit"], set_=fresh, where=unit_states.c.epoch <= given.epoch
     )
 
 
 _REPLACING = _replacing()
-"""Made once: it is carried out every second, for each unit."""
+"""Built once: it is executed every second, for each task."""
 
 
 def write(connection: Connection, states: Iterable[UnitState]) -> None:
-    """Replace the rows of these units; what was counted before a new holder is kept beside what it counts."""
+    """Replace the rows of these tasks; counts of former holders are kept beside those of the current one."""
     rows = [asdict(state) for state in states]
     if rows:
         connection.execute(_REPLACING, rows)
 
 
 def forget(connection: Connection, desired: Iterable[str]) -> None:
-    """Drop the rows of units that no tree has any more."""
+    """Delete the rows of tasks that no tree has any more."""
     connection.execute(sa.delete(unit_states).where(unit_states.c.unit.not_in(list(desired))))

@@ -1,8 +1,8 @@
-"""Holders of leases on this machine that have ended, so that their units move at once and not when leases expire.
+"""Detection of ended lease holders on this machine, so that their tasks move before the leases expire.
 
-Each worker process locks a file of its own name in the home's `run/holders`. The kernel frees the lock however the
-process ends, and keeps it for one that is stopped or starved: who gets the lock knows that the holder is gone for
-good. A holder without a file there is on another machine or cannot write here; its leases expire as always.
+Each worker process locks a file of its own name in the home's `run/holders`. The kernel releases the lock however
+the process ends, and keeps it for one that is stopped or starved: whoever gets the lock knows that the holder is
+gone for good. A holder without a file is on another machine or cannot write there; its leases expire as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from backend.queries.base.observed import leases, shifts
 
 
 def mark_alive(home: Path, holder: str) -> None:
-    """Lock this process's file until it ends; where the home cannot be written, leases expire as always."""
+    """Lock this process's file until it ends; if the home is not writable, leases expire as usual."""
     folder = _folder(home)
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,23 +29,23 @@ def mark_alive(home: Path, holder: str) -> None:
 
 
 def free_ended(engine: Engine, home: Path) -> list[str]:
-    """Give back the leases of every holder of this home that has ended; their names. Raises DomainError.
+    """Release the leases of every ended holder of this home; return the holders. Raises DomainError.
 
-    Several processes may do so at the same time; the leases' epochs decide who gets them next.
+    Several processes may do so at the same time; the leases' epochs decide which gets them next.
     """
     found = []
     for path in _ended(_folder(home)):
         with engine.begin() as connection:
             connection.execute(sa.delete(shifts).where(shifts.c.holder == path.name))
             connection.execute(sa.update(leases).where(leases.c.holder == path.name).values(holder=None))
-        # Last: where the database is away, the next round finds the file again.
+        # Last: if the database is unavailable, the next round finds the file again.
         path.unlink(missing_ok=True)
         found.append(path.name)
     return found
 
 
 def _ended(folder: Path) -> Iterator[Path]:
-    """Files whose lock nobody holds; each stays locked by the caller while it is looked after."""
+    """Yield the files whose lock is free; each stays locked by the caller while it is processed."""
     with contextlib.suppress(FileNotFoundError):
         for path in sorted(folder.iterdir()):
             with contextlib.suppress(OSError):  # gone meanwhile, or its holder lives

@@ -1,4 +1,4 @@
-"""Recording that a worker which is alive has lost leases to others: as an event, and as counts for metrics."""
+"""Recording of leases that a live worker lost to others: as an event, and as counts for metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = structlog.get_logger("leases")
 ACTOR = "worker:leases"
 
 Fenced = tuple[str, int, str | None, int]
-"""(lease, epoch that was lost, who has it now, epoch by now)."""
+"""(Lease, epoch that was lost, current holder, current epoch)."""
 
 
 def count(connection: Connection, lost: Mapping[str, int]) -> list[Fenced]:
-    """Count what a worker finds lost, and return who has it now."""
+    """Count the leases that a worker found lost, and return their current holders."""
     if not lost:
         return []
     statement = (
@@ -36,7 +36,7 @@ def count(connection: Connection, lost: Mapping[str, int]) -> list[Fenced]:
 
 
 def record(holder: str, fenced: Sequence[Fenced]) -> None:
-    """Record it as one event. Raises DomainError."""
+    """Record lost leases as one event. Raises DomainError."""
     for lease, epoch, successor, newer in fenced:
         log.warning("lease lost while alive", lease=lease, epoch=epoch, successor=successor, newer_epoch=newer)
     command = RecordFenced(holder=holder, leases=tuple(sorted(fenced)))

@@ -1,8 +1,8 @@
-"""Renews the leases of one process's units, in a thread of its own.
+"""Renewal of the leases of one process's tasks, in a separate thread.
 
-Renewals do not wait for anything else that a process does: not for plans that are read, counts that are written,
-units that stop, nor for Celery to deliver the next shift. What can still make them late is the machine, and then
-leases become longer (`backend/domain/distribution/lease_length.py`).
+Renewals wait for nothing else that a process does: not for reading plans, writing counts, stopping tasks, nor for
+Celery to deliver the next hint. Only the machine can still make them late, and then leases become longer
+(`backend/domain/distribution/lease_length.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ log = structlog.get_logger("leases")
 
 
 class LeaseKeeper:
-    """One process's; `hold` and `drop` say which leases are to be renewed. Threads may share it."""
+    """The leases of one process; `hold` and `drop` define which ones are renewed. Thread-safe."""
 
     def __init__(self, engine: Engine, settings: Settings, holder: str, pause: Callable[[float], None]) -> None:
-        """`pause` waits for so many seconds between two renewals."""
+        """Create the keeper; `pause` waits the given seconds between two renewals."""
         self._engine, self._holder, self._pause = engine, holder, pause
         self._every_seconds = settings.lease_renew_seconds
         self._length = LeaseLength(settings.lease_ttl_seconds, settings.lease_longest_seconds)
@@ -50,12 +50,12 @@ class LeaseKeeper:
                 self._thread.start()
 
     def rest(self) -> None:
-        """The shift is over: renew only as long as something is held."""
+        """End the session: renew only as long as something is held."""
         self._is_needed = False
 
     @property
     def is_running(self) -> bool:
-        """Whether it renews by itself."""
+        """Return whether the thread runs."""
         return self._thread is not None
 
     def hold(self, unit: str, epoch: int) -> None:
@@ -65,28 +65,28 @@ class LeaseKeeper:
             self._lost.pop(unit, None)
 
     def drop(self, unit: str) -> None:
-        """Renew the lease no more; it is given back, or lost."""
+        """Stop renewing a lease, because it is released or lost."""
         with self._lock:
             self._held.pop(unit, None)
             self._lost.pop(unit, None)
 
     def is_lost(self, unit: str, epoch: int) -> bool:
-        """Whether another process has taken the lease since."""
+        """Return whether another process has taken the lease since."""
         return self._lost.get(unit) == epoch
 
     @property
     def seconds(self) -> float:
-        """The length of leases that are taken now."""
+        """Return the duration of leases that are taken now."""
         return self._length.seconds(self._waited_seconds)
 
     @property
     def grace_seconds(self) -> float:
-        """For how long an expired lease is left to its holder."""
+        """Return the seconds for which an expired lease is left to its holder."""
         return self._length.grace_seconds(self._waited_seconds)
 
     @property
     def is_late(self) -> bool:
-        """Whether this process renews its leases late."""
+        """Return whether this process renews its leases late."""
         return self._length.is_late(self._waited_seconds)
 
     @property
@@ -103,14 +103,14 @@ class LeaseKeeper:
                 self.renew()
                 self._record()
             except DomainError as error:
-                log.warning("leases not renewed; units go on", reason=error.detail)
+                log.warning("leases not renewed; tasks continue", reason=error.detail)
             except Exception:
                 # Without this thread every lease of the process would expire.
-                log.exception("leases not renewed; units go on")
+                log.exception("leases not renewed; tasks continue")
             self._pause(self._every_seconds)
 
     def renew(self) -> None:
-        """Renew all that is held, once; note what was lost. Raises DomainError."""
+        """Renew all held leases once, and note lost ones. Raises DomainError."""
         with self._lock:
             held = dict(self._held)
         with self._engine.begin() as connection:
@@ -124,7 +124,7 @@ class LeaseKeeper:
         self._renewed_at, self._last_renewal = now, time.monotonic()
 
     def _note_lost(self, held: Mapping[str, int], mine: Collection[str]) -> dict[str, int]:
-        """Those that another process has taken; not those that this one gave back while they were renewed."""
+        """Return the leases that another process has taken, except those released during the renewal."""
         with self._lock:
             lost = {u: epoch for u, epoch in held.items() if u not in mine and self._held.get(u) == epoch}
             for unit in lost:

@@ -1,7 +1,7 @@
-"""Leases: who runs which unit, judged by the database's clock.
+"""Leases of tasks, judged by the database's clock.
 
 A lease alone guarantees nothing to Kafka: two holders may exist for a moment, and the target's fencing of
-transactional ids decides between them. Leases keep that moment rare and spread the units.
+transactional ids decides between them. Leases keep that moment rare and spread the tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.queries.base.observed import leases, shifts
 
-# The statement's time, not the transaction's: a transaction that waited must not renew into the past.
+# The statement's time, not the transaction's: a transaction that waited must not renew with a past time.
 _NOW = sa.func.clock_timestamp()
 
 
@@ -26,15 +26,15 @@ def _after(seconds: float) -> sa.ColumnElement[object]:
 
 
 def clock(connection: Connection) -> datetime:
-    """The database's time, by which leases are judged."""
+    """Return the database's time, by which leases are judged."""
     now: datetime = connection.execute(sa.select(_NOW)).scalar_one()
     return now
 
 
 def report_shift(connection: Connection, holder: str, ttl_seconds: float, grace_seconds: float = 0.0) -> int:
-    """Report that a shift is alive for so long, forget the dead ones, and count those alive.
+    """Report that a session is alive for so long, delete expired ones, and count those alive.
 
-    `grace_seconds`: for which those that should be dead are still counted, by a holder that is late itself.
+    `grace_seconds`: time for which expired ones still count, by a holder that is late itself.
     """
     seen = {"seen_at": _NOW, "ttl_seconds": ttl_seconds}
     row = insert(shifts).values(holder=holder, **seen)
@@ -45,20 +45,20 @@ def report_shift(connection: Connection, holder: str, ttl_seconds: float, grace_
 
 
 def report_seen(connection: Connection, holder: str, ttl_seconds: float) -> None:
-    """Prolong what `report_shift` reported, if the shift has not ended."""
+    """Extend the report of `report_shift`, unless the session has ended."""
     seen = {"seen_at": _NOW, "ttl_seconds": ttl_seconds}
     connection.execute(sa.update(shifts).where(shifts.c.holder == holder).values(seen))
 
 
 def end_shift(connection: Connection, holder: str) -> None:
-    """Tell that a holder takes no more units."""
+    """Record that a holder takes no more tasks."""
     connection.execute(sa.delete(shifts).where(shifts.c.holder == holder))
 
 
 def renew(connection: Connection, holder: str, held: Mapping[str, int], ttl_seconds: float) -> frozenset[str]:
-    """Prolong the leases of `held` (unit -> epoch); the units that are still the holder's.
+    """Extend the leases of `held` (task -> epoch); return the tasks that still are the holder's.
 
-    An expired lease that nobody took is still the holder's own: nothing ran elsewhere meanwhile.
+    An expired lease that was not taken still is the holder's own: nothing ran elsewhere in the meantime.
     """
     if not held:
         return frozenset()
@@ -73,7 +73,7 @@ def renew(connection: Connection, holder: str, held: Mapping[str, int], ttl_seco
 
 
 def taken(connection: Connection, grace_seconds: float = 0.0) -> frozenset[str]:
-    """Units whose lease holds, or expired less than `grace_seconds` ago."""
+    """Return the tasks whose lease is valid, or expired less than `grace_seconds` ago."""
     holds = leases.c.expires_at > _after(-grace_seconds)
     query = sa.select(leases.c.unit).where(leases.c.holder.is_not(None), holds)
     return frozenset(connection.execute(query).scalars())
@@ -82,12 +82,12 @@ def taken(connection: Connection, grace_seconds: float = 0.0) -> frozenset[str]:
 def acquire(
     connection: Connection, holder: str, units: Collection[str], ttl_seconds: float, grace_seconds: float = 0.0
 ) -> dict[str, int]:
-    """Take free leases; unit -> new epoch of those that were got. Others may be quicker.
+    """Take free leases; return task -> new epoch of those obtained. Other holders may be faster.
 
-    `grace_seconds`: for which a lease that has expired is left to its holder, who may renew it late.
+    `grace_seconds`: time for which an expired lease is left to its holder, which may renew it late.
     """
     got: dict[str, int] = {}
-    for unit in sorted(units):  # one order for all, so that two takers never wait for each other in a ring
+    for unit in sorted(units):  # one order for all, so that two takers cannot deadlock
         row = insert(leases).values(unit=unit, holder=holder, epoch=1, expires_at=_after(ttl_seconds))
         free = sa.or_(leases.c.holder.is_(None), leases.c.expires_at <= _after(-grace_seconds))
         statement = row.on_conflict_do_update(
@@ -102,7 +102,7 @@ def acquire(
 
 
 def renew_or_acquire(connection: Connection, holder: str, unit: str, ttl_seconds: float) -> int | None:
-    """Return the epoch of the holder's lease of a unit, None if somebody else has it."""
+    """Return the epoch of the holder's lease of a task; None if another holder has it."""
     mine = (leases.c.unit == unit, leases.c.holder == holder)
     kept = sa.update(leases).where(*mine).values(expires_at=_after(ttl_seconds)).returning(leases.c.epoch)
     epoch: int | None = connection.execute(kept).scalar_one_or_none()
@@ -110,12 +110,12 @@ def renew_or_acquire(connection: Connection, holder: str, unit: str, ttl_seconds
 
 
 def this_process() -> str:
-    """The holder of what this process runs."""
+    """Return the holder name of this process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def holds(connection: Connection, holder: str, unit: str, epoch: int) -> bool:
-    """Whether the lease is still the holder's, checked after fencing on the target."""
+    """Return whether the lease is still the holder's; checked after fencing on the target."""
     query = sa.select(leases.c.expires_at > _NOW).where(
         leases.c.unit == unit, leases.c.holder == holder, leases.c.epoch == epoch
     )
@@ -123,7 +123,7 @@ def holds(connection: Connection, holder: str, unit: str, epoch: int) -> bool:
 
 
 def release(connection: Connection, holder: str, held: Iterable[tuple[str, int]]) -> None:
-    """Give leases back, so that others need not wait for their expiry."""
+    """Release leases, so that others need not wait for their expiry."""
     rows = list(held)
     if rows:
         mine = sa.tuple_(leases.c.unit, leases.c.epoch).in_(rows)

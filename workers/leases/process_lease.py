@@ -1,7 +1,7 @@
-"""A lease of something that only one process should run at a time, as one process sees it.
+"""Lease of something that only one process should run at a time, as seen by one process.
 
-A process remembers the fencing epoch under which it took the lease and renews that epoch only. One that was
-stopped while another process had the lease is told so, even if the lease is free again by then: what it knows is
+A process remembers the fencing epoch under which it took the lease and renews only that epoch. A process that was
+stopped while another one had the lease is notified, even if the lease is free again by then: its knowledge is
 stale.
 """
 
@@ -18,12 +18,12 @@ from backend.domain.base.errors import DomainError
 from workers.leases import leases
 
 _LONGEST_STEP_SECONDS = 180.0
-"""Starting Spark and its largest batch take far less. What takes longer hangs, and its lease is left to expire, so
-that another process takes over."""
+"""Starting Spark and its largest batch take far less. A longer step hangs, and its lease may expire, so that
+another process takes over."""
 
 
 class ProcessLease:
-    """This process's view of one lease. Threads may share it. All methods raise DomainError."""
+    """View of one process on one lease. Thread-safe. All methods raise DomainError."""
 
     def __init__(self, engine: Engine, unit: str, ttl_seconds: float) -> None:
         self._engine, self._unit, self._ttl_seconds = engine, unit, ttl_seconds
@@ -40,7 +40,7 @@ class ProcessLease:
             return self._epoch is not None
 
     def renew(self) -> bool:
-        """Prolong the lease; return False for good if another process has had it since it was taken."""
+        """Extend the lease; return False for good if another process has had it since it was taken."""
         with self._lock:
             if self._epoch is None:
                 return False
@@ -54,7 +54,7 @@ class ProcessLease:
     def keep(self) -> bool:
         """Renew the lease, or take it if it is not held.
 
-        Returns False once after another process had it meanwhile, so that the caller lets go of what it knows.
+        Returns False once after another process had it in the meantime, so that the caller drops its state.
         """
         self._kept_at = time.monotonic()
         if self._epoch is not None and self.renew():
@@ -68,8 +68,8 @@ class ProcessLease:
     def renewing(self) -> Iterator[None]:
         """Renew the lease from a thread while the caller is between two calls of `keep`.
 
-        A step may take longer than the lease lasts, as starting Spark does; without this the lease would be free
-        meanwhile although its holder is at work.
+        A step may take longer than the lease lasts, as starting Spark does; without this the lease would become
+        free although its holder is at work.
         """
         ended = threading.Event()
         renewer = threading.Thread(
@@ -86,6 +86,6 @@ class ProcessLease:
         while not ended.wait(self._ttl_seconds / 3):
             if self._epoch is None or time.monotonic() - self._kept_at > _LONGEST_STEP_SECONDS:
                 continue
-            # While the database is away nobody else can take the lease either.
+            # While the database is unavailable no other process can take the lease either.
             with suppress(DomainError):
                 self.renew()

@@ -1,4 +1,4 @@
-"""The reconcile loop: what topics are wanted, adopted, and recorded.
+"""The reconcile loop: desired topics, adoption of existing ones, and recording of outcomes.
 
 It imports no other room of this layer.
 """

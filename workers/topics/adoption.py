@@ -1,7 +1,7 @@
-"""Carrying adoptions out: streams are declared for topics that a cluster holds, some hundreds at a time.
+"""Execution of adoptions: streams are declared for topics that a cluster holds, some hundreds at a time.
 
-Which topics are done is read from the streams that there are, so that a worker that dies in between costs nothing.
-The topics themselves are left to the reconcile loop, which finds and records them.
+Finished topics are recognized by their streams, so a worker that dies in between costs nothing. The topics
+themselves are left to the reconcile loop, which finds and records them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPICS_AT_ONCE = 200
 
 
 class Adopter:
-    """Carries out open adoptions, one batch per call of `work`."""
+    """Executes open adoptions, one batch per call of `work`."""
 
     def __init__(self, engine: Engine, dispatcher: Dispatcher) -> None:
         self._engine = engine
@@ -49,7 +49,7 @@ class Adopter:
         self._refused: dict[int, dict[str, str]] = {}
 
     def work(self) -> bool:
-        """Declare a batch of streams of each open adoption, and end those that are done; False: none is open."""
+        """Declare a batch of streams of each open adoption, end finished ones; return False if none is open."""
         with self._engine.connect() as connection:
             found = adoptions.list_open(connection)
         for adoption in found:
@@ -83,7 +83,7 @@ class Adopter:
         log.info("topics adopted", cluster=adoption.cluster, topics=len(batch), left=len(left) - len(batch))
 
     def _one_by_one(self, adoption: OpenAdoption, batch: Sequence[AdoptedTopic], refused: dict[str, str]) -> None:
-        """One was refused (its name was taken since it was planned): the others shall not suffer for it."""
+        """Declare topics one by one after a refusal (such as a taken name), so that others are not affected."""
         for topic in batch:
             try:
                 self._declare(adoption, [topic])
@@ -115,7 +115,7 @@ def _not_done(connection: Connection, topics: Sequence[AdoptedTopic]) -> list[Ad
 
 
 def _commands(connection: Connection, batch: Sequence[AdoptedTopic]) -> list[tuple[str, TenantCommand]]:
-    """What declares the batch, with the tenants, instances and environments that are missing."""
+    """Return the commands that declare the batch, with missing tenants, instances and environments."""
     commands: list[tuple[str, TenantCommand]] = []
     declared = adoptions.partitions_of_streams(connection)
     taken = naming.taken_names(connection, MAIN, removing=False)
@@ -151,7 +151,7 @@ def _commands(connection: Connection, batch: Sequence[AdoptedTopic]) -> list[tup
 def _scopes(
     connection: Connection, commands: Sequence[tuple[str, TenantCommand]]
 ) -> list[tuple[str, TenantCommand]]:
-    """Commands for the tenants, instances and environments that the others need and that are not there."""
+    """Return commands for missing tenants, instances and environments that the others need."""
     found: list[tuple[str, TenantCommand]] = []
     places = {
         (tenant, command.instance, command.environment)

@@ -1,7 +1,7 @@
-"""The reconcile loop: observe clusters, plan steps, take them, record what came of it.
+"""The reconcile loop: observe clusters, plan steps, execute them, record the outcomes.
 
-Observing asks every cluster side by side, so that one that is down holds up nobody. Planning is
-`domain/steps.py`. Whatever this process knows is read anew each time: a restart loses nothing.
+All clusters are observed concurrently, so that one that is down blocks no other. Planning is `domain/steps.py`.
+All state of this process is read again each time: a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log = structlog.get_logger("reconcile")
 
 FULL_LOOK_SECONDS = 5.0
 CONFIGS_PER_LOOK = 250
-"""Of settled topics on one cluster: all in each look of a small estate; 2,000 take 40 s. Reading the configuration
-of 250 topics takes a broker and us some 70 ms, of 2,000 some 800 ms."""
+"""Settled topics of one cluster in one poll: all of them on a small estate; 2,000 take 40 s. Reading the
+configuration of 250 topics takes a broker and us some 70 ms, of 2,000 some 800 ms."""
 FAILED_LOOKS_UNTIL_OFFLINE = 2
 _CLUSTERS_AT_ONCE = 16
 
 
 class Reconciler:
-    """One process's view; `tick` is called about once a second by a Celery task that holds the lease."""
+    """Reconcile loop of one process; a Celery task that holds the lease calls `tick` about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
@@ -49,7 +49,7 @@ class Reconciler:
         self._turns: dict[str, int] = {}
         self._drifted: dict[tuple[str, str], Mapping[str, str]] = {}
         self._made: set[tuple[str, str]] = set()
-        """(cluster, topic) that this process made and that are not recorded yet."""
+        """(Cluster, topic) that this process created and that are not recorded yet."""
         self._settings_keeper = SettingsKeeper(engine)
         self._adopter = Adopter(engine, context.dispatcher())
         self._last_look = 0.0
@@ -57,7 +57,7 @@ class Reconciler:
         self._work_left = True
 
     def tick(self) -> None:
-        """Look, unless nothing changed since the last look and that was just now; then act."""
+        """Poll, unless nothing changed since the last poll and that was just now; then act."""
         with self._engine.connect() as connection:
             position = wanted.position(connection)
             due = time.monotonic() - self._last_look > FULL_LOOK_SECONDS
@@ -81,7 +81,7 @@ class Reconciler:
                 self._take(step, outcomes)
                 outcomes.record_if_due()
         finally:
-            # Also what was done before a step broke the round.
+            # Also what was done before a step failed.
             outcomes.record()
         self._work_left = bool(planned or self._drifted or adopting)
 
@@ -105,7 +105,7 @@ class Reconciler:
             reason = error.reason if isinstance(error, KafkaCallFailed) else error.detail
             failed = self._failed_looks[row.name] = self._failed_looks.get(row.name, 0) + 1
             if failed < FAILED_LOOKS_UNTIL_OFFLINE and row.state == "online":
-                # One lost answer is not an outage; without a second look nothing is recorded or changed.
+                # One lost answer is no outage; nothing is recorded or changed until a second one.
                 return SeenCluster(kafka_cluster_id=row.kafka_cluster_id, brokers=row.brokers or 0, unsure=True)
             return SeenCluster(reason=reason)
         self._failed_looks[row.name] = 0
@@ -131,7 +131,7 @@ class Reconciler:
     def _configs_to_ask(
         self, cluster: str, topics: list[WantedTopic], found: Mapping[str, TopicFacts]
     ) -> list[str]:
-        """Topics whose configuration this look reads: all that are not settled, and in turns some that are."""
+        """Return the topics whose settings this poll reads: all unsettled ones, and some settled in turn."""
         unsettled: list[str] = []
         settled: list[str] = []
         for topic in topics:
@@ -166,14 +166,13 @@ class Reconciler:
             )
             planned += steps.cluster_steps(row.name, known, seen[row.name])
         sure = {name: look for name, look in seen.items() if not look.unsure}
-        # Another Kafka cluster behind a known address must not get our topics.
+        # Another Kafka cluster at a known address must not get our topics.
         expected = {row.name: row.kafka_cluster_id for row in desired.clusters}
         same = {name: look for name, look in sure.items() if expected[name] == look.kafka_cluster_id}
         return planned + self._twice_seen(steps.topic_steps(desired.topics, desired.deleted, same))
 
     def _twice_seen(self, planned: list[Step]) -> list[Step]:
-        """Without drifts that were not there at the last look too: a broker may answer before it has heard of
-        what we ourselves set a moment ago."""
+        """Drop drifts that the previous poll did not show: a broker's metadata may be older than our change."""
         drifts = {
             (step.wanted.cluster, step.wanted.topic): step.found
             for step in planned
@@ -204,12 +203,16 @@ class Reconciler:
         except KafkaCallFailed as error:
             self._failed(step, outcomes, error.reason, request_id)
         except DomainError as error:
-            log.warning("step not recorded; it is planned again", step=type(step).__name__, reason=error.detail)
+            log.warning(
+                "step not recorded; it will be planned again", step=type(step).__name__, reason=error.detail
+            )
 
     def _delete(self, gone: UnwantedTopic, outcomes: Outcomes, request_id: str, *, present: bool) -> None:
         admin = self._admins[gone.cluster][1]
         if present and gone.unconfirmed and admin.holds_records(gone.topic):
-            log.warning("topic of a deleted stream has records and stays", cluster=gone.cluster, topic=gone.topic)
+            log.warning(
+                "topic of a deleted stream has records and is kept", cluster=gone.cluster, topic=gone.topic
+            )
             outcomes.kept(gone, request_id)
             return
         if present:
@@ -217,7 +220,7 @@ class Reconciler:
         outcomes.removed(gone, request_id)
 
     def _create(self, planned: Sequence[steps.CreateTopic], outcomes: Outcomes) -> None:
-        """Many at once and clusters side by side: one by one, 500 streams on five clusters take minutes."""
+        """Create topics in batches, on all clusters concurrently: one by one, 2,500 topics take minutes."""
         by_cluster: dict[str, list[steps.CreateTopic]] = {}
         for step in planned:
             by_cluster.setdefault(step.wanted.cluster, []).append(step)
@@ -271,7 +274,7 @@ class Reconciler:
                 outcomes.applied(step, request_id, made=(topic.cluster, topic.topic) in self._made)
             case steps.RestoreTopic():
                 admin.configure(topic.topic, step.config)
-                log.warning("topic set back", cluster=topic.cluster, topic=topic.topic, found=step.found)
+                log.warning("topic restored", cluster=topic.cluster, topic=topic.topic, found=step.found)
                 outcomes.drifted(step, None, request_id)
 
     def _failed(self, step: Step, outcomes: Outcomes, reason: str, request_id: str) -> None:

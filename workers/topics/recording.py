@@ -1,4 +1,4 @@
-"""Recording what the reconcile loop saw and did: as events, or as observations for internal topics."""
+"""Recording of what the reconcile loop observed and did: as events, or as observations for internal topics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGEST_WAIT_SECONDS = 1.0
 
 
 def cluster(step: RecordOnline | RecordOffline, request_id: str) -> None:
-    """A cluster came or went."""
+    """Record that a cluster came online or went offline."""
 
     def build(connection: Connection) -> clusters.ClusterCommand:
         if isinstance(step, RecordOffline):
@@ -52,10 +52,10 @@ def cluster(step: RecordOnline | RecordOffline, request_id: str) -> None:
 
 
 class Outcomes:
-    """What came of a round's steps on topics, recorded many at a time.
+    """Outcomes of a round's steps on topics, recorded in batches.
 
-    One transaction each would cost the reconcile loop minutes once thousands of topics change; but nobody should
-    wait long either, since distributors start on a topic when it is recorded.
+    One transaction each would cost the reconcile loop minutes once thousands of topics change; but outcomes must
+    not wait long either, since distributors start on a topic when it is recorded.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Outcomes:
         self._since = 0.0
 
     def applied(self, step: AlignTopic, request_id: str, *, made: bool = False) -> None:
-        """A topic is as declared; `made`: by us."""
+        """Record that a topic is as declared; `made`: it was created by us."""
         topic = step.wanted
         if topic.revision is None:
             _internal_topic(step)
@@ -79,7 +79,7 @@ class Outcomes:
         self._add(tenant, command, request_id)
 
     def failed(self, topic: WantedTopic, reason: str, request_id: str) -> None:
-        """A topic cannot be as declared; internal ones are only logged."""
+        """Record that a topic cannot be as declared; for internal topics this is only logged."""
         if topic.revision is None:
             return
         tenant, place = _place(topic)
@@ -88,7 +88,7 @@ class Outcomes:
         )
 
     def grown(self, step: FollowGrowth, request_id: str) -> None:
-        """A stream has as many partitions as somebody gave to its topic."""
+        """Record that a stream adopts the number of partitions of its topic."""
         tenant, instance, environment, stream = step.wanted.stream.split("/")
         command = tenants.ChangeStream(
             instance=instance, environment=environment, stream=stream, partitions=step.partitions
@@ -96,7 +96,7 @@ class Outcomes:
         self._add(tenant, command, request_id)
 
     def drifted(self, step: RestoreTopic, reason: str | None, request_id: str) -> None:
-        """A topic's configuration was another one; `reason` is why it could not be set back."""
+        """Record that a topic's configuration had drifted; `reason` is why it could not be restored."""
         topic = step.wanted
         if topic.revision is None or (reason is not None and topic.failure == reason):
             return
@@ -105,23 +105,23 @@ class Outcomes:
         self._add(tenant, command, request_id)
 
     def removed(self, topic: UnwantedTopic, request_id: str) -> None:
-        """A deleted stream's topic is gone."""
+        """Record that a deleted stream's topic is gone."""
         tenant, place = _place(topic)
         self._add(tenant, stream_records.RecordRemoved(**place), request_id)
 
     def kept(self, topic: UnwantedTopic, request_id: str) -> None:
-        """A deleted stream's topic has records by now and stays."""
+        """Record that a deleted stream's topic has records by now and is kept."""
         tenant, place = _place(topic)
         self._add(tenant, stream_records.RecordKept(**place), request_id)
 
     def record_if_due(self) -> None:
-        """`record` if many wait, or one waits for long."""
+        """Call `record` if many outcomes wait, or one has waited for long."""
         late = self._waiting and time.monotonic() - self._since > LONGEST_WAIT_SECONDS
         if late or len(self._waiting) >= MOST_AT_ONCE:
             self.record()
 
     def record(self) -> None:
-        """Record what waits; what cannot be recorded is logged, and planned again by a later round."""
+        """Record the waiting outcomes; failures are logged, and their steps planned again by a later round."""
         waiting, self._waiting = self._waiting, []
         record_all(waiting)
 
@@ -133,24 +133,24 @@ class Outcomes:
 
 
 def record_all(outcomes: list[Directed]) -> None:
-    """Record some hundred outcomes; what cannot be recorded is logged, and planned again by a later round."""
+    """Record some hundred outcomes; failures are logged, and their steps planned again by a later round."""
     if not outcomes:
         return
     try:
         context.dispatch_many(outcomes)
     except DatabaseUnavailable as error:
-        log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
+        log.warning("outcomes not recorded; their steps will be planned again", reason=error.detail)
     except DomainError:
         _one_by_one(outcomes)
 
 
 def _one_by_one(outcomes: list[Directed]) -> None:
-    """One of them was refused (its stream is gone since it was planned), the others shall not suffer for it."""
+    """Record one by one after a refusal (a stream deleted since the plan), so that others are not affected."""
     for each in outcomes:
         try:
             context.dispatch_many([each])
         except DatabaseUnavailable as error:
-            log.warning("outcomes not recorded; their steps are planned again", reason=error.detail)
+            log.warning("outcomes not recorded; their steps will be planned again", reason=error.detail)
             return
         except DomainError as error:
             log.warning(

@@ -1,7 +1,7 @@
-"""Keeps what topics have set beside their declaration, and each cluster's defaults, for pages and answers.
+"""Storage of topics' undeclared settings, and of each cluster's defaults, for pages and answers.
 
-The reconcile loop reads the settings anyway; only what differs from the last poll is written, so that an estate
-where nobody changes topics costs no write.
+The reconcile loop reads the settings anyway; only changes since the last poll are written, so that a stable estate
+costs no write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Seen = Mapping[str, str]
 
 
 class SettingsKeeper:
-    """Writes observations of one process; what it wrote last is remembered, and unknown after a restart."""
+    """Writer of one process's observations; it remembers what it wrote last, until a restart."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -28,7 +28,7 @@ class SettingsKeeper:
         self._defaults: dict[str, Seen] = {}
 
     def keep(self, cluster: str, wanted: Iterable[WantedTopic], seen: Mapping[str, SeenTopic]) -> None:
-        """Write what a poll of a cluster found, as far as it is news."""
+        """Write what a poll of a cluster found, if it has changed."""
         overrides: dict[str, Seen] = {}
         defaults: dict[str, str] = dict(self._defaults.get(cluster, {}))
         for topic in wanted:

@@ -1,4 +1,4 @@
-"""What the reconcile loop wants: clusters to look at, topics to have, topics to remove."""
+"""Desired state of the reconcile loop: clusters to poll, topics to have, topics to delete."""
 
 from __future__ import annotations
 
@@ -33,22 +33,24 @@ class Wanted:
     deleted: list[UnwantedTopic]
 
     def topics_on(self, cluster: str) -> list[WantedTopic]:
-        """Topics that a cluster should have."""
+        """Return the topics that a cluster should have."""
         return [row for row in self.topics if row.cluster == cluster]
 
     def deleted_on(self, cluster: str) -> list[str]:
-        """Names of topics that a cluster should no longer have."""
+        """Return the names of topics that a cluster should no longer have."""
         return [row.topic for row in self.deleted if row.cluster == cluster]
 
 
 def position(connection: Connection) -> int:
-    """Of the newest event that may change the desired state. Phases of a switch do not: every process would look
-    at everything anew while clients are held."""
+    """Return the position of the newest event that may change the desired state.
+
+    Phases of a switch do not change it: otherwise every process would poll everything while clients are held.
+    """
     return newest_position(connection, but=PHASE_EVENTS | MOVES_CLIENTS)
 
 
 def read(connection: Connection, settings: Settings) -> Wanted:
-    """The desired state as of now."""
+    """Return the current desired state."""
     clusters = list_clusters(connection)
     # A stream that is read a moment later may be on a cluster that was added in between.
     before = {row.name: row.defaults_before for row in clusters}
@@ -92,7 +94,7 @@ def _of_stream(row: StreamRow, before: Mapping[str, ReplicaDefaults]) -> list[Wa
 
 
 def _internal(connection: Connection, settings: Settings) -> list[WantedTopic]:
-    """Our own streams, on every leaf of the tree."""
+    """Return the internal streams' topics, on every leaf of the tree."""
     tree = get_tree(connection)
     if tree is None:
         return []

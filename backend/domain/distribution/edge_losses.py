@@ -179,11 +179,11 @@ def replacement_id(event: RecordReplacement | SourceReplaced, partition: int) ->
 def replacement_reason(first_offset: int, at_least: int) -> str:
     """Describe what is known about one partition of a former topic, and what is not."""
     if at_least:
-        seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen and not read"
-        return f"the topic was made anew; {seen}, and what was written behind them, if anything, is gone, too"
+        seen = f"{at_least} offsets of the former one, from {first_offset} on, were seen but not read"
+        return f"the topic was re-created; {seen}; records written after those, if any, are gone, too"
     return (
-        "the topic was made anew; nothing of the former one is known to be missing, but what was written to it "
-        f"from offset {first_offset} on, if anything, is gone"
+        "the topic was re-created; nothing of the former one is known to be missing, but records written to it "
+        f"from offset {first_offset} on, if any, are gone"
     )
 
 
@@ -213,7 +213,7 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
             return [] if waits else [RecordSetAside(id=command.id, **vars(command))]
         case RecordReplay():
             if command.id not in state.set_aside:
-                raise NotFound(f"no record {command.id!r} was set aside; GET /set-aside lists them")
+                raise NotFound(f"there is no dead letter {command.id!r}; GET /set-aside lists all")
             if state.set_aside[command.id] and not command.clusters:
                 return []
             return [SetAsideReplayed(id=command.id, clusters=command.clusters)]
