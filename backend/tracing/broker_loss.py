@@ -1,5 +1,6 @@
-"""What would be lost if a broker of a live cluster died now: asked of the cluster at this moment, answered by
-the lab.
+"""What-if analysis: the losses if a broker of a live cluster failed now.
+
+The cluster's current state is read, and the replication lab simulates the failure.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from backend.tracing.electing import look
 
 OUTCOMES = {
     "unclean": "led by a replica that is not in sync (unclean election): committed records that it lacks are lost",
-    "offline": "nobody can lead until it is back; what is committed there is lost if its disk is",
-    "last_copy": "nobody leads now, and only this broker has all that is committed: lost if its disk is",
-    "offline_already": "nobody leads them now, whatever happens",
+    "offline": "no broker can lead until it is back; committed records there are lost if its disk is",
+    "last_copy": "no leader now, and only this broker has all committed records: lost if its disk is",
+    "offline_already": "no leader now, independent of this broker",
     "refusing": "led, but fewer in sync than min.insync.replicas: acks=all is refused",
-    "uncopied": "what only the leader has is lost: acks=1 was told that it is written, acks=all was not",
+    "uncopied": "records that only the leader has are lost: acknowledged with acks=1, but not with acks=all",
     "moved": "led by another broker after a moment without a leader",
 }
-"""What may become of a partition, the gravest first: fields of WhatIf, in words."""
+"""Possible outcomes for a partition, worst first: fields of WhatIf with their descriptions."""
 _UNKNOWN = TopicSettings(min_insync_replicas=1, unclean_election=False)
-"""Kafka's own defaults, for topics whose settings may not be seen."""
+"""Kafka's own defaults, for topics whose settings may not be read."""
 _NAMED_IN_A_SENTENCE = 3
 
 Named = Callable[[Place], str]
@@ -42,22 +43,23 @@ Named = Callable[[Place], str]
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss:
-    """What the lab says, and what of it rests on defaults because the cluster did not tell."""
+    """Result of the lab, and the parts that rest on defaults because the cluster did not report them."""
 
     found: WhatIf[Place]
     settings_unseen: tuple[str, ...]
-    """Topics whose settings may not be seen."""
+    """Topics whose settings may not be read."""
     session_told: bool
-    """A broker told its `broker.session.timeout.ms`; otherwise Kafka's default is assumed."""
+    """True if a broker reported its `broker.session.timeout.ms`; otherwise Kafka's default is assumed."""
     eligible_told: bool
-    """The cluster tells eligible leader replicas."""
+    """True if the cluster reports eligible leader replicas."""
 
 
 def what_if_broker_dies(
     cluster: ClusterRow, broker: int, timeout_seconds: float, only: frozenset[str] | None = None
 ) -> BrokerLoss:
-    """Ask the cluster for its leaders and replicas in sync, and play the death of the broker with each partition;
-    of these topics alone, if they are given.
+    """Read the cluster's leaders and ISR, and simulate the broker's failure for each partition.
+
+    `only`: limit it to these topics.
 
     Raises ClusterSilent, and NotFound for a broker that the cluster does not have.
     """
@@ -73,7 +75,7 @@ def what_if_broker_dies(
                 if broker in led.replicas and (only is None or place[0] in only)
             }
             settings = admin.topic_settings(sorted({topic for topic, _ in partitions}))
-            # Where somebody else is in sync, who is eligible beside them makes no difference.
+            # If another replica is in sync, the eligible ones make no difference.
             lone = {topic for (topic, _), led in partitions.items() if set(led.isr) <= {broker}}
             described = admin.describe(sorted(lone)) if lone else {}
             sessions = admin.session_times_ms(id_ for id_, each in seen.brokers.items() if each.is_here)
@@ -81,7 +83,7 @@ def what_if_broker_dies(
         raise ClusterSilent(f"leaders and replicas could not be seen: {error.reason}") from error
     if described is None:
         return played(seen, broker, partitions, settings, None, sessions)
-    # Who came back in sync since the look is eligible no more: both have to be of the same moment.
+    # A replica that came back in sync since the poll is no longer eligible: both must be from the same moment.
     for place in partitions.keys() & described.keys():
         leader, isr, _ = described[place]
         partitions[place] = partitions[place]._replace(leader=leader, isr=isr)
@@ -97,7 +99,7 @@ def played(
     eligible: Mapping[Place, tuple[int, ...]] | None,
     sessions_ms: Mapping[int, int],
 ) -> BrokerLoss:
-    """The answer from what the cluster told of these partitions; what it did not tell is assumed, and named.
+    """Return the analysis from the cluster's reports on these partitions; missing facts are assumed, and named.
 
     Args:
         seen: The cluster.
@@ -120,7 +122,8 @@ def played(
         )
 
     here = frozenset(id_ for id_, each in seen.brokers.items() if each.is_here)
-    # The controller decides by its own; brokers that differ are being changed, and the longest is the safe one.
+    # The controller decides by its own value; brokers that differ are being changed, and the longest is the safe
+    # one.
     session_ms = max(sessions_ms.values(), default=KAFKA_SESSION_MS)
     places = ((place, led(place)) for place in sorted(partitions))
     return BrokerLoss(
@@ -132,12 +135,12 @@ def played(
 
 
 def plain(place: Place) -> str:
-    """A partition by the name that its cluster has for it."""
+    """Return a partition's name on its cluster."""
     return f"{place[0]}-{place[1]}"
 
 
 def told(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
-    """The answer as JSON has it; `named`: how partitions are called."""
+    """Return the analysis in its JSON form; `named` returns the name of a partition."""
     found = loss.found
     return {
         "broker": found.broker,
@@ -152,7 +155,7 @@ def told(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
 
 
 def in_words(found: WhatIf[Place], named: Named = plain) -> str:
-    """The answer in a sentence, the gravest first."""
+    """Return the analysis in a sentence, worst outcome first."""
     if not found.replicas:
         return f"Broker {found.broker} has no replica: nothing would be lost."
     parts = []
@@ -183,7 +186,7 @@ def in_words(found: WhatIf[Place], named: Named = plain) -> str:
 
 
 def assumed(loss: BrokerLoss) -> list[str]:
-    """What the cluster did not tell, and what was taken instead: a sentence each."""
+    """Return a sentence for each fact that the cluster did not report, with the assumed value."""
     found = []
     if loss.settings_unseen:
         few = loss.settings_unseen[:_NAMED_IN_A_SENTENCE]
@@ -207,7 +210,7 @@ def assumed(loss: BrokerLoss) -> list[str]:
 
 
 def outcomes(found: WhatIf[Place], named: Named = plain) -> list[dict[str, Any]]:
-    """Each outcome with its meaning, how many partitions it is that of, and the first of them."""
+    """Return each outcome with its description, its number of partitions, and the first of them."""
     return [
         {"what": name, "count": len(places), "examples": names(places, named), "meaning": meaning}
         for name, meaning in OUTCOMES.items()
@@ -216,12 +219,12 @@ def outcomes(found: WhatIf[Place], named: Named = plain) -> list[dict[str, Any]]
 
 
 def names(places: Sequence[Place], named: Named = plain) -> list[str]:
-    """Partitions by name, as many as an answer gives."""
+    """Return the names of partitions, as many as an answer gives."""
     return [named(place) for place in places[:MOST_NAMED]]
 
 
 def _partitions(places: Sequence[Place], named: Named) -> str:
-    """How many, and the first by name."""
+    """Return the number of partitions, and the names of the first."""
     few = ", ".join(named(place) for place in places[:_NAMED_IN_A_SENTENCE])
     more = ", ..." if len(places) > _NAMED_IN_A_SENTENCE else ""
     return f"{counted(len(places), 'partition')} ({few}{more})"

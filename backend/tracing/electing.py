@@ -1,4 +1,4 @@
-"""Having preferred brokers lead their partitions again, as an operator wishes."""
+"""Election of preferred leaders, on request of an operator."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ NO_LEADER = "it has no leader"
 
 @dataclass(frozen=True, kw_only=True)
 class Election:
-    """What came of it, or would."""
+    """Result of an election, actual or planned."""
 
     elected: Mapping[Place, tuple[int, int]]
-    """Partitions that are led by their preferred broker since: who led them, and who does."""
+    """Partitions that their preferred broker leads now: (previous leader, new leader)."""
     already: int
-    """Partitions that were led so."""
+    """Number of partitions that were led by it already."""
     refused: Mapping[Place, str]
-    """Why others are not."""
+    """Reasons why other partitions were not changed."""
     leaders: Mapping[int, int]
     """Partitions that each broker led before, of all topics."""
 
     def command(self, cluster: str, topics: tuple[str, ...] | None) -> RecordElection:
-        """What is to be recorded of it."""
+        """Return the command that records the election."""
         reasons = {reason: len(places) for reason, places in by_reason(self.refused).items()}
         return RecordElection(cluster=cluster, topics=topics, elected=len(self.elected), refused=reasons)
 
 
 def _any(found: Election) -> None:
-    """What most callers expect."""
+    """Accept any result."""
 
 
 def elect_preferred(
@@ -56,11 +56,11 @@ def elect_preferred(
     dry_run: bool,
     check: Callable[[Election], None] = _any,
 ) -> Election:
-    """Let preferred brokers that are in sync lead their partitions of these topics, or of all (None).
+    """Elect the preferred leaders of these topics' partitions, or of all (None), where they are in sync.
 
-    A partition whose preferred broker is not in sync is left alone: it could only be led by losing records.
-    `check` sees what is about to be done, and may raise: nothing is elected then.
-    Raises ClusterSilent, and ValueInvalid for topics that are not there.
+    A partition whose preferred broker is not in sync is skipped: electing it would lose records. `check` is called
+    with the planned result, and may raise: nothing is elected then. Raises ClusterSilent, and ValueInvalid for
+    topics that do not exist.
     """
     try:
         with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties, timeout_seconds) as admin:
@@ -77,7 +77,7 @@ def elect_preferred(
 
 
 def look(admin: ReplicaAdmin, cluster: ClusterRow) -> ClusterSeen:
-    """The cluster's leaders and replicas at this moment. Raises ClusterSilent if another one answers."""
+    """Return the cluster's current leaders and replicas. Raises ClusterSilent if another cluster answers."""
     seen = admin.look()
     if cluster.kafka_cluster_id not in (None, seen.cluster_id):
         raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
@@ -85,7 +85,7 @@ def look(admin: ReplicaAdmin, cluster: ClusterRow) -> ClusterSeen:
 
 
 def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> Election:
-    """What would come of it."""
+    """Return the planned result."""
     known = {topic for topic, _ in seen.partitions}
     unknown = [
         FieldError(f"/topics/{at}", f"there is no topic {topic[:249]!r} on {cluster}")
@@ -117,7 +117,7 @@ def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> El
 
 
 def by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:
-    """The same, turned round; without what brokers say of single partitions behind our words."""
+    """Group partitions by reason, without the brokers' own words behind ours."""
     found: dict[str, list[Place]] = defaultdict(list)
     for place, reason in refused.items():
         found[reason.partition(" (")[0]].append(place)

@@ -1,9 +1,9 @@
-"""Replaying a record that was set aside: written on every cluster that will not get it by itself any more.
+"""Replay of a dead-lettered record: it is written on every cluster that would no longer get it by itself.
 
 The cluster that had refused it comes first. A cluster whose vector is already beyond the record's origin never
 gets it from another one, so it is written there too; the others get it along their route, now that it is where it
-had been missing (`domain/partition_edge.py`, holes). Who has it is found by looking, under a lock of the stream:
-replaying twice, also at the same time, writes once.
+was missing (`domain/partition_edge.py`, holes). Which clusters have it is found by a trace, under a lock of the
+stream: replaying twice, even concurrently, writes once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from backend.tracing import run
 from backend.tracing.scene import Scene
 
 _WAIT_SECONDS = 12.0
-"""For another replay of the stream, of whoever waits for the answer."""
+"""Time to wait for another replay of the stream, while the caller waits for the answer."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Where the record was written, and where it still is not and why."""
+    """Clusters where the record was written, and those where it is still missing, with the reason."""
 
     written: tuple[str, ...]
     missing: Mapping[str, str]
@@ -52,15 +52,15 @@ def replay(
 ) -> Replay:
     """Write the record where it is missing. `leaves` are the tree's; `scene` is that of the record's stream.
 
-    `dry_run`: look everything up and name the clusters, but write nothing. Only whether a broker still refuses the
-    record cannot be learned without writing it.
+    `dry_run`: check everything and name the clusters, but write nothing. Only whether a broker still refuses the
+    record cannot be known without writing it.
 
-    Raises StateConflict (it is in quarantine no more, or still refused), ClusterSilent, NotFound, LockBusy and
-    LockLost.
+    Raises StateConflict (no longer among the dead letters, or still refused), ClusterSilent, NotFound, LockBusy
+    and LockLost.
     """
     if row.origin is None:
-        raise StateConflict("the record names no origin (origin_header = false), so nobody can tell who has it")
-    # Two that look at the same time would both find it missing, and both write it.
+        raise StateConflict("the record names no origin (origin_header = false), so its copies are unknown")
+    # Two concurrent replays would both find it missing, and both write it.
     with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=_WAIT_SECONDS) as lock:
         return _replay(lock, scene, row, leaves, buckets, quarantine_topic, dry_run=dry_run)
 
@@ -85,20 +85,20 @@ def _replay(
     written = []
     for cluster in first + [name for name in absent if name != row.target]:
         if cluster not in scene.places:
-            missing[cluster] = "nobody can reach it, or it has no such topic"
+            missing[cluster] = "it is unreachable, or has no such topic"
         elif cluster == row.target or _is_beyond(scene, row, leaves.get(cluster), buckets, cluster):
             lock.check()
             _write(scene, row, kept, cluster, dry_run=dry_run)
             written.append(cluster)
         else:
-            missing[cluster] = "it comes along its route"
+            missing[cluster] = "it arrives along its route"
     return Replay(tuple(written), missing)
 
 
 def _kept(scene: Scene, row: SetAsideRow, topic: str) -> Kept:
     place = scene.places.get(row.target)
     if place is None:
-        raise ClusterSilent(f"{row.target}, where the record is kept, cannot be reached")
+        raise ClusterSilent(f"{row.target}, which holds the dead letter, cannot be reached")
     try:
         kept = replaying.read_kept(place.bootstrap_servers, place.properties, topic, row.id)
     except KafkaCallFailed as failure:
@@ -109,7 +109,7 @@ def _kept(scene: Scene, row: SetAsideRow, topic: str) -> Kept:
 
 
 def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: int, cluster: str) -> bool:
-    """Whether the cluster has later records of the same origin, so that no distributor brings this one."""
+    """Return whether the cluster has later records of the same origin, so that no distributor brings this one."""
     assert row.origin is not None
     place = scene.places[cluster]
     number, incarnation, offset = row.origin
@@ -140,4 +140,4 @@ def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str, *, dry_run:
     except KafkaCallFailed as failure:
         raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
     if refused is not None:
-        raise StateConflict(f"{cluster} still refuses the record: {refused}; change that there, then replay again")
+        raise StateConflict(f"{cluster} still refuses the record: {refused}; fix that, then replay again")

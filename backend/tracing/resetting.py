@@ -1,4 +1,4 @@
-"""Setting a group's offsets on one cluster, as an operator wishes."""
+"""Reset of a group's offsets on one cluster, on request of an operator."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EARLIEST, LATEST = "earliest", "latest"
 _METADATA = "set by an operator"
 _REQUEST_SECONDS = 10.0
 _WAIT_SECONDS = 12.0
-"""For the lock, of whoever waits for the answer: as long as one that holds it waits for a cluster."""
+"""Time to wait for the lock, while the caller waits for the answer: as long as a holder waits for a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Where a group is to go on; `partitions` of the stream."""
+    """Request to reset a group; `partitions` are those of the stream."""
 
     cluster: ClusterRow
     stream: StreamName
@@ -35,16 +35,16 @@ class Wish:
     group: str
     partitions: tuple[int, ...]
     to: str
-    """earliest, latest, an offset, or a time as ISO 8601."""
+    """One of earliest, latest, an offset, or a time as ISO 8601."""
 
     @property
     def technical_group(self) -> str:
-        """The group's name on the cluster."""
+        """Return the group's name on the cluster."""
         return technical_group(self.cluster.group_format, self.stream, self.group)
 
 
 def wished_offsets(wish: Wish) -> dict[int, int]:
-    """Partition -> offset, within each log. Raises ValueInvalid, ClusterSilent."""
+    """Return partition -> offset, within each log. Raises ValueInvalid, ClusterSilent."""
     places: list[Place] = [(wish.topic, partition) for partition in wish.partitions]
     offset, at_ms = _number(wish.to), None
     if offset is None and wish.to not in (EARLIEST, LATEST):
@@ -58,7 +58,7 @@ def wished_offsets(wish: Wish) -> dict[int, int]:
     found: dict[int, int] = {}
     for place in places:
         if place not in ends or (at_ms is not None and (place, at_ms) not in at):
-            raise _silent(wish, f"{place[0]}/{place[1]} could not be asked where it begins and ends")
+            raise _silent(wish, f"{place[0]}/{place[1]} did not report its first and last offset")
         low, end = ends[place]
         chosen = {EARLIEST: low, LATEST: end}.get(wish.to, offset)
         if at_ms is not None:
@@ -68,10 +68,10 @@ def wished_offsets(wish: Wish) -> dict[int, int]:
 
 
 def refuse_members(wish: Wish) -> None:
-    """Raise what `reset` would where the group has members, without setting anything; ClusterSilent as well.
+    """Raise what `reset` would if the group has members, without setting anything; ClusterSilent as well.
 
-    For dry runs and previews only: a group may get members at any moment, so `reset` leaves the decision to the
-    broker. The list of groups names groups of every protocol with their states; describing one does not.
+    Only for dry runs and previews: a group may get members at any moment, so `reset` leaves the decision to the
+    broker. The list of groups has groups of every protocol with their states; describing one group does not.
     """
     try:
         config = client_config(wish.cluster.bootstrap_servers, wish.cluster.properties)
@@ -83,7 +83,7 @@ def refuse_members(wish: Wish) -> None:
 
 
 def reset(engine: Engine, wish: Wish, offsets: dict[int, int]) -> None:
-    """Set them, while neither a committer nor a switch sets offsets on this cluster.
+    """Set the offsets, while neither a committer nor a switch sets offsets on this cluster.
 
     Raises StateConflict if the group has members, ClusterSilent, LockBusy and LockLost.
     """

@@ -1,4 +1,4 @@
-"""Looks for one record on all clusters of a tree, side by side, each for some seconds at most."""
+"""Trace of one record on all clusters of a tree, concurrently, each with a time limit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from backend.kafka.search.record_search import Judge, Log, LogRecord, NotThere
 from backend.tracing.scene import Scene
 
 SECONDS = 5.0
-"""That one cluster has for its answer."""
+"""Seconds that one cluster has for its answer."""
 
 
 @dataclass(frozen=True)
 class TracedOrigin:
-    """Where the record was first produced; `present`: it still is there, None if nobody could look."""
+    """Place where the record was first produced; `present`: it is still there, None if that is unknown."""
 
     cluster: str | None
     number: int
-    """Of the cluster, which may be no leaf any more."""
+    """Number of the cluster, which may no longer be a leaf."""
     offset: int
     timestamp_ms: int
     present: bool | None
@@ -34,7 +34,7 @@ class TracedOrigin:
 
 @dataclass(frozen=True)
 class TracedCopy:
-    """One copy; `came_from` and `arrived_at_ms` are None where they cannot be known."""
+    """One copy; `came_from` and `arrived_at_ms` are None where unknown."""
 
     cluster: str
     offset: int
@@ -45,7 +45,7 @@ class TracedCopy:
 
 @dataclass(frozen=True)
 class Trace:
-    """One record on all clusters of its tree; copies in the order of their way."""
+    """One record on all clusters of its tree; copies are in the order of their route."""
 
     origin: TracedOrigin
     copies: tuple[TracedCopy, ...]
@@ -54,7 +54,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The record that is looked for; `certain` if its incarnation was read and not guessed."""
+    """The record to find; `certain` if its incarnation was read and not guessed."""
 
     origin: Origin
     timestamp_ms: int
@@ -69,7 +69,7 @@ class _Find:
 
 
 _Outcome = _Find | NotThere | KafkaCallFailed
-"""Of a search on one cluster; the last if it could not be asked, or not to the end."""
+"""Outcome of a search on one cluster; KafkaCallFailed if it did not answer, or not in time."""
 
 
 def run(scene: Scene, cluster: str, offset: int) -> Trace:
@@ -124,11 +124,13 @@ def _born(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
 
 
 def _is_first(scene: Scene, cluster: str, record: LogRecord, wanted: _Wanted) -> bool:
-    """Whether no earlier record of the log has the same origin; one that has is the copy, and this record has its
-    headers from a stream processor, and was born here."""
+    """Return whether no earlier record of the log has the same origin.
+
+    If one has, that is the copy: this record got its headers from a stream processor, and was produced here.
+    """
     home = scene.names.get(wanted.origin.cluster)
     at_home = _search(scene, home, wanted) if home is not None and home in scene.places else None
-    # A stream processor may have given it another timestamp: one that the origin has too says where to look.
+    # A stream processor may have changed the timestamp: if the origin has the same one, search from there.
     since_ms = wanted.timestamp_ms if isinstance(at_home, _Find) else 0
     try:
         with _log(scene, cluster) as log:
@@ -160,7 +162,7 @@ def _search(scene: Scene, cluster: str, wanted: _Wanted) -> _Outcome:
 def _at_home(scene: Scene, log: Log, wanted: _Wanted) -> _Outcome:
     there = log.range()
     record = log.at(wanted.origin.offset) if there.low <= wanted.origin.offset < there.high else None
-    # Another record has the offset if the topic was made anew since.
+    # Another record has the offset if the topic was re-created since.
     if record is None or record.timestamp_ms != wanted.timestamp_ms:
         return NotThere(later_there=True)
     return _Find(record, _marks(scene, record), None)
@@ -193,7 +195,7 @@ def _log(scene: Scene, cluster: str) -> Iterator[Log]:
     try:
         log = Log(scene.places[cluster], SECONDS)
     except ClusterUnreachable as error:
-        # A secret that cannot be resolved: named by its reference.
+        # For example a secret that cannot be resolved, named by its reference.
         raise KafkaCallFailed(error.detail) from error
     try:
         yield log

@@ -1,4 +1,4 @@
-"""What has to be known from the control plane before a record is looked for; read in one moment."""
+"""Facts of the control plane that a trace needs, read in one transaction."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from backend.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One partition of one stream on all clusters of the tree; `clusters` from left to right, with their numbers.
+    """One partition of one stream on all clusters of the tree; `clusters` are ordered left to right, with numbers.
 
-    `places` has the clusters that can be asked, `unaskable` those that cannot and `absent` those without a topic,
-    with the reasons.
+    `places` has the reachable clusters, `unaskable` the unreachable ones and `absent` those without a topic, with
+    the reasons.
     """
 
     stream: TracedStream
     partition: int
     clusters: Mapping[str, int]
     names: Mapping[int, str]
-    """Of every cluster that there is or was, by number: an origin may have left the tree."""
+    """Names of all clusters that exist or existed, by number: an origin may have left the tree."""
     roots: Mapping[int, str]
-    """Number of an origin that left the tree -> the leaf that its records go on from."""
+    """Number of an origin that left the tree -> leaf from which its records continue."""
     places: Mapping[str, Place]
     absent: Mapping[str, str]
     unaskable: Mapping[str, str]
@@ -51,26 +51,26 @@ class Scene:
         return origin.stream_id(self.stream.stream)
 
     def route(self, number: int) -> tuple[Edge, ...]:
-        """The edges that the records of an origin take now."""
+        """Return the edges that the records of an origin take now."""
         return self.versions[-1].route(self.roots.get(number) or self.names.get(number, ""))
 
 
 def read(connection: Connection, settings: Settings, cluster: str, stream: str, partition: int) -> Scene:
-    """Raises NotFound (cluster, stream, topic), ValueInvalid (partition), StateConflict (origins are off)."""
+    """Read the facts. Raises NotFound, ValueInvalid (partition), StateConflict (origins are off)."""
     if not settings.origin_header:
-        raise StateConflict("records carry no origin here (origin_header = false), so their copies cannot be told")
+        raise StateConflict("records carry no origin here (origin_header = false), so copies cannot be identified")
     tree = get_tree(connection)
     known = {row.name: row for row in list_clusters(connection)} if is_name(cluster) else {}
     if cluster not in known:
         raise NotFound(f"there is no cluster {cluster[:60]!r}; GET /clusters lists them")
     leaves = () if tree is None else tree_shape.leaves(tree.shape)
     if cluster not in leaves:
-        raise NotFound(f"cluster {cluster} is no leaf of a tree: nothing is copied from it or to it")
+        raise NotFound(f"cluster {cluster} is not a leaf of a tree: nothing is copied from it or to it")
     found = traced_stream(connection, stream)
     if found is None:
         raise no_stream(stream)
     if cluster not in found.topics:
-        why = found.absent.get(cluster, "none was seen")
+        why = found.absent.get(cluster, "none was observed")
         raise NotFound(f"stream {stream} has no topic on {cluster}: {why}")
     if partition >= found.partitions:
         there_are = f"stream {stream} has partitions 0 to {found.partitions - 1}"
@@ -111,5 +111,5 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
 
 
 def no_stream(stream: str) -> NotFound:
-    """The answer for a stream that there is not."""
+    """Return the error for a stream that does not exist."""
     return NotFound(f"there is no stream {stream[:300]!r}; name it as tenant/instance/environment/stream")

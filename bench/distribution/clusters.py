@@ -1,4 +1,4 @@
-"""Topics of the benchmark's clusters, and what is read of them from outside."""
+"""Topics of the benchmark's clusters, and reads of their ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Topic:
         self._admin.delete_topics([self.name])[self.name].result(15)
 
     def committed_ends(self) -> int:
-        """Sum of the ends that a read_committed reader sees; 0 while the topic is not there."""
+        """Return the sum of the ends for a read_committed reader; 0 while the topic does not exist."""
         answers = self._admin.list_offsets(self._ends, isolation_level=IsolationLevel.READ_COMMITTED)
         try:
             return sum(answer.result(15).offset for answer in answers.values())

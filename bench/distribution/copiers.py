@@ -1,4 +1,4 @@
-"""The copiers that are compared: each is started for one source topic and copies it until it is stopped."""
+"""The copiers under comparison: each is started for one source topic and copies it until it is stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIRROR_JVM = ["-Xms256m", "-Xmx2g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.de
 
 @dataclass(frozen=True)
 class Job:
-    """One topic to copy; `label` is used in names, so that runs do not meet."""
+    """One topic to copy; `label` is part of names, so that runs do not collide."""
 
     label: str
     servers: Mapping[str, str]
@@ -34,19 +34,19 @@ class Job:
 
 
 class Copier:
-    """Processes that copy; CPU is theirs alone."""
+    """Processes that copy and do nothing else, so that all their CPU time counts."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[str]]) -> None:
         self._processes = processes
         self._seen = [psutil.Process(process.pid) for process in processes]
 
     def cpu_seconds(self) -> float:
-        """User and system time so far."""
+        """Return the user and system time so far."""
         times = [process.cpu_times() for process in self._seen]
         return sum(row.user + row.system for row in times)
 
     def memory_bytes(self) -> int:
-        """Resident now."""
+        """Return the resident memory now."""
         return sum(process.memory_info().rss for process in self._seen)
 
     def check(self) -> None:
@@ -66,7 +66,7 @@ class Copier:
 
 @dataclass(frozen=True)
 class MirrorMaker:
-    """MirrorMaker 2 as its own process, one task a partition, defaults but for what is named here."""
+    """MirrorMaker 2 as a separate process, one task per partition, with defaults except for the options here."""
 
     name: str
     exactly_once: bool
@@ -75,7 +75,7 @@ class MirrorMaker:
         return f"{label}.{source_topic}"
 
     def options(self, job: Job) -> dict[str, object]:
-        """Its configuration; the source's alias is the job's label, the target's is `copy`."""
+        """Return the configuration; the source's alias is the job's label, the target's is `copy`."""
         alias = job.label
         options: dict[str, object] = {
             "clusters": f"{alias}, copy",
@@ -159,6 +159,6 @@ class Treeline:
 
 
 def profiler(folder: Path, label: str) -> tuple[str, ...]:
-    """Command that records a profile of what follows it, if `perf` is there."""
+    """Return a command prefix that records a profile, if `perf` is installed."""
     perf = shutil.which("perf")
     return (perf, "record", "-g", "-F", "499", "-o", str(folder / f"{label}.perf")) if perf else ()

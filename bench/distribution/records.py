@@ -1,4 +1,4 @@
-"""Records of the benchmark: numbered, so that every copy can be counted; timed, so that latency can be told."""
+"""Records of the benchmark: numbered, to count every copy; timed, to measure latency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 _MARK = struct.Struct(">QQ")  # number, nanoseconds of the monotonic clock when it was sent
 READ_SECONDS = 300
 LARGEST_BYTES = 16_000_000
-"""Of a record that the topics of the benchmark take."""
+"""Maximum size of a record in the topics of the benchmark."""
 
 
 def fill(servers: str, topic: str, partitions: int, count: int, size_bytes: int) -> None:
@@ -55,7 +55,7 @@ def _consumer(servers: str) -> Consumer:
 
 
 def check_copies(servers: str, topic: str, partitions: int, count: int) -> None:
-    """Every record once and in its partition's order, or SystemExit."""
+    """Check that every record is there once and in its partition's order; raise SystemExit otherwise."""
     consumer = _consumer(servers)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     last = [partition - partitions for partition in range(partitions)]
@@ -94,7 +94,7 @@ def send_at_rate(servers: str, topic: str, partitions: int, rate: int, seconds: 
 def read_until(
     servers: str, topic: str, partitions: int, count: int, ready: object, deadline_seconds: float
 ) -> dict:
-    """Read what comes from now on; number -> ms from sending to here. `ready.set()` is called once assigned."""
+    """Read new records; return number -> ms since sending. `ready.set()` is called once assigned."""
     consumer = _consumer(servers)
     consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in range(partitions)])
     found: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""How long a distributor needs to set a refused record aside while others keep coming, on two real brokers.
+"""Time until a distributor dead-letters a refused record under load, on two real brokers.
 
     python bench/distribution/refused.py --partitions 10 100 --rate 2000
 
@@ -32,12 +32,12 @@ from workers.distribution.shift import copy_limits
 
 MOST_BYTES = 100_000
 SETTLE_SECONDS = 10.0
-"""Of load before the record comes: positions are known and the distributor keeps up."""
+"""Seconds of load before the refused record: positions are known and the distributor keeps up."""
 
 
 @dataclass
 class Load:
-    """Records at a fixed rate over all partitions, from a thread of its own."""
+    """Records at a fixed rate over all partitions, from a separate thread."""
 
     servers: str
     topic: str
@@ -64,7 +64,7 @@ class Load:
 
 
 def plan_of(servers: dict[str, str], topic: str, partitions: int) -> EdgePlan:
-    """The one edge from `a` to `b`, in a tree of the run's own names."""
+    """Return the plan of the one edge from `a` to `b`, in a tree with names of this run."""
     mark = topic.rpartition(".")[2]
     names = {name: f"{name}{mark}" for name in servers}
     document = {"level": 1, "children": [{"cluster": name} for name in names.values()]}
@@ -85,7 +85,7 @@ def plan_of(servers: dict[str, str], topic: str, partitions: int) -> EdgePlan:
 
 
 def measure(servers: dict[str, str], partitions: int, rate: int, longest_seconds: float) -> float | None:
-    """Seconds until the record is set aside, None if it is not within the time given."""
+    """Return the seconds until the record is dead-lettered; None if it takes too long."""
     topic = f"refused.{uuid.uuid4().hex[:8]}"
     for at in servers.values():
         create_topic(at, topic, partitions)
@@ -127,8 +127,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, single_broker_clusters(Path(folder), ["a", "b"]) as servers:
         for partitions in given.partitions:
             seconds = measure(servers, partitions, given.rate, given.longest_seconds)
-            told = f"set aside after {seconds:.1f} s" if seconds is not None else "not set aside"
-            print(f"{partitions} partitions, {given.rate} records/s: {told}", flush=True)
+            outcome = f"dead-lettered after {seconds:.1f} s" if seconds is not None else "not dead-lettered"
+            print(f"{partitions} partitions, {given.rate} records/s: {outcome}", flush=True)
 
 
 if __name__ == "__main__":

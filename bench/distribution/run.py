@@ -1,10 +1,10 @@
 """Distribution against MirrorMaker 2: the same records, the same brokers, one run; prints Markdown tables.
 
-Two single-broker clusters are booted; one topic with four partitions, no compression. Throughput: a backlog is
-there before the copier starts; measured from the first to the last commit on the target, CPU of the copier's
-processes in the same span. Latency: records at a fixed rate, "added" is a read_committed reader on the target
-against one on the source, record by record. Every copy is counted: a record lost, doubled or out of order ends
-the run.
+Two single-broker clusters are booted; one topic with four partitions, no compression. Throughput: a backlog exists
+before the copier starts; measured from the first to the last commit on the target, with the CPU of the copier's
+processes in the same span. Latency: records at a fixed rate; the added latency is that of a read_committed reader
+on the target against one on the source, record by record. Every copy is counted: a lost, duplicated or reordered
+record ends the run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONTENDERS = {
 
 
 def throughput(job: Job, copier: Copier, count: int) -> dict[str, float]:
-    """Records/s and CPU between the first and the last commit of a backlog."""
+    """Return records/s and CPU between the first and the last commit of a backlog."""
     topic = Topic(job.servers["target"], job.target_topic, PARTITIONS)
     deadline = time.monotonic() + START_SECONDS
     samples: list[tuple[float, int, float]] = []
@@ -50,11 +50,11 @@ def throughput(job: Job, copier: Copier, count: int) -> dict[str, float]:
         if ends and (not samples or ends != samples[-1][1]):
             samples.append((now, ends, cpu))
         if not samples and now > deadline:
-            raise SystemExit(f"{job.label} has not begun after {START_SECONDS} s; see its log")
+            raise SystemExit(f"{job.label} has not started after {START_SECONDS} s; see its log")
         if samples and samples[-1][1] >= count and now - samples[-1][0] > QUIET_SECONDS:
             break
         if samples and now - samples[-1][0] > START_SECONDS:
-            raise SystemExit(f"{job.label} stands still at {samples[-1][1]} of {count}")
+            raise SystemExit(f"{job.label} is stalled at {samples[-1][1]} of {count}")
         time.sleep(0.02)
     first, last = samples[0], samples[-1]
     records.check_copies(job.servers["target"], job.target_topic, PARTITIONS, count)
@@ -71,7 +71,7 @@ def _reader(servers: str, topic: str, count: int, ready: object, answers: object
 
 
 def latency(job: Job, copier: Copier, rate: int, seconds: float) -> dict[str, float]:
-    """Milliseconds that the copier adds at a fixed rate, after a warm-up of a third of the time."""
+    """Return the milliseconds that the copier adds at a fixed rate, after a warm-up of a third of the time."""
     count = int(rate * seconds)
     answers: multiprocessing.Queue[tuple[str, dict[int, float]]] = multiprocessing.Queue()
     readers = []
@@ -84,7 +84,7 @@ def latency(job: Job, copier: Copier, rate: int, seconds: float) -> dict[str, fl
         readers.append((reader, ready))
     for _, ready in readers:
         if not ready.wait(60):
-            raise SystemExit("a reader does not get to its topic's end")
+            raise SystemExit("a reader did not reach its topic's end")
     cpu = copier.cpu_seconds()
     records.send_at_rate(job.servers["source"], job.source_topic, PARTITIONS, rate, seconds)
     try:
@@ -111,7 +111,7 @@ def _job(servers: dict[str, str], label: str, name: str, source: str, folder: Pa
 
 
 def run_throughput(servers: dict[str, str], folder: Path, chosen: argparse.Namespace) -> None:
-    """One table for each size."""
+    """Print one table for each size."""
     for size in chosen.sizes:
         source = f"backlog-{size}"
         topic = Topic(servers["source"], source, PARTITIONS)
@@ -141,8 +141,11 @@ def run_throughput(servers: dict[str, str], folder: Path, chosen: argparse.Names
 
 
 def run_latency(servers: dict[str, str], folder: Path, chosen: argparse.Namespace) -> None:
-    """One table for each rate: the median of each figure over rounds in which the contenders take turns, since
-    brokers grow faster while they run."""
+    """Print one table for each rate.
+
+    Each figure is the median over rounds in which the contenders take turns, since brokers get faster while they
+    run.
+    """
     for rate in chosen.rates:
         print(f"\n| {rate:,} records/s of 1000 B, added | p50 | p99 | worst | CPU s per million |")
         print("|---|---:|---:|---:|---:|", flush=True)
@@ -162,7 +165,7 @@ def run_latency(servers: dict[str, str], folder: Path, chosen: argparse.Namespac
 def one_latency(
     servers: dict[str, str], folder: Path, name: str, rate: int, turn: str, seconds: float
 ) -> dict[str, float]:
-    """One contender's latency on topics of its own."""
+    """Measure one contender's latency on topics of its own."""
     label = f"l{rate}{name.replace('-', '')}t{turn}"
     source = f"paced-{label}"
     topic = Topic(servers["source"], source, PARTITIONS)
@@ -176,7 +179,7 @@ def one_latency(
         while target.committed_ends() < 400:
             copier.check()
             if time.monotonic() > deadline:
-                raise SystemExit(f"{label} has not begun; see its log")
+                raise SystemExit(f"{label} has not started; see its log")
             time.sleep(0.2)
         time.sleep(2)
         got = latency(job, copier, rate, seconds)

@@ -1,6 +1,6 @@
-"""A worker of the benchmark: the distributor threads of some units, as a shift runs them, without a database.
+"""A worker of the benchmark: threads of some distribution tasks, as in a worker session, without a database.
 
-Reads its task as JSON from its argument, runs until SIGTERM. Leases are always held: nobody else wants them.
+It reads its job as JSON from its argument and runs until SIGTERM. Leases always count as held.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STREAM = "bench/distribution/main/records"
 
 
 def unit_plans(task: dict) -> dict[Unit, EdgePlan]:
-    """Plans of the tree of two clusters, from source to target."""
+    """Return the plans of the tree of two clusters, from source to target."""
     document = {"level": 1, "children": [{"cluster": "source"}, {"cluster": "target"}]}
     root = tree_shape.parse(document, {"source", "target"})
     endpoints = {
@@ -65,7 +65,7 @@ def unit_plans(task: dict) -> dict[Unit, EdgePlan]:
 
 
 def main() -> None:
-    """Run the units until told to stop."""
+    """Run the tasks until SIGTERM."""
     task = json.loads(sys.argv[1])
     plans = unit_plans(task)
     threads = []

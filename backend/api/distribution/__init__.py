@@ -1,4 +1,4 @@
-"""Losses and traces.
+"""REST resources of losses, dead letters and traces.
 
 Of this layer's rooms it imports frame.
 """

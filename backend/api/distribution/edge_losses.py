@@ -1,4 +1,4 @@
-"""`/set-aside` and `/losses`: what distributors could not copy, and what an operator does about it."""
+"""`/set-aside` and `/losses`: records that distributors could not copy, and how an operator resolves them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ router = APIRouter(tags=["losses"])
 
 
 class WhichRecord(Body):
-    """A record that was set aside."""
+    """Reference to a dead-lettered record."""
 
-    id: str = Field(max_length=2000, description="As GET /set-aside shows it.")
+    id: str = Field(max_length=2000, description="Id of the record, as in GET /set-aside.")
 
 
 class WhichDistributor(Body):
-    """A distributor whose losses were seen."""
+    """Reference to a distributor whose losses are acknowledged."""
 
     cluster: str = Field(max_length=300)
     level: int = Field(ge=1, le=31)
@@ -36,13 +36,13 @@ class WhichDistributor(Body):
 
 @router.get("/set-aside", openapi_extra=needs(Action.READ_ESTATE))
 def list_set_aside(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Records that a target refused, each with the reason and whether it was replayed."""
+    """List dead-lettered records, which a target refused, with the reason and whether they were replayed."""
     return listed(edge_losses.list_set_aside(connection, at), page, lambda row: row.recorded, _shown_set_aside)
 
 
 @router.post("/set-aside/replay", openapi_extra=needs(Action.CHANGE_ESTATE))
 def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
-    """Write a record that was set aside where it is missing; once more writes nothing twice."""
+    """Replay a dead-lettered record: write it where it is missing. A repeated call writes nothing twice."""
     with write.services.reading() as connection:
         row = changes.find_set_aside(connection, body.id)
     done = changes.write_again(write.services.engine, write.services.config, row, dry_run=write.dry_run)
@@ -56,13 +56,13 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
 
 @router.get("/losses", openapi_extra=needs(Action.READ_ESTATE))
 def list_losses(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """Ranges of offsets that were gone from a source before a distributor could read them."""
+    """List ranges of offsets that were gone from a source before a distributor could read them."""
     return listed(edge_losses.list_losses(connection, at), page, lambda row: row.recorded, _shown_loss)
 
 
 @router.post("/losses/acknowledge", openapi_extra=needs(Action.CHANGE_ESTATE))
 def acknowledge(body: WhichDistributor, write: Writing) -> Response:
-    """Take note of all that a distributor lost so far: it is no longer degraded for it."""
+    """Acknowledge all losses of a distributor so far: they no longer make it degraded."""
 
     def answer(connection: Connection, _: Outcome) -> Answer:
         rows = [row for row in edge_losses.list_losses(connection) if _of(row) == (body.cluster, body.level)]

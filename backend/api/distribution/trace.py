@@ -1,4 +1,4 @@
-"""`/trace`: where one record came from, and where its copies are."""
+"""`/trace`: the origin and the copies of one record."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def get_trace(
     partition: Annotated[int, Query(ge=0, le=2**31 - 1)],
     offset: Annotated[int, Query(ge=0, le=HIGHEST, description="The record's offset on that cluster.")],
 ) -> dict[str, Any]:
-    """One record's way: its origin, its copies on all clusters of the tree, and where it is missing and why.
+    """Trace one record: its origin, its copies on all clusters of the tree, and where and why it is missing.
 
-    Every cluster has some seconds to answer; one that does not is in `missing` as unknown.
+    Every cluster has a few seconds to answer; one that does not is in `missing` with state `unknown`.
     """
     check(caller, Action.READ_TENANT, stream, scene.no_stream(stream))
     with services.reading() as connection:
@@ -41,7 +41,7 @@ def get_trace(
 
 
 def shown(found: Trace) -> dict[str, Any]:
-    """A trace as answers show it."""
+    """Return a trace in the form of an answer."""
     origin = found.origin
     return {
         "origin": {

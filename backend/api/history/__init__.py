@@ -1,4 +1,4 @@
-"""Events, operations and undo.
+"""REST resources of events, operations and undo.
 
 Of this layer's rooms it imports frame.
 """

@@ -1,4 +1,4 @@
-"""`/events`: the event log as a list, as a stream of server-sent events, and whether its chain is whole."""
+"""`/events`: the event log as a list and as server-sent events, and the verification of its hash chain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/events", tags=["events"])
 
 LAST_POSITION = 2**63 - 1
 STREAM_PAGE = 500
-# Also how late a stream notices that the process is to end.
+# Also the longest time until a stream notices that the process is stopping.
 WAIT_SECONDS = 1.0
 
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
@@ -36,16 +36,16 @@ def list_events(
     connection: Reading,
     caller: Asking,
     after: After = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Most items in the answer.")] = 100,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before.")] = None,
-    stream: Annotated[str | None, Query(description="Only event streams whose name starts so.")] = None,
-    name: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events called so.")] = "",
-    actor: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only what this one did.")] = "",
-    newest: Annotated[bool, Query(description="The newest first, route epochs aside; not with `after`.")] = False,
+    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="Maximum number of items in the answer.")] = 100,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the previous answer.")] = None,
+    stream: Annotated[str | None, Query(description="Only event streams whose name has this prefix.")] = None,
+    name: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events of this name.")] = "",
+    actor: Annotated[str, Query(max_length=200, pattern=_TEXT, description="Only events of this actor.")] = "",
+    newest: Annotated[bool, Query(description="Newest first, route epochs aside; not with `after`.")] = False,
 ) -> dict[str, Any]:
-    """Events in their order; those of other tenants, and of the estate, only for who may read them."""
+    """List events in order; events of other tenants, and of the estate, only for callers who may read them."""
     if newest and after:
-        raise ValueInvalid("the newest events are not those after a position; give `after` or `newest`")
+        raise ValueInvalid("`after` and `newest` exclude each other; give one of them")
     if cursor is not None:
         after = _position(cursor, "cursor")
     if stream is not None and not (stream.isascii() and stream.isprintable()):
@@ -66,19 +66,21 @@ def list_events(
 
 @router.get("/head", openapi_extra=needs(Action.READ_ESTATE))
 def get_head(connection: Reading) -> dict[str, Any]:
-    """The newest event's position and hash; kept elsewhere, it shows later whether the log was cut."""
+    """Get the position and hash of the newest event; stored elsewhere, it reveals a truncated log later."""
     return asdict(queries.head(connection))
 
 
 @router.get("/verification", openapi_extra=needs(Action.READ_ESTATE))
 def verify(
     connection: Reading,
-    position: Annotated[int | None, Query(ge=0, le=LAST_POSITION, description="Of an exported head.")] = None,
-    hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Of the same head.")] = None,
+    position: Annotated[
+        int | None, Query(ge=0, le=LAST_POSITION, description="Position of an exported head.")
+    ] = None,
+    hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Hash of the same head.")] = None,
 ) -> dict[str, Any]:
-    """Recompute the hash chain, and hold it against a head that was exported earlier."""
+    """Recompute the hash chain, and compare it with a head that was exported earlier."""
     if (position is None) != (hash is None):
-        raise ValueInvalid("an exported head is a position and a hash; give both or none")
+        raise ValueInvalid("an exported head has a position and a hash; give both or neither")
     expected = Head(position, hash) if position is not None and hash is not None else None
     return asdict(queries.verification(connection, expected))
 
@@ -87,17 +89,19 @@ def verify(
 def list_differences(
     connection: Reading,
     page: Paging,
-    before: Annotated[int, Query(ge=0, le=LAST_POSITION, alias="from", description="A position.")],
+    before: Annotated[int, Query(ge=0, le=LAST_POSITION, alias="from", description="First position.")],
     after: Annotated[
-        int | None, Query(ge=0, le=LAST_POSITION, alias="to", description="Another; now, if left out.")
+        int | None, Query(ge=0, le=LAST_POSITION, alias="to", description="Second position; default: now.")
     ] = None,
 ) -> dict[str, Any]:
-    """What is configured otherwise at one position than at another, by kind and name; backwards where the first is
-    the later one, as going back would change it."""
+    """List the configuration differences between two positions, by kind and name.
+
+    If `from` is the later position, the differences are those of going back.
+    """
     head = queries.head(connection).position
     last = head if after is None else after
     if max(before, last) > head:
-        raise ValueInvalid(f"position {max(before, last)} lies in the future; the newest event is at {head}")
+        raise ValueInvalid(f"position {max(before, last)} is in the future; the newest event is at {head}")
     found = differences(connection, before, last)
     rows = list(enumerate(found))
     return {
@@ -108,7 +112,7 @@ def list_differences(
 
 
 def shown_difference(found: Difference) -> dict[str, Any]:
-    """A difference as answers show it."""
+    """Return a difference in the form of an answer."""
     return {
         "kind": found.kind,
         "name": found.name,
@@ -120,7 +124,7 @@ def shown_difference(found: Difference) -> dict[str, Any]:
 
 def _start(
     after: After = 0,
-    last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Position to continue after.")] = None,
 ) -> int:
     return _position(last_event_id, "Last-Event-ID") if last_event_id else after
 
@@ -129,10 +133,12 @@ def _start(
 async def stream_events(
     request: Request, services: SharedServices, start: Annotated[int, Depends(_start)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Events as they happen: `id` is the position, `data` an item of GET /events. Ends when the caller may no
-    longer read: each look asks again who it is."""
+    """Stream events as they happen: `id` is the position, `data` an item of GET /events.
+
+    The stream ends when the caller may no longer read: its rights are checked with each poll.
+    """
     place = start
-    # Sent at once, so that a proxy or a browser sees the stream open although nothing happens yet.
+    # Sent at once, so that a proxy or a browser sees an open stream although nothing happens yet.
     yield ServerSentEvent(comment="open")
     while not services.closing.is_set():
         found = await run_in_threadpool(_read, services, request.state.find_caller, place)
@@ -146,7 +152,7 @@ async def stream_events(
 
 
 def shown(event: StoredEvent) -> dict[str, Any]:
-    """An event as answers show it."""
+    """Return an event in the form of an answer."""
     return {
         "position": event.position,
         "stream": event.stream,
@@ -164,13 +170,13 @@ def shown(event: StoredEvent) -> dict[str, Any]:
 def _read(
     services: Services, find_caller: Callable[[], Caller | None], after: int
 ) -> tuple[list[StoredEvent], int] | None:
-    """The next events that the caller may read, and how far these go; None if it may no longer."""
+    """Return the next readable events and the position that they reach; None if the caller may no longer read."""
     caller = find_caller()
     if caller is None or not may_somewhere(caller, Action.READ_TENANT):
         return None
     with services.reading() as connection:
         page = queries.list_events(connection, after=after, limit=STREAM_PAGE, tenants=tenants_read(caller))
-        # Without more of its own a reader has seen all there is, though its events end earlier.
+        # A page that is not full has everything up to the head, though the reader's own events end earlier.
         place = page[-1].position if len(page) == STREAM_PAGE else queries.head(connection).position
     return page, max(after, place)
 
@@ -178,5 +184,5 @@ def _read(
 def _position(text: str, what: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 19 else -1
     if not 0 <= number <= LAST_POSITION:
-        raise ValueInvalid(f"{what} must be a position that was given before")
+        raise ValueInvalid(f"{what} must be a position from an earlier answer")
     return number

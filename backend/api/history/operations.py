@@ -1,4 +1,4 @@
-"""`/operations/{id}`: how far long work has come."""
+"""`/operations/{id}`: the progress of long-running work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/operations", tags=["operations"], dependencies=[Depe
 
 @router.get("/{operation}", openapi_extra=needs(Action.READ_ESTATE))
 def get_operation(operation: str, connection: Reading) -> dict[str, Any]:
-    """One operation: state running, succeeded or failed; progress from 0 to 1; result or problem."""
+    """Get an operation: its state (running, succeeded or failed), progress from 0 to 1, and result or problem."""
     found = queries.get_operation(connection, operation)
     if found is None:
         raise NotFound(f"there is no operation {operation!r}")

@@ -1,4 +1,4 @@
-"""`/events/{position}/undo`: take back what one event changed."""
+"""`/events/{position}/undo`: undo the changes of one event."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ router = APIRouter(prefix="/events", tags=["events"])
 
 
 class Undoing(Body):
-    """What an undo is told besides which event."""
+    """Options of an undo."""
 
     confirm: str | None = Field(
-        None, max_length=1000, description="The name in full, where what is undone removes records."
+        None, max_length=1000, description="Full name of the resource, required if the undo deletes records."
     )
 
 
 @router.post("/{position}/undo", openapi_extra=needs(Action.READ_TENANT))
 def undo_event(
-    position: Annotated[int, Path(ge=1, le=LAST_POSITION, description="Of the event.")],
+    position: Annotated[int, Path(ge=1, le=LAST_POSITION, description="Position of the event.")],
     write: Writing,
     caller: Asking,
     body: Undoing | None = None,
 ) -> Response:
-    """Take back what one event changed, by a command that needs what it would need by itself; `dry_run` says what
-    would be different. 409 if it was changed since or a confirmation is missing, 422 for what no command takes
-    back."""
+    """Undo what one event changed, by a command with its usual permissions; `dry_run` returns the differences.
+
+    409 if it was changed since or a confirmation is missing; 422 for events that no command can undo.
+    """
     if write.if_match is not None:
-        raise ValueInvalid("an undo takes no If-Match: it looks at what the event changed, field by field")
+        raise ValueInvalid("an undo does not accept If-Match: it compares the event's changes field by field")
     first = write.first_answer()
     if first is not None:
         return first

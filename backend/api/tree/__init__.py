@@ -1,4 +1,4 @@
-"""The tree and its distributors.
+"""REST resources of the tree and its distributors.
 
 Of this layer's rooms it imports frame.
 """

@@ -39,52 +39,52 @@ router = APIRouter(prefix="/trees", tags=["trees"], dependencies=[Depends(plausi
 
 
 class Target(Body):
-    """The leaf to copy to."""
+    """Leaf that the distributor copies to."""
 
     target: str
 
 
 class Primary(Body):
-    """The only writer of schemas."""
+    """Cluster that becomes the only writer of schemas."""
 
-    cluster: str = Field(max_length=300, description="The present one ends a move that is under way.")
-    take_over: bool = Field(False, description="Whether the present one is dead and not waited for.")
+    cluster: str = Field(max_length=300, description="New primary; the current one cancels a move in progress.")
+    take_over: bool = Field(False, description="Take over from an unreachable primary without waiting.")
 
 
 class DistributorChanges(Body):
-    """What is to change; fields left out stay, and `bytes_per_second` null takes the limit away."""
+    """Changes of a distributor; omitted fields stay, and `bytes_per_second` null removes the limit."""
 
-    paused: bool = Field(False, description="Whether the distributor waits; it keeps its place.")
+    paused: bool = Field(False, description="Whether the distributor is paused; it keeps its position.")
     bytes_per_second: int | None = Field(
         None,
-        description="Most bytes of keys, values and headers that are copied a second, before compression.",
+        description="Maximum bytes of keys, values and headers copied a second, before compression.",
     )
     compression: str = Field(DEFAULTS.compression, description=" | ".join(COMPRESSIONS))
 
 
 @router.get("", openapi_extra=needs(Action.READ_ESTATE))
 def list_trees(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
-    """The trees; an estate has one, main."""
+    """List the trees; an estate has one, named main."""
     row = trees.get_tree(connection, at)
     return listed([row] if row else [], page, lambda tree: tree.name, shown)
 
 
 @router.get("/main", openapi_extra=needs(Action.READ_ESTATE))
 def get_tree(connection: Reading, at: At) -> Response:
-    """The tree with its coverage proof."""
+    """Get the tree with its coverage proof."""
     row = existing_tree(connection, at)
     return shown_at(row.version, shown(row))
 
 
 @router.put("/main", openapi_extra=needs(Action.CHANGE_ESTATE))
 def replace_tree(
-    root: Annotated[Any, RequestBody(description="The bare root node.")],
+    root: Annotated[Any, RequestBody(description="The root node.")],
     write: Writing,
     primary: Annotated[
-        str | None, Query(description="Primary cluster; left out, it stays, or is the first leaf.")
+        str | None, Query(description="Primary cluster; default: the current one, or the first leaf.")
     ] = None,
 ) -> Response:
-    """Set the tree. 201 the first time, then 200; the same tree again changes nothing."""
+    """Set the tree: 201 the first time, then 200. The same tree again changes nothing."""
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         row = existing_tree(connection)
@@ -98,20 +98,20 @@ def replace_tree(
 
 @router.get("/main/distributors", openapi_extra=needs(Action.READ_ESTATE))
 def list_distributors(connection: Reading, at: At) -> list[dict[str, Any]]:
-    """Every distributor of the tree; what is observed of them (state, lag, holder) is null under `at`."""
+    """List all distributors of the tree; observed fields (state, lag, holder) are null with `at`."""
     return distributors.list_distributors(connection, at=at)
 
 
 @router.get("/main/distributors/{cluster}/{level}", openapi_extra=needs(Action.READ_ESTATE))
 def get_distributor(cluster: str, level: str, connection: Reading, at: At) -> Response:
-    """One distributor."""
+    """Get one distributor."""
     tree = existing_tree(connection, at)
     return shown_at(tree.version, _distributor(connection, cluster, _level(level), at))
 
 
 @router.patch("/main/distributors/{cluster}/{level}", openapi_extra=needs(Action.CHANGE_ESTATE))
 def change_distributor(cluster: str, level: str, body: DistributorChanges, write: Writing) -> Response:
-    """Pause or resume a distributor, limit its bandwidth, choose how its copies are compressed."""
+    """Pause or resume a distributor, limit its rate, or choose the compression of its copies."""
     number = _level(level)
     given = body.model_dump(exclude_unset=True)
 
@@ -123,7 +123,7 @@ def change_distributor(cluster: str, level: str, body: DistributorChanges, write
 
 @router.put("/main/targets/{cluster}/{level}", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Response:
-    """Let a distributor copy to another leaf of its sibling subtree; 200 if it does already."""
+    """Switch a distributor to another target, a leaf of its sibling subtree; 200 if it already has this target."""
     number = _level(level)
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
@@ -143,7 +143,7 @@ def switch_target(cluster: str, level: str, body: Target, write: Writing) -> Res
 
 @router.put("/main/primary", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def move_primary(body: Primary, write: Writing) -> Response:
-    """Make another cluster the only writer of schemas, once it has them all; 200 if it is so, or being done."""
+    """Move the primary to another cluster, once that has all schemas; 200 if it is the primary, or becoming it."""
 
     def answer(connection: Connection, outcome: Outcome) -> Answer:
         headers = {"ETag": etag(outcome.version)}
@@ -159,7 +159,7 @@ def move_primary(body: Primary, write: Writing) -> Response:
 
 
 def shown(row: TreeRow) -> dict[str, Any]:
-    """A tree as answers show it."""
+    """Return a tree in the form of an answer."""
     root = row.shape
     proof = routes.coverage(root, row.targets)
     return {
@@ -173,7 +173,7 @@ def shown(row: TreeRow) -> dict[str, Any]:
 
 
 def _level(text: str) -> int:
-    """The level in a path; 0, which no distributor has, if it is no number."""
+    """Parse the level in a path; 0, which no distributor has, if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else 0
 
 

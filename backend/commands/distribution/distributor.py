@@ -1,4 +1,4 @@
-"""`treeline distributor`: pause, resume and retarget one distributor, limit its bandwidth, compress its copies."""
+"""`treeline distributor`: pause, resume and retarget one distributor, limit its rate, compress its copies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TARGET_COLUMNS = ("cluster", "level", "target", "previous", "operation")
 NO_LIMIT = "none"
 
 Cluster = Annotated[
-    str, typer.Argument(help="The cluster that the distributor reads.", autocompletion=clusters_beginning)
+    str, typer.Argument(help="Source cluster of the distributor.", autocompletion=clusters_beginning)
 ]
-Level = Annotated[int, typer.Argument(help="Its level.", min=1)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
+Level = Annotated[int, typer.Argument(help="Level of the distributor.", min=1)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the request without changing anything.")]
 
-program = typer.Typer(no_args_is_help=True, help="Show and change how one distributor does its work.")
+program = typer.Typer(no_args_is_help=True, help="Show, pause, resume, limit and retarget a distributor.")
 
 
 class Compression(StrEnum):
-    """How copies can be compressed."""
+    """Compression of copies."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -37,7 +37,7 @@ class Compression(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Register the commands."""
     app.add_typer(program, name="distributor")
 
 
@@ -49,7 +49,7 @@ def pause(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a distributor wait; it keeps its place. Records pass no other way meanwhile."""
+    """Pause a distributor; it keeps its position. Its records take no other path in the meantime."""
     _change(cluster, level, {"paused": True}, dry_run, Form.JSON if as_json else form)
 
 
@@ -61,7 +61,7 @@ def resume(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a paused distributor go on where it was."""
+    """Resume a paused distributor from its position."""
     _change(cluster, level, {"paused": False}, dry_run, Form.JSON if as_json else form)
 
 
@@ -71,21 +71,21 @@ def set_(
     level: Level,
     bytes_per_second: Annotated[
         str | None,
-        typer.Option(help='Most bytes of copies a second, before compression; "none" takes the limit away.'),
+        typer.Option(help='Maximum bytes of copies a second, before compression; "none" removes the limit.'),
     ] = None,
-    compression: Annotated[Compression | None, typer.Option(help="How copies are compressed.")] = None,
+    compression: Annotated[Compression | None, typer.Option(help="Compression of copies.")] = None,
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Limit a distributor's bandwidth, or choose how its copies are compressed."""
+    """Limit a distributor's rate, or choose the compression of its copies."""
     changes: dict[str, Any] = {}
     if bytes_per_second is not None:
         changes["bytes_per_second"] = rate_of(bytes_per_second)
     if compression is not None:
         changes["compression"] = compression.value
     if not changes:
-        fail("Nothing to set: give --bytes-per-second, --compression, or both.", 2)
+        fail("Nothing to set; give --bytes-per-second, --compression, or both.", 2)
     _change(cluster, level, changes, dry_run, Form.JSON if as_json else form)
 
 
@@ -96,7 +96,7 @@ def retarget(
     target: Annotated[
         str,
         typer.Argument(
-            help="A leaf of the sibling subtree; `distributor show` tells which.",
+            help="New target: a leaf of the sibling subtree (see `distributor show`).",
             autocompletion=clusters_beginning,
         ),
     ],
@@ -104,7 +104,7 @@ def retarget(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a distributor copy to another leaf; it goes on there where it was, and nothing is lost or doubled."""
+    """Switch a distributor to another target; it continues from its position without loss or duplicates."""
     path = f"/trees/main/targets/{quote(cluster, safe='')}/{level}"
     params = {"dry_run": "true"} if dry_run else {}
     with rest_client() as client:
@@ -122,19 +122,19 @@ def show_(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show everything about one distributor."""
+    """Show all details of one distributor."""
     path = _path(cluster, level)
     present(lambda client: fields_of(answer(client.get(path))), Form.JSON if as_json else form, every)
 
 
 def rate_of(text: str) -> int | None:
-    """Bytes a second; None: no limit. Exits with 2 for what is neither."""
+    """Parse bytes a second; None: no limit. Exits with 2 if it is neither."""
     if text == NO_LIMIT:
         return None
     try:
         return int(text)
     except ValueError:
-        fail(f'--bytes-per-second is a whole number or "{NO_LIMIT}", not {text[:40]!r}.', 2)
+        fail(f'--bytes-per-second must be a whole number or "{NO_LIMIT}", not {text[:40]!r}.', 2)
 
 
 def _path(cluster: str, level: int) -> str:

@@ -1,4 +1,4 @@
-"""`treeline set-aside` and `treeline losses`: what distributors could not copy."""
+"""`treeline set-aside` and `treeline losses`: records that distributors could not copy."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ LOSS_COLUMNS = (
     "reason",
 )
 
-set_aside = typer.Typer(no_args_is_help=True, help="Records that a target refused, and replaying them.")
+set_aside = typer.Typer(no_args_is_help=True, help="Dead letters: records that a target refused.")
 losses = typer.Typer(no_args_is_help=True, help="Records that were gone before they could be copied.")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Register the commands."""
     app.add_typer(set_aside, name="set-aside")
     app.add_typer(losses, name="losses")
 
 
 @set_aside.command("list", cls=WatchCommand)
 def list_set_aside(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """List the records that were set aside, with the reasons."""
+    """List the dead-lettered records with the reasons."""
     present_list("/set-aside", SET_ASIDE_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @set_aside.command()
 def replay(
-    id: Annotated[str, typer.Argument(help="As `treeline set-aside list` shows it.")],
+    id: Annotated[str, typer.Argument(help="Id of the record, as in `treeline set-aside list`.")],
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a record where it is missing. Exit 1: some cluster still lacks it."""
+    """Replay a dead-lettered record where it is missing. Exit 1: some cluster still lacks it."""
     with rest_client() as client:
         found = answer(client.post("/set-aside/replay", json={"id": id}, params=preview(dry_run)))
     show(found, Form.JSON if as_json else form, ("id", "written", "missing"), [found])
@@ -59,21 +59,21 @@ def replay(
 
 @losses.command("list", cls=WatchCommand)
 def list_losses(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
-    """List the ranges that were lost, with the reasons."""
+    """List the lost ranges of records with the reasons."""
     present_list("/losses", LOSS_COLUMNS, Form.JSON if as_json else form, every)
 
 
 @losses.command()
 def acknowledge(
     cluster: Annotated[
-        str, typer.Argument(help="The cluster that the distributor reads.", autocompletion=clusters_beginning)
+        str, typer.Argument(help="Source cluster of the distributor.", autocompletion=clusters_beginning)
     ],
-    level: Annotated[int, typer.Argument(help="Its level.", min=1)],
+    level: Annotated[int, typer.Argument(help="Level of the distributor.", min=1)],
     dry_run: DryRun = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Take note of all that a distributor lost so far: it is no longer degraded for it."""
+    """Acknowledge all losses of a distributor so far: they no longer make it degraded."""
     with rest_client() as client:
         body = {"cluster": cluster, "level": level}
         found = answer(client.post("/losses/acknowledge", json=body, params=preview(dry_run)))

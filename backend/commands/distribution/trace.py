@@ -1,4 +1,4 @@
-"""`treeline trace`: where one record came from, and where its copies are."""
+"""`treeline trace`: the origin and the copies of one record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = ("cluster", "offset", "copy_flags", "hops", "from", "time", "remark")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command()(trace)
 
 
@@ -26,17 +26,17 @@ def trace(
             help="tenant/instance/environment/stream, or an internal stream.", autocompletion=streams_beginning
         ),
     ],
-    partition: Annotated[int, typer.Argument(min=0, help="Its partition.")],
-    offset: Annotated[int, typer.Argument(min=0, help="The record's offset on the cluster of --cluster.")],
+    partition: Annotated[int, typer.Argument(min=0, help="Partition of the record.")],
+    offset: Annotated[int, typer.Argument(min=0, help="Offset of the record on the cluster of --cluster.")],
     cluster: Annotated[
         str, typer.Option(help="A cluster that has the record.", autocompletion=clusters_beginning)
     ],
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Follow one record: its origin, its copies on all clusters, and where it is missing and why.
+    """Trace one record: its origin, its copies on all clusters, and where and why it is missing.
 
-    Exit 1: it is missing somewhere, or there is no such record.
+    Exit 1: it is missing somewhere, or does not exist.
     """
     asked: dict[str, Any] = {"cluster": cluster, "stream": stream, "partition": partition, "offset": offset}
     with rest_client() as client:
@@ -48,7 +48,7 @@ def trace(
 
 def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
     origin = found["origin"]
-    gone = {True: "", False: "; not there any more", None: "; nobody could look whether it is there"}
+    gone = {True: "", False: "; no longer there", None: "; could not be checked"}
     rows = [
         {
             "cluster": origin["cluster"] or f"number {origin['number']}",
@@ -58,7 +58,7 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
         }
     ]
     for copy in found["copies"]:
-        unsure = "or from another cluster" if copy["from"] and not copy["from_certain"] else ""
+        unsure = "possibly from another cluster" if copy["from"] and not copy["from_certain"] else ""
         rows.append({**copy, "time": _time(copy["arrived_at_ms"]), "remark": unsure})
     return [*rows, *({"cluster": each["cluster"], "remark": each["reason"]} for each in found["missing"])]
 

@@ -1,4 +1,4 @@
-"""`treeline verify`: prove that a record produced anywhere is on every cluster exactly once."""
+"""`treeline verify`: prove that a record produced on any cluster is on every cluster exactly once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST_RECORDS = 1_000_000
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command()(verify)
 
 
 def verify(
     stream: Annotated[
-        str | None, typer.Option(help="tenant/instance/environment/stream; left out: an internal stream.")
+        str | None, typer.Option(help="tenant/instance/environment/stream; default: an internal stream.")
     ] = None,
     records: Annotated[
         int, typer.Option(min=1, max=MOST_RECORDS, help="Records to produce on each cluster.")
@@ -31,10 +31,10 @@ def verify(
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Produce marked records on every cluster and check that each is on every cluster exactly once.
+    """Produce marked records on every cluster and check that every cluster has each of them exactly once.
 
-    Exit 1 lists what is missing, doubled or out of order, or says that there is no such stream; exit 2: it is no
-    name of a stream, or none that is distributed; exit 4: the control plane does not answer.
+    Exit 1: records are missing, duplicated or out of order, or the stream does not exist; exit 2: the stream's
+    name is invalid, or it is not distributed; exit 4: the control plane does not answer.
     """
     from backend.commands.shell.local import NoEstateRuns, control_plane, kafka_secret, say_where
     from backend.settings import settings

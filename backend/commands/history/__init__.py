@@ -1,4 +1,4 @@
-"""`treeline events` and `undo`.
+"""Commands `treeline events`, `projections` and `undo`.
 
 Of this layer's rooms it imports shell.
 """

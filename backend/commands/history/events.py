@@ -1,6 +1,6 @@
 """`treeline events ...` and `treeline projections ...`: the event log of a control plane from the shell.
 
-Exit codes: those of `exit_codes`; 1: the chain is broken.
+Exit codes are those of `exit_codes`; 1: the chain is broken.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ RECONNECT_SECONDS = 1.0
 events_app = typer.Typer(
     help="The event log: list and follow it, check its chain, export its head.", invoke_without_command=True
 )
-projections_app = typer.Typer(help="Read models derived from the event log.", no_args_is_help=True)
+projections_app = typer.Typer(help="Projections: tables derived from the event log.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
-    """Mount both groups of commands on the program."""
+    """Register both groups of commands."""
     app.add_typer(events_app, name="events")
     app.add_typer(projections_app, name="projections")
 
@@ -40,27 +40,27 @@ def register(app: typer.Typer) -> None:
 def list_events(
     context: typer.Context,
     after: Annotated[int | None, typer.Option(min=0, help="Only events above this position.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most events to list.")] = 100,
-    stream: Annotated[str | None, typer.Option(help="Only streams whose name starts so.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of events to list.")] = 100,
+    stream: Annotated[str | None, typer.Option(help="Only event streams whose name has this prefix.")] = None,
     actor: Annotated[
-        str | None, typer.Option(help="Only what this one did: a user, admin, or worker:<part>.")
+        str | None, typer.Option(help="Only events of this actor: a user, admin, or worker:<part>.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Only events called so, such as StreamDeclared.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only events of this name, such as StreamDeclared.")] = None,
     last: Annotated[
-        int | None, typer.Option(min=1, help="The newest so many, in their order; route epochs aside.")
+        int | None, typer.Option(min=1, help="List the newest N events in order, without route epochs.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for new events; from now on, or from --after.")
+        bool, typer.Option("--follow", "-f", help="Wait for new events, from now on or from --after.")
     ] = False,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List events in their order, the oldest first: what happened, when, and who did it."""
+    """List events in order, oldest first: what happened, when, and by which actor."""
     if context.invoked_subcommand is not None:
         return
     if last is not None and (after is not None or follow):
         fail(
-            "The newest events are not those after a position: give --last, or --after or --follow.",
+            "--last excludes --after and --follow; give --last alone, or one of the others.",
             Code.BAD_INPUT,
         )
     form = Form.JSON if as_json else output
@@ -79,12 +79,12 @@ def list_events(
 @events_app.command()
 def verify(
     head: Annotated[
-        Path | None, typer.Option(help="File of an exported head: shows also a tail that was cut off since.")
+        Path | None, typer.Option(help="File of an exported head; also detects a log truncated since.")
     ] = None,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute the hash chain over all events; exit 1 and the first broken position if it does not hold."""
+    """Verify the hash chain over all events. Exit 1: it is broken, with the first broken position."""
     expected = _read_head(head) if head else {}
     with rest_client() as client:
         report = answer(client.get("/events/verification", params=expected))
@@ -97,19 +97,19 @@ def verify(
 
 @events_app.command()
 def export_head() -> None:
-    """Print the newest event's position and hash (JSON); keep it elsewhere for `events verify --head`."""
+    """Print the newest event's position and hash (JSON); store it elsewhere for `events verify --head`."""
     with rest_client() as client:
         typer.echo(json.dumps(answer(client.get("/events/head"))))
 
 
 @events_app.command()
 def diff(
-    before: Annotated[int, typer.Argument(min=0, metavar="FROM", help="A position of the event log.")],
-    after: Annotated[int | None, typer.Argument(min=0, metavar="[TO]", help="Another; now, if left out.")] = None,
+    before: Annotated[int, typer.Argument(min=0, metavar="FROM", help="First position of the event log.")],
+    after: Annotated[int | None, typer.Argument(min=0, metavar="[TO]", help="Second; default: now.")] = None,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is configured otherwise at one position than at another; backwards if the first is the later."""
+    """Show the configuration differences between two positions; with FROM later than TO, those of going back."""
     params = {"from": before} if after is None else {"from": before, "to": after}
     with rest_client() as client:
         items = pages(client, "/events/differences", params)
@@ -118,7 +118,7 @@ def diff(
 
 
 def difference_rows(item: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row for each field that differs; one for what has none."""
+    """Return a row for each field that differs; one row for a difference without fields."""
     before, after = item["before"] or {}, item["after"] or {}
     said = {name: item[name] for name in ("kind", "name", "change")}
     names = list(before or after) or [None]
@@ -127,11 +127,11 @@ def difference_rows(item: dict[str, Any]) -> list[dict[str, Any]]:
 
 @projections_app.command()
 def rebuild(
-    name: Annotated[str | None, typer.Argument(help="One projection; without it, all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the projection; default: all.")] = None,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Fold the event log again from its first event; readers see the old rows until it is done."""
+    """Rebuild projections from the first event on; readers see the old rows until it is done."""
     with rest_client() as client:
         params = {"name": name} if name else {}
         rebuilt = answer(client.post("/projections/rebuild", params=params))["items"]
@@ -168,20 +168,20 @@ def _follow(client: httpx2.Client, after: int | None, wanted: dict[str, str], fo
                         if _is_wanted(item, wanted):
                             typer.echo(_written(item, form))
         except (httpx2.TransportError, ControlPlaneAway) as error:
-            typer.echo(f"The stream of events broke ({error}); it goes on after position {place}.", err=True)
-        # The control plane restarts; what happens meanwhile is read afterwards.
+            typer.echo(f"The event stream broke ({error}); it continues after position {place}.", err=True)
+        # The control plane is restarting; events of that time are read afterwards.
         time.sleep(RECONNECT_SECONDS)
 
 
 def _newest(client: httpx2.Client) -> int:
-    """The newest position that who asks may see; the head itself is for those only who may read the estate."""
+    """Return the newest position that the caller may see; the head itself needs the right to read the estate."""
     items = answer(client.get("/events", params={"newest": "true", "limit": 1}))["items"]
     position: int = items[0]["position"] if items else 0
     return position
 
 
 def _is_wanted(item: dict[str, Any], wanted: dict[str, str]) -> bool:
-    """Whether an event of the stream, which has them all, is one that was asked for."""
+    """Return whether an event of the stream, which has all events, matches the filters."""
     return bool(
         item["stream"].startswith(wanted.get("stream", ""))
         and wanted.get("name", item["name"]) == item["name"]
@@ -190,7 +190,7 @@ def _is_wanted(item: dict[str, Any], wanted: dict[str, str]) -> bool:
 
 
 def _written(item: dict[str, Any], form: Form) -> str:
-    """One event as a line of JSON, a document of YAML, or a line for people."""
+    """Return one event as a line of JSON, a document of YAML, or a line of text."""
     if form is Form.YAML:
         import yaml
 

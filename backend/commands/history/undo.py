@@ -1,4 +1,4 @@
-"""`treeline undo`: take back what one event changed."""
+"""`treeline undo`: undo the changes of one event."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from backend.commands.shell.rest import answer, rest_client
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Register the command."""
     app.command()(undo)
 
 
 def undo(
-    position: Annotated[int, typer.Argument(min=1, help="The event's position.")],
+    position: Annotated[int, typer.Argument(min=1, help="Position of the event.")],
     confirm: Annotated[
-        str | None, typer.Option(help="The name in full, where what is undone removes records or access.")
+        str | None, typer.Option(help="Full name of the resource, required if the undo removes records or access.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be different, change nothing.")
+        bool, typer.Option("--dry-run", help="Show the differences without changing anything.")
     ] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back what one event changed, by a command of its own: nothing is taken out of the event log.
+    """Undo what one event changed, by a new command: nothing is removed from the event log.
 
-    Exit 1: there is no such event. Exit 2: no command takes such an event back. Exit 3: what it changed was
-    changed since, or a confirmation is missing.
+    Exit 1: there is no such event. Exit 2: no command can undo such an event. Exit 3: the resource was changed
+    since, or a confirmation is missing.
     """
     body = {} if confirm is None else {"confirm": confirm}
     with rest_client() as client:

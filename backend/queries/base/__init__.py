@@ -1,4 +1,4 @@
-"""Events, what workers observe, searching by name, and what is common to all queries.
+"""Base of all queries: events, observations of workers, search by name, common facts.
 
 Of this layer's rooms it imports offsets.
 """

@@ -1,5 +1,6 @@
-"""What is configured otherwise at one position of the event log than at another: of all tables whose rows have
-spans of positions, the rows that hold at one of them and not at the other.
+"""Configuration differences between two positions of the event log.
+
+They come from all tables whose rows have spans of positions: the rows that are valid at one position only.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One thing that is there at one of two positions only, or is another one there."""
+    """A difference: an item that exists at one of two positions only, or has other fields there."""
 
     kind: str
     name: str
     before: Row | None
-    """Fields that differ, or all of them; None where it was not there."""
+    """Fields that differ, or all fields; None where the item did not exist."""
     after: Row | None
 
     @property
@@ -47,7 +48,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a table's rows are called, and what of them nobody looks for."""
+    """Name of a table's items, and the columns that are left out of differences."""
 
     name: str
     table: Table
@@ -99,7 +100,7 @@ _NEVER_SHOWN = frozenset({"version", *POSITIONS})
 
 
 def differences(connection: Connection, before: int, after: int) -> list[Difference]:
-    """By kind and name. `before` may be the later position: then it is what going back would change."""
+    """Return the differences by kind and name. With `before` the later position, they are those of going back."""
     first, last = sorted((before, after))
     found: list[Difference] = []
     for kind in _KINDS:
@@ -113,19 +114,19 @@ def differences(connection: Connection, before: int, after: int) -> list[Differe
 
 
 def changed_by(connection: Connection, events: Sequence[StoredEvent]) -> list[Difference]:
-    """What the events of one command have changed."""
+    """Return the differences made by the events of one command."""
     return differences(connection, events[0].position - 1, events[-1].position) if events else []
 
 
 def _rows(connection: Connection, table: Table, first: int, last: int, *, new: bool = False) -> dict[Key, Row]:
-    """Rows that hold at the first position and no more at the last; or, if `new`, the other way round."""
+    """Return rows that are valid at the first position and not at the last; with `new`, the other way round."""
     start, end = table.c.valid_from, table.c.valid_to
     where = (
         sa.and_(start > first, start <= last, sa.or_(end.is_(None), end > last))
         if new
         else sa.and_(start <= first, end > first, end <= last)
     )
-    if "deleted" in table.c:  # it is kept until all clusters are clean
+    if "deleted" in table.c:  # the row is kept until all clusters are clean
         where = sa.and_(where, ~table.c.deleted)
     keys = _keys(table)
     rows = connection.execute(sa.select(table).where(where).order_by(*(table.c[key] for key in keys))).mappings()
@@ -146,7 +147,7 @@ def _compared(kind: _Kind, old: Mapping[Key, Row], new: Mapping[Key, Row]) -> It
         if fields or was is None or is_now is None:
             before, after = _shown(was, fields), _shown(is_now, fields)
             if was and is_now and before and after and "properties" in fields:
-                after = {**after, "properties": _told_apart(was["properties"], is_now["properties"])}
+                after = {**after, "properties": _masked_changes(was["properties"], is_now["properties"])}
             yield Difference(kind=kind.name, name=kind.named(known), before=before, after=after)
 
 
@@ -155,14 +156,14 @@ def _keys(table: Table) -> Sequence[str]:
 
 
 def _shown(row: Row | None, fields: Sequence[str]) -> Row | None:
-    """Secrets masked; moments as text."""
+    """Return the fields of a row, with secrets masked and times as text."""
     if row is None:
         return None
     return {name: masked(row[name]) if name == "properties" else _plain(row[name]) for name in fields}
 
 
-def _told_apart(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """The new ones masked; of a secret that is another one it is said."""
+def _masked_changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """Return the new properties masked; a secret that changed is marked as another one."""
     shown = masked(new)
     changed = [key for key in new if key in old and old[key] != new[key] and masked(old)[key] == shown[key]]
     return {**shown, **dict.fromkeys(changed, f"{MASK}, another one")}

@@ -1,6 +1,6 @@
-"""Reading the event log from outside: listing, checking the chain, the head to export.
+"""Read access to the event log: listing, checking the chain, the head to export.
 
-Behind GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
+Used by GET /api/v1/events, /api/v1/events/head and /api/v1/events/verification.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from backend.eventlog.verification import Verification
 
 _NO_EVENTS_TO_DECODE = EventRegistry()
 _NEAR_EVENTS = 10_000
-# Asked by every process about once a second, all day: made once, and with one parameter, however many the names.
+# Every process queries this about once a second: built once, with one parameter for any number of names.
 _NEWEST_POSITION = (
     sa.select(events.c.position)
     .where(BUT_ROUTE_EPOCHS, events.c.name != sa.all_(sa.bindparam("but", type_=ARRAY(sa.Text))))
@@ -40,11 +40,11 @@ def list_events(
     actor: str = "",
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
-    """Up to `limit` events after a position, as they are stored; `vars(item)` has the contract's fields.
+    """Return up to `limit` stored events after a position; `vars(item)` has the contract's fields.
 
-    `tenants`: only of these and of their applications, `stream_prefix`: only of streams whose name starts so,
-    `name` and `actor`: only of this kind and by this one. Not decoded: an older program lists a newer program's
-    events too.
+    `tenants`: only events of these and of their applications; `stream_prefix`: only streams with this prefix;
+    `name` and `actor`: only events of this name and actor. Events are not decoded, so an older program lists a
+    newer one's events too.
     """
     if name or actor:
         query = sa.select(events).where(events.c.position > after)
@@ -61,18 +61,17 @@ def list_events(
 
 
 def head(connection: Connection) -> Head:
-    """The newest event's position and hash, for `treeline events export-head`."""
+    """Return the newest event's position and hash, for `treeline events export-head`."""
     return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).head()
 
 
 def newest_position(connection: Connection, *, but: Collection[str]) -> int:
-    """Position of the newest event whose name is none of these, route epochs aside; 0 if there is none."""
+    """Return the position of the newest event with none of these names, route epochs aside; 0 if none."""
     return connection.execute(_NEWEST_POSITION, {"but": list(but)}).scalar_one_or_none() or 0
 
 
 def newest_events(connection: Connection, position: int, most: int) -> list[StoredEvent]:
-    """The newest up to a position, the newest first, as they are stored; route epochs, which come every ten
-    seconds, aside."""
+    """Return the newest stored events up to a position, newest first, without the frequent route epochs."""
     query = sa.select(events).where(BUT_ROUTE_EPOCHS, events.c.position <= position)
     return [stored_of(row) for row in connection.execute(query.order_by(events.c.position.desc()).limit(most))]
 
@@ -88,13 +87,14 @@ def events_before(
     actor: str = "",
     tenants: Collection[str] | None = None,
 ) -> list[StoredEvent]:
-    """The newest below a position, the newest first; of this stream, those that begin so, this kind and this
-    actor, where they are given. Route epochs only where something is. `tenants`: as of `list_events`.
+    """Return the newest events below a position, newest first, with the given filters.
+
+    Route epochs are included only with a filter. `tenants` is that of `list_events`.
     """
     query = sa.select(events).where(events.c.position < before)
     order = events.c.position.desc()
     if stream:
-        # Within a stream versions are in the order of positions, and have an index.
+        # Within a stream, versions are in the order of positions, and have an index.
         query, order = query.where(events.c.stream == stream), events.c.version.desc()
     elif stream_prefix:
         query = query.where(_begins(stream_prefix))
@@ -110,7 +110,7 @@ def events_before(
 
 
 def event_at(connection: Connection, position: int, tenants: Collection[str] | None = None) -> StoredEvent | None:
-    """The event at a position, if there is one and it is of these tenants."""
+    """Return the event at a position; None if there is none, or it is not of these tenants."""
     query = sa.select(events).where(events.c.position == position)
     if tenants is not None:
         query = query.where(_of_tenants(tenants))
@@ -119,15 +119,15 @@ def event_at(connection: Connection, position: int, tenants: Collection[str] | N
 
 
 def newest_up_to(connection: Connection, position: int, tenants: Collection[str]) -> int:
-    """The position of these tenants' newest event up to a position; 0 if there is none."""
-    # First all of theirs, by the index of streams: the newest of all events may be a million later.
+    """Return the position of these tenants' newest event up to a position; 0 if there is none."""
+    # First all of theirs, by the index on streams: the newest of all events may be a million later.
     query = sa.select(events.c.position).where(_of_tenants(tenants), events.c.position <= position)
     theirs = query.cte("theirs").prefix_with("MATERIALIZED", dialect="postgresql")
     return connection.execute(sa.select(sa.func.max(theirs.c.position))).scalar_one() or 0
 
 
 def of_same_request(connection: Connection, event: StoredEvent, most: int) -> list[StoredEvent]:
-    """Other events of an event's request, as far as they stand near it in the log, in their order."""
+    """Return other events of the same request, if near in the log, in order."""
     near = sa.between(events.c.position, event.position - _NEAR_EVENTS, event.position + _NEAR_EVENTS)
     same = events.c.metadata["request_id"].as_string() == event.metadata.request_id
     query = sa.select(events).where(near, same, events.c.position != event.position)
@@ -144,13 +144,13 @@ def _of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
 
 
 def _streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
-    """Event streams of tenants, and how those of their applications begin."""
+    """Return the event streams of tenants, and the prefixes of their applications' streams."""
     named = sorted(tenants)
     return [f"tenant-{tenant}" for tenant in named], [f"application-{tenant}/" for tenant in named]
 
 
 def happened_since(connection: Connection, event: StoredEvent, names: Collection[str], **data: Any) -> int | None:
-    """The position of the first later event of one of these names on an event's stream, with these data."""
+    """Return the position of the first later event with one of these names and these data on the same stream."""
     query = sa.select(events.c.position).where(
         events.c.stream == event.stream, events.c.version > event.version, events.c.name.in_(names)
     )
@@ -160,7 +160,7 @@ def happened_since(connection: Connection, event: StoredEvent, names: Collection
 
 
 def newest_of(connection: Connection, stream: str, name: str, at: int | None = None) -> StoredEvent | None:
-    """The newest event of this name on a stream, up to a position if there is one, as it is stored."""
+    """Return the newest stored event of this name on a stream, up to a position if one is given."""
     query = sa.select(events).where(events.c.stream == stream, events.c.name == name)
     if at is not None:
         query = query.where(events.c.position <= at)
@@ -169,11 +169,11 @@ def newest_of(connection: Connection, stream: str, name: str, at: int | None = N
 
 
 def times_of(connection: Connection, positions: Collection[int]) -> dict[int, datetime]:
-    """When the events at these positions were appended."""
+    """Return the times when the events at these positions were appended."""
     query = sa.select(events.c.position, events.c.time).where(events.c.position.in_(positions))
     return {row.position: row.time for row in connection.execute(query)}
 
 
 def verification(connection: Connection, expected_head: Head | None = None) -> Verification:
-    """Check the whole chain, and that it continues `expected_head` if one is given."""
+    """Verify the whole chain, and that it continues `expected_head` if one is given."""
     return PostgresEventLog(connection, _NO_EVENTS_TO_DECODE).verify(expected_head)

@@ -1,4 +1,4 @@
-"""Finding whatever has a name: each word that is looked for is a part of it."""
+"""Search for resources by name: every search word is a part of the name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from backend.queries.offsets.offset_tables import group_commits
 
 @dataclass(frozen=True)
 class Found:
-    """Something of this kind and name; names of what is in others have theirs before them."""
+    """A search result: its kind, and its name with the names of the resources that contain it."""
 
     kind: str
     name: str
@@ -33,7 +33,7 @@ class _Kind:
     name: str
     table: Table
     parts: Sequence[str]
-    """Columns that make its name."""
+    """Columns that make the name."""
 
 
 _OF_TENANTS = (
@@ -55,9 +55,9 @@ _OF_ESTATE = (
 def find(
     connection: Connection, words: Sequence[str], most: int, *, estate: bool, tenants_seen: Collection[str] | None
 ) -> list[Found]:
-    """The first of each kind, those whose names begin with the first word before others, short ones before long.
+    """Return the first matches of each kind: prefix matches of the first word before others, short names first.
 
-    `estate`: also what belongs to no tenant; `tenants_seen`: only these; None for all.
+    `estate`: include resources that belong to no tenant; `tenants_seen`: only these tenants; None for all.
     """
     if not words:
         return []
@@ -66,7 +66,7 @@ def find(
         name = _name(kind)
         query = sa.select(name.label("name")).where(as_of(kind.table, None))
         query = query.where(*(name.icontains(word, autoescape=True) for word in words))
-        if "deleted" in kind.table.c:  # it is kept until all clusters are clean
+        if "deleted" in kind.table.c:  # the row is kept until all clusters are clean
             query = query.where(~kind.table.c.deleted)
         if kind in _OF_TENANTS and tenants_seen is not None:
             query = query.where(kind.table.c[kind.parts[0]].in_(tenants_seen))
@@ -80,7 +80,7 @@ def find(
 def _groups(
     connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
 ) -> list[Found]:
-    """Consumer groups by their logical or technical names, as workers have seen them commit."""
+    """Return consumer groups by logical or technical name, as workers have seen them commit."""
     t = group_commits.c
     said = sa.func.concat_ws(" ", t.group, t.technical_group)
     query = sa.select(t.group).where(~t.is_ended, *(said.icontains(word, autoescape=True) for word in words))

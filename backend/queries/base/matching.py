@@ -1,4 +1,4 @@
-"""Picking rows by many keys."""
+"""Selection of rows by many keys."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 
 def among(columns: Sequence[sa.ColumnElement[Any]], keys: Collection[Sequence[Any]]) -> sa.ColumnElement[bool]:
-    """Whether the columns' values are one of the keys, however many there are.
+    """Return a condition that the columns' values are one of the keys, however many there are.
 
-    Sent as an array for each column: a list of keys is an expression that PostgreSQL refuses from some 10,000 on
-    by the depth of its stack or the number of parameters, and that it takes long to read before.
+    Keys are sent as one array for each column: from some 10,000 keys on, PostgreSQL refuses a list of them by the
+    depth of its stack or the number of parameters, and it is slow before.
     """
     if not keys:
         return sa.false()

@@ -1,6 +1,6 @@
-"""Facts about names for decisions: which streams there are, and who has a technical name already.
+"""Facts on names for decisions: declared streams, and the owners of technical names.
 
-Read under the append lock (`Dispatcher.execute`, `build`), so that nobody can take a name in between.
+Read them under the append lock (`Dispatcher.execute`, `build`), so that no name can be taken in between.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from backend.queries.base.matching import among
 
 @dataclass(frozen=True)
 class TakenNames:
-    """What `formats.refuse_taken` wants: the clusters' formats, and (cluster, name) -> the stream that has it."""
+    """Facts for `formats.refuse_taken`: the clusters' formats, and (cluster, name) -> the stream that has it."""
 
     clusters: tuple[ClusterFormats, ...]
     topics: dict[tuple[str, str], StreamName] = field(default_factory=dict)
     subjects: dict[tuple[str, str], StreamName] = field(default_factory=dict)
 
     def add(self, stream: StreamName) -> None:
-        """Note that a stream has its names on all of the clusters."""
+        """Add a stream's names on all of the clusters."""
         take_names(stream, self.clusters, self.topics, self.subjects)
 
 
 def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> TakenNames:
-    """Streams with which `stream` would share a technical name on a cluster of the tree.
+    """Return the streams with which `stream` would share a technical name on a cluster of the tree.
 
-    Topics of deleted streams that are not removed yet still have theirs.
+    Topics of deleted streams that are not removed yet keep their names.
     """
     formats = {of.cluster: of for of in leaf_formats(connection, tree)}
     taken = TakenNames(tuple(formats.values()))
@@ -59,10 +59,10 @@ def taken_by_others(connection: Connection, tree: str, stream: StreamName) -> Ta
 
 
 def taken_names(connection: Connection, tree: str, *, removing: bool = True) -> TakenNames:
-    """`taken_by_others` for many streams at once: every technical name that is taken on the tree.
+    """Return `taken_by_others` for many streams at once: every technical name that is taken on the tree.
 
-    `removing` False leaves out the names of deleted streams' topics that are not removed yet: another stream's
-    topic of such a name waits for it to go.
+    With `removing` False, names of deleted streams' topics that are not removed yet are left out: another stream's
+    topic of such a name waits for the removal.
     """
     taken = TakenNames(leaf_formats(connection, tree))
     if removing:
@@ -76,7 +76,7 @@ def taken_names(connection: Connection, tree: str, *, removing: bool = True) -> 
 
 
 def leaf_formats(connection: Connection, tree: str, at: int | None = None) -> tuple[ClusterFormats, ...]:
-    """Formats of the tree's clusters, by number."""
+    """Return the formats of the tree's clusters, by number."""
     leaves = sa.select(tree_leaves.c.cluster).where(tree_leaves.c.tree == tree, as_of(tree_leaves, at))
     query = sa.select(clusters).where(clusters.c.name.in_(leaves), as_of(clusters, at))
     rows = connection.execute(query.order_by(clusters.c.number))
@@ -84,7 +84,7 @@ def leaf_formats(connection: Connection, tree: str, at: int | None = None) -> tu
 
 
 def declared_streams(connection: Connection, tree: str | None = None, at: int | None = None) -> list[StreamName]:
-    """Every stream there is, or every one that lives on a tree."""
+    """Return all declared streams, or those on one tree."""
     query = sa.select(*(streams.c[part] for part in STREAM)).where(as_of(streams, at))
     if tree is not None:
         query = query.join(instances, _INSTANCE_OF_STREAM).where(instances.c.tree == tree, as_of(instances, at))
@@ -92,7 +92,7 @@ def declared_streams(connection: Connection, tree: str | None = None, at: int | 
 
 
 def declared_among(connection: Connection, names: Collection[StreamName]) -> frozenset[StreamName]:
-    """Those of the names that are streams'."""
+    """Return those of the names that are names of streams."""
     parts = [streams.c[part] for part in STREAM]
     keys = [astuple(name) for name in names]
     found = connection.execute(sa.select(*parts).where(as_of(streams, None), among(parts, keys)))
@@ -102,7 +102,7 @@ def declared_among(connection: Connection, names: Collection[StreamName]) -> fro
 def streams_of_topics(
     connection: Connection, cluster: str, topics: Collection[str], at: int | None = None
 ) -> dict[str, StreamName]:
-    """Those of a cluster's topics that belong to declared streams, each with its stream."""
+    """Return those of a cluster's topics that belong to declared streams, with their streams."""
     theirs = tuple(streams.c[part] for part in STREAM)
     topic = rendered(clusters.c.topic_format, theirs)
     query = sa.select(*theirs, topic.label("topic")).select_from(_DECLARED)
@@ -111,7 +111,7 @@ def streams_of_topics(
 
 
 def live_stream_on(connection: Connection, cluster: str) -> StreamName | None:
-    """A stream that has, or is about to get, a topic on the cluster; None if there is none."""
+    """Return a stream that has, or is about to get, a topic on the cluster; None if there is none."""
     existing = sa.select(*(stream_topics.c[part] for part in STREAM)).where(
         stream_topics.c.cluster == cluster, stream_topics.c.topic_id.is_not(None), as_of(stream_topics, None)
     )
@@ -138,7 +138,7 @@ _BEING_REMOVED: FromClause = stream_topics.join(
 
 
 def rendered(of: Any, parts: tuple[Any, ...], name_part: str = "topic") -> Any:
-    """A format with its placeholders replaced, in SQL; values hold no braces, so the order is free.
+    """Return a format with its placeholders replaced, in SQL; values contain no braces, so any order will do.
 
     `name_part`: "topic" for topic and subject formats, "group" for group formats.
     """

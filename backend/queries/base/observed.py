@@ -1,8 +1,7 @@
-"""What workers see and hold right now: leases, shifts, states of units, checkpoints of logs, internal topics, the
-replication of clusters and their brokers, nodes of the zone router.
+"""Observations of workers: leases, sessions, states of tasks, checkpoints, replication, nodes of the zone router.
 
-None of it is an event: it is replaced as it changes, may be lost without harm, and is null under `?at=`.
-Workers write these tables, and the API what nodes of the zone router report; queries read them.
+None of them is an event: they are replaced as they change, may be lost without harm, and are null under `?at=`.
+Workers write these tables, and the API writes the reports of zone router nodes; queries read them.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ leases = sa.Table(
     "leases",
     METADATA,
     sa.Column("unit", sa.Text, primary_key=True),
-    # NULL once given back.
+    # NULL once released.
     sa.Column("holder", sa.Text),
-    # The fencing epoch: one more with each new holder.
+    # The fencing epoch: incremented with each new holder.
     sa.Column("epoch", sa.BigInteger, nullable=False),
-    # By the database's clock, so that a worker whose clock is off neither holds too long nor steals.
+    # By the database's clock, so that a worker with a wrong clock neither holds too long nor steals.
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
-    # How often a holder that was alive found the lease taken by another one.
+    # How often a live holder found the lease taken by another one.
     sa.Column("fenced", sa.BigInteger, nullable=False, server_default="0"),
 )
 
@@ -33,7 +32,7 @@ shifts = sa.Table(
     METADATA,
     sa.Column("holder", sa.Text, primary_key=True),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
-    # For so long it counts as alive; longer for one whose reports are late.
+    # Time for which it counts as alive; longer for one whose reports are late.
     sa.Column("ttl_seconds", sa.Float, nullable=False, server_default="6"),
 )
 
@@ -47,21 +46,22 @@ unit_states = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("target", sa.Text, nullable=False),
     sa.Column("lag_records", sa.BigInteger),
-    # See backend.domain.distribution.waits; NULL as the lag is, and of workers of a version that does not tell it.
+    # See backend.domain.distribution.waits; NULL like the lag, and for workers of a version that does not report
+    # it.
     sa.Column("wait_seconds", sa.Float),
     sa.Column("records_per_second", sa.Float, nullable=False),
     sa.Column("copied_records", sa.BigInteger, nullable=False),
     sa.Column("copied_bytes", sa.BigInteger, nullable=False),
     sa.Column("unreadable_flags", sa.BigInteger, nullable=False),
-    # Times that a partition waited for a schema, how long in all, and how often in vain.
+    # Number of partitions' waits for a schema, their total time, and how many timed out.
     sa.Column("schema_holds", sa.BigInteger, nullable=False),
     sa.Column("schema_held_seconds", sa.Float, nullable=False),
     sa.Column("schema_waits_run_out", sa.BigInteger, nullable=False),
-    # The same, of the unit's holders before.
+    # The same, for the task's former holders.
     sa.Column("schema_holds_before", sa.BigInteger, nullable=False),
     sa.Column("schema_held_seconds_before", sa.Float, nullable=False),
     sa.Column("schema_waits_run_out_before", sa.BigInteger, nullable=False),
-    # Position of the event log whose desired state the unit carries out.
+    # Position of the event log whose desired state the task carries out.
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
@@ -91,17 +91,17 @@ internal_topics = sa.Table(
 cluster_replication = sa.Table(
     "cluster_replication",
     METADATA,
-    # Not the name, which may come to stand for another cluster.
+    # Not the name, which may be given to another cluster.
     sa.Column("kafka_cluster_id", sa.Text, primary_key=True),
-    # Of the last look that succeeded; NULL, as its health, if none has.
+    # Time of the last successful poll; NULL, like its health, if there was none.
     sa.Column("seen_at", sa.DateTime(timezone=True)),
     sa.Column("health", JSONB(none_as_null=True)),
-    # Why the looks since have failed.
+    # Why the polls since have failed.
     sa.Column("reason", sa.Text),
 )
 
 STALE = timedelta(minutes=1)
-"""After which what was seen of a cluster's replication is old: a worker looks every ten seconds or so."""
+"""Age from which an observation of a cluster's replication is stale: a worker polls every ten seconds or so."""
 
 cluster_brokers = sa.Table(
     "cluster_brokers",
@@ -120,9 +120,9 @@ topic_overrides = sa.Table(
     "topic_overrides",
     METADATA,
     sa.Column("cluster", sa.Text, primary_key=True),
-    # STREAM in full, whose topic it is.
+    # Full name of the stream whose topic it is.
     sa.Column("stream", sa.Text, primary_key=True),
-    # {setting: value} of what is set on the topic itself and not as declared; a topic without has no row.
+    # {setting: value} of settings on the topic itself that differ from the declaration; no row without any.
     sa.Column("own", JSONB, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
@@ -131,7 +131,7 @@ topic_defaults = sa.Table(
     "topic_defaults",
     METADATA,
     sa.Column("cluster", sa.Text, primary_key=True),
-    # {setting: value} of topics that do not set it themselves.
+    # {setting: value} for topics that do not set it themselves.
     sa.Column("defaults", JSONB, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
@@ -143,6 +143,6 @@ zone_router_nodes = sa.Table(
     # See backend.queries.zones.zone_router.NodeReport.
     sa.Column("report", JSONB, nullable=False),
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
-    # When the first of the reports came that came without a gap up to this one.
+    # Time of the first of the reports that have come without a gap since.
     sa.Column("unbroken_since", sa.DateTime(timezone=True), nullable=False),
 )

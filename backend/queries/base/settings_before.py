@@ -1,6 +1,6 @@
-"""What a thing was set to before an event that carries its new settings whole, so that what differs can be said.
+"""Previous settings of resources, for events that carry new settings as a whole: they show what changed.
 
-The read models keep every row that was, so all events of a page are answered by one statement, by keys.
+Projections keep all former rows, so one statement answers for all events of a page, by keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Kept:
-    """Where the settings are that events of one name replace: rows of a table, by the values of its key."""
+    """Location of the settings that events of one name replace: rows of a table, by the values of its key."""
 
     table: Table
     key: Callable[[StoredEvent], Iterable[object]]
@@ -52,7 +52,7 @@ _KEPT = {
 
 
 def settings_before(connection: Connection, events: Iterable[StoredEvent]) -> Mapping[int, Settings]:
-    """By positions of the events: the row that each one ended. None of what had no settings before."""
+    """Return the row that each event ended, by its position; nothing for items without earlier settings."""
     asked: dict[str, list[StoredEvent]] = {}
     for event in events:
         if event.name in _KEPT:

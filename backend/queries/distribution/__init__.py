@@ -1,4 +1,4 @@
-"""Distributors as they run, leases, losses, routes, and what streams move.
+"""Distributors and their tasks, leases, losses, routes, and the measures of streams.
 
 Of this layer's rooms it imports base, clusters, tenants and tree.
 """

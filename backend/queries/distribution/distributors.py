@@ -1,4 +1,4 @@
-"""The distributors of the tree: what is desired of each, and how its units are doing."""
+"""Distributors of the tree: their desired state, and the state of their tasks."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from backend.settings import settings
 
 _REFUSALS_SHOWN = 3
 _HEARD_OF_SECONDS = 3.0
-# Worst first: a distributor is doing as well as the worst of its units.
+# Worst first: a distributor has the state of its worst task.
 _WORST_FIRST = ("blocked", "degraded", "paused", "starting", "stopped", "running")
 _PAUSED, _PAUSING = "paused", "pausing"
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What the units of one distributor say together; None where nothing is known."""
+    """Combined reports of one distributor's tasks; None where unknown."""
 
     state: str
     reason: str | None
     lag_records: int | None
     wait_seconds: float | None
-    """How long records wait until they are passed (`backend.domain.distribution.waits`), on the slowest unit."""
+    """Seconds that records wait (`backend.domain.distribution.waits`), on the slowest task."""
     in_time: bool | None
-    """Whether that is within the objective."""
+    """True if the wait is within the objective."""
     records_per_second: float | None
     copied_records: int
     copied_bytes: int
@@ -53,12 +53,12 @@ class Observation:
     fencing_epoch: int | None
     holder: str | None
     position: int
-    """The desired state of the log that all its units carry out."""
+    """Position of the desired state that all its tasks carry out."""
 
 
 @dataclass(frozen=True)
 class DistributorRow:
-    """One distributor; `observed` None under `?at=`."""
+    """One distributor; `observed` is None under `?at=`."""
 
     cluster: str
     level: int
@@ -68,7 +68,7 @@ class DistributorRow:
     observed: Observation | None
 
     def document(self) -> dict[str, Any]:
-        """The contract's shape of a row of GET /trees/main/distributors."""
+        """Return the contract's row of GET /trees/main/distributors."""
         seen = self.observed
         return {
             "cluster": self.cluster,
@@ -97,12 +97,12 @@ class DistributorRow:
 
 
 def list_distributors(connection: Connection, at: int | None = None) -> list[dict[str, Any]]:
-    """`read_distributors` in the contract's shape."""
+    """Return `read_distributors` in the contract's form."""
     return [row.document() for row in read_distributors(connection, at)]
 
 
 def read_distributors(connection: Connection, at: int | None = None) -> list[DistributorRow]:
-    """Every distributor of the tree, clusters from left to right, lowest level first."""
+    """Return all distributors of the tree, clusters from left to right, lowest level first."""
     tree = get_tree(connection, at)
     return [] if tree is None else distributors_of(connection, tree, list_clusters(connection, at), at)
 
@@ -110,7 +110,7 @@ def read_distributors(connection: Connection, at: int | None = None) -> list[Dis
 def distributors_of(
     connection: Connection, tree: TreeRow, known: Iterable[ClusterRow], at: int | None = None
 ) -> list[DistributorRow]:
-    """`read_distributors` for who has read the tree and the clusters already."""
+    """Return `read_distributors`, for callers that have read the tree and the clusters already."""
     clusters = {row.name: row for row in known}
     units = {} if at is not None else units_seen(connection)
     refused = {} if at is not None else troubles(connection)
@@ -128,7 +128,7 @@ def distributors_of(
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
             if observed.position < since:
-                # A unit knows nothing of the lag on a stream that it has not taken up.
+                # A task does not know the lag of a stream that it has not resumed yet.
                 observed = replace(observed, lag_records=None, wait_seconds=None, in_time=None)
             observed = _less(observed, waiting + refused.get(cluster, []) + refused.get(target, []))
         found.append(DistributorRow(cluster, level, target, allowed, chosen, observed))
@@ -136,7 +136,7 @@ def distributors_of(
 
 
 def _less(observed: Observation, refused: Sequence[str]) -> Observation:
-    """A distributor that runs, but without streams that are refused at one of its ends."""
+    """Return a running distributor as degraded if streams are refused at one of its ends."""
     if not refused or observed.state != "running":
         return observed
     more = f"; {len(refused) - _REFUSALS_SHOWN} more" if len(refused) > _REFUSALS_SHOWN else ""
@@ -144,17 +144,17 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
 
 
 def asked_since(connection: Connection) -> int:
-    """Position of the last event that changed what the units are to do."""
-    # Each end by its own index: there are as many rows as the log has of such events.
+    """Return the position of the last event that changed the tasks' plans."""
+    # Each end by its own index: there are as many rows as the log has such events.
     ends = (table.c[end] for table in (trees, streams, stream_topics) for end in POSITIONS)
     newest = sa.select(sa.func.greatest(*(sa.select(sa.func.max(end)).scalar_subquery() for end in ends)))
     return connection.scalar(newest) or 0
 
 
 def units_seen(connection: Connection) -> dict[str, Row[Any]]:
-    """States of the units whose lease holds, by unit; `silent` if their holder last wrote long ago.
+    """Return the states of tasks with a valid lease, by task; `silent` if the holder last reported long ago.
 
-    After the database was away, what is read first is what was true before.
+    After a database outage, the first rows read are those from before.
     """
     silent = unit_states.c.seen_at < sa.func.clock_timestamp() - timedelta(seconds=_HEARD_OF_SECONDS)
     query = (
@@ -177,18 +177,18 @@ def _observe(
     state = next(name for name in _WORST_FIRST if name in states)
     reason = next((row.reason for row in present if row.reason), None)
     if missing and reason is None:
-        reason = f"{missing} of {len(rows)} units wait for a worker"
+        reason = f"{missing} of {len(rows)} tasks wait for a worker"
     offline = [end for end in ends if end is not None and end.state == "offline"]
     if offline:
         state = "blocked"
         reason = "; ".join(f"{end.name} is offline: {end.reason}" for end in offline)
     if chosen.paused:
-        # One that is told to wait is not held up by anything. A unit that has not said that it waits, or that
-        # nobody has heard of, may have a session that copies.
+        # A paused task is not blocked. A task that has not reported its pause, or that has not reported at all,
+        # may have a session that copies.
         going_on = len(rows) - sum(row.state == _PAUSED for row in present)
         state = _PAUSING if going_on else _PAUSED
         if going_on and reason is None:
-            reason = f"{going_on} of {len(rows)} units have not stopped copying yet"
+            reason = f"{going_on} of {len(rows)} tasks have not stopped copying yet"
     lags: list[int] = [row.lag_records for row in present if not row.silent and row.lag_records is not None]
     waits = [row.wait_seconds for row in present if not row.silent and row.wait_seconds is not None]
     lag = sum(lags) if len(lags) == len(rows) else None

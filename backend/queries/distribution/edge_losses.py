@@ -1,4 +1,4 @@
-"""Reading what distributors could not copy, now or as of a position."""
+"""Queries of records that distributors could not copy, now or as of a position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backend.projections.temporal import POSITIONS, as_of
 
 @dataclass(frozen=True)
 class SetAsideRow:
-    """A record that the target refused; `origin` is (cluster's number, incarnation, offset) where it is known."""
+    """A dead-lettered record; `origin` is (cluster's number, incarnation, offset), if known."""
 
     id: str
     cluster: str
@@ -27,14 +27,14 @@ class SetAsideRow:
     reason: str
     replayed: bool
     recorded: int
-    """Position of the event that told of it."""
+    """Position of the event that recorded it."""
 
 
 @dataclass(frozen=True)
 class LossRow:
     """Offsets of a source that were gone before a distributor could read them; `last_offset` None: unknown.
 
-    So many offsets from the first one on are known to be lost: `at_least`, 0 if it is only possible that some are.
+    `at_least` offsets from the first one on are certainly lost; 0 if a loss is only possible.
     """
 
     id: str
@@ -49,11 +49,11 @@ class LossRow:
     reason: str
     acknowledged: bool
     recorded: int
-    """Position of the event that told of it."""
+    """Position of the event that recorded it."""
 
 
 def list_set_aside(connection: Connection, at: int | None = None) -> list[SetAsideRow]:
-    """Every record that was ever set aside, the oldest first."""
+    """Return all dead-lettered records, oldest first."""
     query = sa.select(set_aside).where(as_of(set_aside, at)).order_by(set_aside.c.recorded)
     found = []
     for row in connection.execute(query):
@@ -64,7 +64,7 @@ def list_set_aside(connection: Connection, at: int | None = None) -> list[SetAsi
 
 
 def list_losses(connection: Connection, at: int | None = None) -> list[LossRow]:
-    """Every range that was lost, the oldest first."""
+    """Return all lost ranges, oldest first."""
     query = sa.select(losses).where(as_of(losses, at)).order_by(losses.c.recorded)
     found = []
     for row in connection.execute(query):
@@ -74,7 +74,7 @@ def list_losses(connection: Connection, at: int | None = None) -> list[LossRow]:
 
 
 def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
-    """(stream, partition) -> records that were set aside on some leaf, replayed or not."""
+    """Return (stream, partition) -> records that were dead-lettered on some leaf, replayed or not."""
     found: dict[tuple[str, int], set[Hole]] = {}
     query = sa.select(set_aside).where(as_of(set_aside, None), set_aside.c.origin.is_not(None))
     for row in connection.execute(query):
@@ -84,29 +84,29 @@ def holes(connection: Connection) -> dict[tuple[str, int], frozenset[Hole]]:
 
 
 Edge = tuple[str, int]
-"""(cluster, level) of a distributor."""
+"""(Cluster, level) of a distributor."""
 
 
 @dataclass(frozen=True)
 class OpenCounts:
-    """What waits for an operator, per distributor."""
+    """Number of open items that need an operator, per distributor."""
 
     lost: dict[Edge, int]
-    """Ranges with records that are known to be lost."""
+    """Ranges with records that are certainly lost."""
     possibly_lost: dict[Edge, int]
-    """Partitions of former topics of which no record is known to be lost."""
+    """Partitions of former topics without a certain loss."""
     set_aside: dict[Edge, int]
-    """Records that were set aside and not replayed."""
+    """Dead-lettered records that were not replayed."""
 
 
 def open_troubles(connection: Connection) -> dict[Edge, str]:
-    """Say, per distributor, what waits for an operator."""
+    """Describe the open items of each distributor that has any."""
     texts: dict[Edge, list[str]] = {}
     counts = count_open(connection)
     for found, one, many, what in (
-        (counts.set_aside, "record", "records", "set aside, to be replayed"),
-        (counts.lost, "range of records", "ranges of records", "lost, to be acknowledged"),
-        (counts.possibly_lost, "partition", "partitions", "made anew, a possible loss to be acknowledged"),
+        (counts.set_aside, "dead letter", "dead letters", "to replay"),
+        (counts.lost, "lost range of records", "lost ranges of records", "to acknowledge"),
+        (counts.possibly_lost, "possible loss", "possible losses", "to acknowledge since a topic was re-created"),
     ):
         for place, count in found.items():
             texts.setdefault(place, []).append(f"{count} {one if count == 1 else many} {what}")
@@ -114,7 +114,7 @@ def open_troubles(connection: Connection) -> dict[Edge, str]:
 
 
 def count_open(connection: Connection) -> OpenCounts:
-    """Count the losses that nobody has acknowledged, and the records set aside that were not replayed."""
+    """Count unacknowledged losses, and dead-lettered records that were not replayed."""
 
     def counted(table: sa.Table, *is_open: sa.ColumnElement[bool]) -> dict[Edge, int]:
         place = (table.c.cluster, table.c.level)

@@ -1,4 +1,4 @@
-"""Reading the routes into leaves, who may copy there, and where records of lost origins go on from."""
+"""Queries of the routes into leaves, the distributors that may copy there, and the roots of lost origins."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _LEAVES = sa.select(leaf_routes).where(
 
 @dataclass(frozen=True)
 class LeafRow:
-    """The routes into one leaf of the tree; versions are positions of events."""
+    """Routes into one leaf of the tree; versions are positions of events."""
 
     wanted: int
     entered: int
     inbound: frozenset[tuple[str, int]]
-    """Every (cluster, level) that was ever allowed to copy there."""
+    """Every (cluster, level) that was ever allowed to copy to the leaf."""
     buckets: int
-    """Units of a distributor that it was entered with; 0 before the first time."""
+    """Number of tasks of a distributor when it was entered; 0 before the first time."""
     buckets_ever: frozenset[int]
 
     def units_ever(self, buckets: int) -> tuple[Unit, ...]:
-        """Every unit that may ever have copied to the leaf, if distributors are cut into `buckets` now."""
+        """Return every task that may ever have copied to the leaf, if distributors have `buckets` tasks now."""
         return assignment.units(sorted(self.inbound), max(buckets, *self.buckets_ever, 1))
 
     def entered_as(self, buckets: int) -> bool:
-        """Whether the routes that the tree asks for are entered, with so many units of a distributor."""
+        """Return whether the required version is entered, with this number of tasks of a distributor."""
         return self.entered == self.wanted and self.buckets == buckets
 
 
 def list_leaves(connection: Connection) -> dict[str, LeafRow]:
-    """The tree's leaves by name."""
+    """Return the tree's leaves by name."""
     return {row.cluster: _leaf(row) for row in connection.execute(_LEAVES)}
 
 
 def list_inbound(connection: Connection) -> dict[str, LeafInbound]:
-    """What may copy to each leaf of the tree."""
+    """Return what may copy to each leaf of the tree."""
     return {
         name: LeafInbound(version=row.wanted, ever=row.inbound, buckets_ever=row.buckets_ever)
         for name, row in list_leaves(connection).items()
@@ -56,7 +56,7 @@ def list_inbound(connection: Connection) -> dict[str, LeafInbound]:
 
 
 def get_leaf(connection: Connection, cluster: str) -> LeafRow | None:
-    """One leaf; None if the cluster is none."""
+    """Return one leaf; None if the cluster is not a leaf."""
     row = connection.execute(_LEAVES.where(leaf_routes.c.cluster == cluster)).one_or_none()
     return None if row is None else _leaf(row)
 
@@ -72,24 +72,26 @@ def _leaf(row: Row[Any]) -> LeafRow:
 
 
 def wanted_version(connection: Connection, cluster: str) -> int:
-    """The version of the routes into a leaf that the tree asks for; 0 if it is no leaf."""
+    """Return the required version of the routes into a leaf; 0 if it is not a leaf."""
     row = get_leaf(connection, cluster)
     return row.wanted if row else 0
 
 
 def why_not_entered(connection: Connection, cluster: str, version: int, buckets: int) -> str | None:
-    """None if a leaf's barrier for exactly this version and number of buckets is passed, and no later one is asked
-    for; otherwise what is missing."""
+    """Return why a leaf has not entered exactly this version and number of buckets, or needs a later one.
+
+    None if its barrier is passed.
+    """
     row = get_leaf(connection, cluster)
     if row is None or not row.wanted == row.entered == version:
         return f"{cluster} has not entered its new routes yet"
     if row.buckets != buckets:
-        return f"{cluster} is entered with {row.buckets} units of a distributor, not with {buckets}"
+        return f"{cluster} has entered its routes with {row.buckets} tasks of a distributor, not with {buckets}"
     return None
 
 
 def known_origins(connection: Connection) -> frozenset[int]:
-    """Numbers of all clusters that are, or ever were, leaves of the tree."""
+    """Return the numbers of all clusters that are, or ever were, leaves of the tree."""
     then = sa.and_(
         clusters.c.name == tree_leaves.c.cluster,
         clusters.c.valid_from <= tree_leaves.c.valid_from,
@@ -100,7 +102,7 @@ def known_origins(connection: Connection) -> frozenset[int]:
 
 
 def roots_of(connection: Connection) -> dict[tuple[str, int], dict[int, str]]:
-    """(stream, partition) -> number of an origin that left the tree -> the leaf that its records go on from."""
+    """Return (stream, partition) -> number of an origin that left the tree -> root leaf of its records."""
     found: dict[tuple[str, int], dict[int, str]] = {}
     for row in connection.execute(sa.select(origin_roots).where(as_of(origin_roots, None))):
         found.setdefault((row.stream, row.partition), {})[row.number] = row.leaf

@@ -1,4 +1,4 @@
-"""Which leases somebody has: what runs once, and runs; and how often holders that were alive lost theirs."""
+"""Valid leases, of work that runs only once, and counts of leases lost by live holders."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 from backend.queries.base.observed import leases
 
 ALWAYS = ("reconcile", "offsets", "schemas")
-"""Those that somebody is to have at any time, if there is anything to do at all."""
+"""Leases that should always be held, if there is anything to do."""
 
 
 def read(connection: Connection) -> dict[str, bool]:
-    """Every lease that somebody has, and of `ALWAYS` those, too, that nobody has; by name."""
+    """Return the valid leases by name, and False for those of `ALWAYS` that are free."""
     query = sa.select(leases.c.unit).where(
         leases.c.holder.is_not(None), leases.c.expires_at > sa.func.clock_timestamp()
     )
@@ -21,9 +21,9 @@ def read(connection: Connection) -> dict[str, bool]:
 
 
 def fenced(connection: Connection) -> dict[str, int]:
-    """How often a worker that was alive found the lease taken by another one, by name.
+    """Return how often a live worker found the lease taken by another one, by name.
 
-    0 for a lease that is held and was never lost so: Prometheus sees no increase where a counter begins with 1.
+    Return 0 for a valid lease that was never lost: Prometheus sees no increase of a counter that starts with 1.
     """
     held = sa.and_(leases.c.holder.is_not(None), leases.c.expires_at > sa.func.clock_timestamp())
     query = sa.select(leases.c.unit, leases.c.fenced).where(sa.or_(leases.c.fenced > 0, held))

@@ -1,4 +1,4 @@
-"""How many units each distributor is cut into: it follows the number of partitions that are distributed."""
+"""Number of tasks of each distributor: it follows the number of distributed partitions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NOW = sa.select(sa.func.coalesce(sa.func.max(leaf_routes.c.buckets), 0)).where(
 
 
 def partition_buckets(connection: Connection, config: Settings) -> int:
-    """Return the number of units that each distributor should be cut into, the same for every process.
+    """Return the number of tasks that each distributor should have, the same for every process.
 
-    Without origins it is the setting's: no vector would tell a unit what another one has copied before it.
+    Without origins it is the setting's: no vector would tell a task what another one has copied before it.
     """
     if not config.origin_header:
         return config.partition_buckets

@@ -1,6 +1,6 @@
-"""What units measure of their streams: rows that workers write, and what /metrics makes of them.
+"""Measures of streams by tasks: rows that workers write, and their totals for /metrics.
 
-Counts go on when a unit gets another holder: what its predecessors counted is kept beside what it counts.
+Counts continue when a task gets another holder: counts of former holders are kept beside those of the current one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ stream_measures = sa.Table(
     METADATA,
     sa.Column("unit", sa.Text, primary_key=True),
     sa.Column("stream", sa.Text, primary_key=True),
-    # The fencing epoch of who counted last.
+    # The fencing epoch of the last holder that counted.
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("records_before", sa.BigInteger, nullable=False),
     sa.Column("records", sa.BigInteger, nullable=False),
@@ -37,9 +37,9 @@ stream_measures = sa.Table(
     sa.Column("passed_before", sa.BigInteger, nullable=False),
     sa.Column("passed", sa.BigInteger, nullable=False),
     sa.Column("lag_records", sa.BigInteger),
-    # Of a record, since 1970.
+    # Record timestamp, in ms since 1970.
     sa.Column("newest_ms", sa.BigInteger),
-    # Of the last commit of records, and what it took.
+    # Time and latency of the last commit with records.
     sa.Column("copied_ms", sa.BigInteger),
     sa.Column("latency_ms", sa.BigInteger),
     sa.Column("checkpoint_ms", sa.BigInteger),
@@ -48,7 +48,7 @@ stream_measures = sa.Table(
 
 @dataclass(frozen=True)
 class MeasuredStream:
-    """A stream on one distributor, or all of them, with an empty name; ages are None where nothing is known."""
+    """A stream on one distributor, or all of them, with an empty name; ages are None where unknown."""
 
     source: str
     target: str
@@ -58,16 +58,16 @@ class MeasuredStream:
     bytes: int
     passed: int
     lag_records: int | None
-    """None unless all its units run and know it; of all streams, those of which it is known."""
+    """None unless all its tasks run and know it; for all streams, the sum of the known ones."""
     record_age_seconds: float | None
     latency_seconds: float | None
-    """None where nothing was copied for a minute: what was slow then says nothing of now."""
+    """None if nothing was copied for a minute: older latencies say nothing about now."""
     checkpoint_age_seconds: float | None
-    """For how long records were copied since one was written; where none are it does not grow."""
+    """Time for which records were copied since the last checkpoint; it does not grow without copies."""
 
 
 def _statement() -> Insert:
-    """Rows come as one array for each column, so that the statement is the same for any number of them."""
+    """Build the statement; rows come as one array for each column, so it is the same for any number of them."""
     arrays = (
         sa.bindparam(name, type_=ARRAY(stream_measures.c[name].type)) for name in ("unit", "stream", *_GIVEN)
     )
@@ -92,30 +92,29 @@ _WRITE = _statement()
 
 
 def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Take over what units have measured: columns of the table but for those of predecessors, a unit's stream
-    once."""
+    """Store measures of tasks: all columns but those of former holders; each task and stream once."""
     if rows:
         connection.execute(_WRITE, {name: [row[name] for row in rows] for name in ("unit", "stream", *_GIVEN)})
 
 
 def forget_others(connection: Connection, units: Collection[str], streams: Collection[str]) -> None:
-    """Drop the rows of units and streams that are no more."""
+    """Delete the rows of removed tasks and streams."""
     of = stream_measures.c
     gone = sa.or_(of.unit.not_in(list(units)), of.stream.not_in(list(streams)))
     connection.execute(sa.delete(stream_measures).where(gone))
 
 
 def read(connection: Connection, buckets: int, most: int) -> tuple[list[MeasuredStream], bool]:
-    """Every stream on every distributor of the tree, of which something was measured; `buckets` is how many
-    units each distributor is cut into.
+    """Return all measured streams of every distributor; `buckets` is the number of tasks of each distributor.
 
-    If they are more than `most`, each distributor as a whole, with an empty `stream`, and False.
+
+    With more than `most`, return each distributor as a whole, with an empty `stream`, and False.
     """
     tree = get_tree(connection)
     if tree is None:
         return [], True
     units = assignment.units(tree.targets, buckets)
-    # What waits is known while somebody looks: a lag of yesterday is none of today.
+    # The lag is known only while a task runs: yesterday's lag says nothing about today.
     running = {
         name for name, row in units_seen(connection).items() if row.lag_records is not None and not row.silent
     }
@@ -125,7 +124,7 @@ def read(connection: Connection, buckets: int, most: int) -> tuple[list[Measured
         "level": [unit.level for unit in units],
         "running": [unit.name in running for unit in units],
     }
-    # So many rows cannot be fewer streams; to count those would take as long as to read them.
+    # So many rows cannot be fewer streams; counting those would take as long as reading them.
     rows = sa.select(sa.literal(1)).select_from(stream_measures).limit(most * buckets + 1).subquery()
     few = (connection.scalar(sa.select(sa.func.count()).select_from(rows)) or 0) <= most * buckets
     if few:
@@ -145,18 +144,18 @@ _ASKED: Mapping[str, sa.types.TypeEngine[Any]] = {
 
 
 def _totals(by_stream: bool) -> sa.Select[Any]:
-    """Of the units that are given, by distributor and stream, or by distributor alone."""
+    """Build the totals of the given tasks, by distributor and stream, or by distributor alone."""
     arrays = [sa.bindparam(name, type_=ARRAY(kind)) for name, kind in _ASKED.items()]
     columns = (sa.column(name, kind) for name, kind in _ASKED.items())
     given = sa.func.unnest(*arrays).table_valued(*columns).render_derived()
     of = stream_measures.c
     now_ms = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1000, sa.BigInteger)
-    # Of a whole distributor, one stream that is just taken up does not hide all others.
+    # On a whole distributor, one stream that is just being resumed does not hide all others.
     told = sa.func.bool_and(of.lag_records.is_not(None)) if by_stream else sa.func.count(of.lag_records) > 0
     known = sa.and_(sa.func.bool_and(given.c.running), told)
     stream = of.stream if by_stream else sa.literal("", sa.Text)
     by = [given.c.cluster, given.c.level, *([of.stream] if by_stream else [])]
-    # Where nothing waits the copy is as new as can be, however long ago the last record came.
+    # Without a lag the copy is as new as it can be, however long ago the last record came.
     age = sa.func.max(now_ms - of.newest_ms).filter(of.lag_records > 0)
     return (
         sa.select(

@@ -1,4 +1,4 @@
-"""Where a stream lives, tenants' and internal ones alike, as one who looks for a record has to know it."""
+"""Location of a stream, of a tenant or internal, as tracing needs it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backend.queries.tenants.streams import get_stream
 
 @dataclass(frozen=True)
 class TracedStream:
-    """`topics` and `incarnations` name the clusters that have a topic; `absent` the others, with the reason."""
+    """A stream; `topics` and `incarnations` name clusters with a topic; `absent` the others, with the reason."""
 
     stream: str
     partitions: int
@@ -25,16 +25,16 @@ class TracedStream:
     topics: Mapping[str, str]
     incarnations: Mapping[str, int]
     tails: Mapping[str, Mapping[int, Births]]
-    """Births of the partitions that lost a tail, by cluster."""
+    """Incarnations of the partitions that lost a tail, by cluster."""
     absent: Mapping[str, str]
 
     def incarnation(self, cluster: str, partition: int, offset: int) -> int:
-        """Of the record that was born there."""
+        """Return the incarnation of the record that was produced there."""
         return incarnation_at(births_of(self.tails[cluster], partition, self.incarnations[cluster]), offset)
 
 
 def traced_stream(connection: Connection, name: str) -> TracedStream | None:
-    """A stream by its full name, None if there is none."""
+    """Return a stream by its full name; None if there is none."""
     parts = name.split("/")
     if len(parts) == 4 and all(is_name(part) for part in parts):
         return _of_tenant(connection, *parts)

@@ -1,4 +1,4 @@
-"""What was seen at earlier positions, and long operations.
+"""Observations at earlier positions, and long-running operations.
 
 Of this layer's rooms it imports base, clusters, distribution, offsets and tree.
 """

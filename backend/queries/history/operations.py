@@ -1,8 +1,8 @@
-"""Operations: long work that an answer 202 points to, derived from events and what workers report.
+"""Operations: long-running work that an answer 202 points to, derived from events and workers' reports.
 
-Their ids name the kind and the position of the event that began them. `target-switch-<position>` has succeeded
-once every unit of the distributor runs on the new target, and is overtaken when a later event changed the target
-again; `primary-move-<position>` once the primary is where it was to be, and is overtaken when another order came;
+Their ids name the kind and the position of the event that started them. `target-switch-<position>` has succeeded
+once every task of the distributor runs on the new target, and is superseded when a later event changed the target
+again; `primary-move-<position>` has succeeded once the primary has moved, and is superseded by another order;
 `adoption-<position>`: see `adoptions.py`.
 """
 
@@ -27,15 +27,15 @@ _BEGUN = {_SWITCHED: "target-switch", "PrimaryMoveBegun": "primary-move", "Adopt
 
 
 def operation_id(event: RecordedEvent) -> str:
-    """Id of the operation that an event began."""
+    """Return the id of the operation that an event started."""
     return f"{_BEGUN[event.name]}-{event.position}"
 
 
 def get_operation(connection: Connection, identity: str, at: int | None = None) -> dict[str, Any] | None:
-    """The contract's shape of an operation; None if there is none of this id.
+    """Return an operation in the contract's form; None if there is none with this id.
 
-    As of a position before its end it is running. What only workers report is not kept: a target switch that
-    nothing has overtaken by then is `unknown`.
+    As of a position before its end it is running. Workers' reports have no history: a target switch that was not
+    superseded by then is `unknown`.
     """
     match = _ID.fullmatch(identity)
     if match is None:
@@ -50,8 +50,8 @@ def get_operation(connection: Connection, identity: str, at: int | None = None) 
     if begun is None or _BEGUN.get(begun.name) != match[1]:
         return None
     operation = {"id": identity, "state": "running", "progress": 0.0, "result": None, "problem": None}
-    told = _target_switch if begun.name == _SWITCHED else _primary_move
-    return operation | told(connection, position, begun.data, at)
+    outcome = _target_switch if begun.name == _SWITCHED else _primary_move
+    return operation | outcome(connection, position, begun.data, at)
 
 
 def _primary_move(connection: Connection, position: int, data: dict[str, Any], at: int | None) -> dict[str, Any]:
@@ -59,19 +59,19 @@ def _primary_move(connection: Connection, position: int, data: dict[str, Any], a
     later = sa.select(events.c.data).where(events.c.position > position, events.c.name == _MOVED)
     if at is not None:
         later = later.where(events.c.position <= at)
-    # The first to end after it is this one's, unless another order came first.
+    # The first move that ends after its start is this one's, unless another order came first.
     first = connection.execute(later.order_by(events.c.position).limit(1)).scalar_one_or_none()
     if first is not None and first["cluster"] == data["cluster"]:
         return {"state": "succeeded", "progress": 1.0, "result": first}
     if tree is not None and tree.move is not None and tree.move.cluster == data["cluster"]:
         return {}
-    return _overtaken(f"the primary is no longer moved to {data['cluster']}")
+    return _overtaken(f"the primary is no longer being moved to {data['cluster']}")
 
 
 def _overtaken(detail: str) -> dict[str, Any]:
     problem = {
         "type": "urn:treeline:overtaken",
-        "title": "A later change took this one's place.",
+        "title": "A later change superseded this one.",
         "status": 409,
         "detail": detail,
     }

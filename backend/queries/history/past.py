@@ -1,4 +1,4 @@
-"""Looking at what is observed, so that pages of an earlier position can show it, and finding what a look saw."""
+"""Snapshots of observations for pages of earlier positions: taking them, and reading what one contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORGOTTEN_AT_ONCE = 10_000
 MOST_PIECES = 20
 LONGEST_SECONDS = 600
 _LOCK = sa.func.pg_try_advisory_xact_lock(sa.func.hashtext("treeline.looks"))
-# A look is behind the one before, whatever the database's clock does.
+# A snapshot is later than the previous one, whatever the database's clock does.
 _NOW = sa.select(
     sa.func.greatest(
         sa.func.clock_timestamp(),
@@ -26,14 +26,14 @@ _NOW = sa.select(
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """The newest one that is not behind a moment."""
+    """The newest snapshot at or before a moment."""
 
     at: datetime
     moment: datetime
 
     @property
     def seconds_before(self) -> float:
-        """That it was before the moment."""
+        """Return the seconds between the snapshot and the moment."""
         return (self.moment - self.at).total_seconds()
 
 
@@ -41,15 +41,15 @@ class Look:
 
 
 def take(engine: Engine) -> bool:
-    """Look at all that is observed, and write down what is otherwise than at the look before.
+    """Take a snapshot of all observations: store what has changed since the previous one.
 
-    False: another process does so now. Raises DomainError, and has written nothing.
+    Returns False if another process is doing so. Raises DomainError, and has written nothing then.
     """
-    # What changes while it looks is seen by all its statements, or by none.
+    # A concurrent change is seen by all statements, or by none.
     with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:
         if not connection.scalar(sa.select(_LOCK)):
             return False
-        # The first look at a large estate writes all there is, and has a thread of its own.
+        # The first snapshot of a large estate writes everything; it runs in its own thread.
         connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
         now = connection.execute(_NOW).scalar_one()
         for each in WATCHED:
@@ -61,7 +61,7 @@ def take(engine: Engine) -> bool:
 
 
 def _ended(watched: Watched, now: datetime) -> sa.Update:
-    """What the look before saw, and is no more, or otherwise."""
+    """End the rows of the previous snapshot that are gone, or have changed."""
     past = watched.past
     values = {name: value for name, value in watched.values().items() if name not in watched.beside}
     same = [past.c[name].is_not_distinct_from(value) for name, value in values.items()]
@@ -70,21 +70,21 @@ def _ended(watched: Watched, now: datetime) -> sa.Update:
 
 
 def _followed(watched: Watched) -> sa.Update:
-    """Rows that have ended, and that others come behind now."""
+    """Unmark ended rows that have a successor now."""
     past = watched.past
     again = sa.exists().where(watched.counts, *_same_key(watched))
     return sa.update(past).where(past.c.is_newest, past.c.until.is_not(None), again).values(is_newest=False)
 
 
 def _begun(watched: Watched, now: datetime) -> sa.Insert:
-    """What was not seen before, or was otherwise."""
+    """Insert rows that are new, or have changed."""
     past, values = watched.past, watched.values()
     known = sa.exists().where(past.c.is_newest, past.c.until.is_(None), *_same_key(watched))
     keys = [watched.now.c[name] for name in watched.keys]
     rows = sa.select(*keys, sa.literal(now, past.c.since.type), sa.true(), *values.values())
     names = [*watched.keys, "since", "is_newest", *values]
-    # Sorted, so that all is found before the first is written: as long as the table seems to be empty, it is read
-    # from its beginning for each row, and what this writes would be gone through again and again.
+    # Sorted, so that all rows are found before the first is written: while the table seems empty, it is scanned
+    # for each row, and rows written here would be scanned again and again.
     found = rows.where(watched.counts, sa.not_(known)).order_by(*keys)
     return sa.insert(past).from_select(names, found)
 
@@ -94,9 +94,9 @@ def _same_key(watched: Watched) -> list[ColumnElement[bool]]:
 
 
 def forget(engine: Engine, hours: float, most_rows: int) -> None:
-    """Let go of looks that are too old, and of the oldest while any table has more than so many rows that ended.
+    """Delete snapshots that are too old, and the oldest ones while any table has too many ended rows.
 
-    Some rows at a time, and no more than some pieces: what is left goes after the next look.
+    Rows are deleted in a limited number of batches; the rest follows after the next snapshot.
     """
     with engine.begin() as connection:
         connection.execute(sa.text(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'"))
@@ -109,7 +109,7 @@ def forget(engine: Engine, hours: float, most_rows: int) -> None:
 
 
 def _horizon(connection: Connection, hours: float, most_rows: int) -> datetime:
-    """The oldest time of which all is to be kept."""
+    """Return the oldest time from which everything is kept."""
     oldest = sa.select(sa.func.clock_timestamp() - timedelta(hours=hours))
     horizon: datetime = connection.execute(oldest).scalar_one()
     for each in WATCHED:
@@ -120,7 +120,7 @@ def _horizon(connection: Connection, hours: float, most_rows: int) -> datetime:
 
 
 def _forget_some(connection: Connection, horizon: datetime) -> bool:
-    """Whether there may be more."""
+    """Delete one batch; return whether there may be more."""
     more = False
     for each in WATCHED:
         key = sa.tuple_(*each.past.primary_key)
@@ -135,21 +135,21 @@ def _forget_some(connection: Connection, horizon: datetime) -> bool:
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows as a look saw them: of each key the newest that it had seen by then, by one step down an index."""
+    """Rows of a snapshot: the newest version of each key at that time, found by one step in an index."""
 
     keys: FromClause
-    """The newest row of each key, to choose by keys."""
+    """The newest row of each key, to filter by keys."""
     rows: FromClause
 
     def select(self, look: Look) -> sa.Select[Any]:
-        """Those that it saw."""
+        """Return the rows that the snapshot contains."""
         query = sa.select(self.rows).select_from(self.keys.join(self.rows, sa.true()))
         still = sa.or_(self.rows.c.until.is_(None), self.rows.c.until > look.at)
         return query.where(self.keys.c.is_newest, still)
 
 
 def seen(watched: Watched, look: Look) -> Seen:
-    """What a look saw of something that is observed."""
+    """Return the rows of one kind of observation in a snapshot."""
     past, keys = watched.past, watched.past.alias("keys")
     of_key = [past.c[name] == keys.c[name] for name in watched.keys]
     newest = sa.select(past).where(*of_key, past.c.since <= look.at).order_by(past.c.since.desc()).limit(1)
@@ -157,7 +157,7 @@ def seen(watched: Watched, look: Look) -> Seen:
 
 
 def look_before(connection: Connection, moment: datetime | None) -> Look | None:
-    """The newest look that was not after a moment; None if it is not kept, or there was none."""
+    """Return the newest snapshot at or before a moment; None if it is no longer kept, or there was none."""
     if moment is None:
         return None
     query = sa.select(looks.c.at).where(looks.c.at <= moment).order_by(looks.c.at.desc()).limit(1)
@@ -166,6 +166,6 @@ def look_before(connection: Connection, moment: datetime | None) -> Look | None:
 
 
 def oldest_look(connection: Connection) -> datetime | None:
-    """From when on is known what was seen."""
+    """Return the time of the oldest snapshot."""
     oldest: datetime | None = connection.execute(sa.select(sa.func.min(looks.c.at))).scalar_one()
     return oldest

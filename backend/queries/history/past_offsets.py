@@ -1,4 +1,4 @@
-"""What groups had committed, and where they went on on the other clusters, as a look saw it."""
+"""Committed offsets, and the offsets set on the other clusters, as of a snapshot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from backend.queries.offsets.offsets import (
 
 
 def list_commits(connection: Connection, wanted: Wanted, look: Look) -> list[CommitRow]:
-    """At most so many rows behind a place."""
+    """Return at most `wanted.limit` rows after a place."""
     found = seen(COMMITS, look)
     shown = [found.rows.c[each.name] for each in fields(CommitRow) if each.name in found.rows.c]
     query = found.select(look).with_only_columns(*shown).where(*wanted.of(found.keys, found.rows))
@@ -34,11 +34,11 @@ def list_commits(connection: Connection, wanted: Wanted, look: Look) -> list[Com
 
 
 def _ever_called(group: str, keys: FromClause) -> ColumnElement[bool]:
-    """Places whose group is, or in any row was, called so: what a look saw is found out for these alone."""
+    """Return a condition on places whose group has, or had in any row, this name: only those are evaluated."""
     past = COMMITS.past
     place = [past.c[name] for name in COMMITS.keys]
     query = sa.select(*place).where(past.c.technical_group == group).order_by(*place).limit(1)
-    # From each place to the one behind it: a busy group has some thousand rows of each.
+    # From each place to the next one: a busy group has some thousand rows of each.
     found = sa.select(query.subquery()).cte("called", recursive=True)
     behind = query.where(sa.tuple_(*place) > sa.tuple_(*found.c)).correlate(found).lateral("behind")
     found = found.union_all(sa.select(behind).select_from(found.join(behind, sa.true())))
@@ -54,7 +54,7 @@ def _applied(connection: Connection, made: Collection[Place], look: Look) -> Ite
 
 
 def list_not_followed(connection: Connection, most: int, look: Look) -> list[NotFollowedRow]:
-    """Groups whose offsets were not distributed, by cluster, group and topic; at most so many."""
+    """Return at most `most` groups whose offsets were not distributed, by cluster, group and topic."""
     found = seen(NOT_FOLLOWED, look)
     shown = [found.rows.c[each.name] for each in fields(NotFollowedRow)]
     query = found.select(look).with_only_columns(*shown).limit(most)

@@ -1,8 +1,8 @@
-"""What was observed, kept for a while, so that pages of an earlier position can show it.
+"""History of observations, kept for a while, for pages of earlier positions.
 
-A look a minute writes down what is otherwise than at the look before (`past.py`). `since` is the look that saw a
-row first, `until` the first one that did not see it any more, or saw it otherwise; NULL: the newest look saw it.
-`is_newest`: the last row of its key, which may have ended. By those keys are found, however many rows each has.
+A snapshot each minute stores what has changed since the previous one (`past.py`). `since` is the first snapshot
+with the row, `until` the first one without it, or with changes; NULL: the newest snapshot has it. `is_newest`
+marks the last row of its key, which may have ended: keys are found by it, however many rows each has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from backend.queries.base.observed import STALE, cluster_replication
 from backend.queries.offsets.offset_tables import applied_offsets, group_commits, groups_not_followed
 
 looks = sa.Table("looks", METADATA, sa.Column("at", sa.DateTime(timezone=True), primary_key=True))
-"""When was looked, as far as what was seen then is still kept."""
+"""Times of the snapshots that are still kept."""
 
 
 _OF_ROWS = ("since", "until", "is_newest")
@@ -51,7 +51,7 @@ def _place() -> tuple[sa.Column[Any], ...]:
     )
 
 
-# Columns are those of the tables whose past it is.
+# Columns are those of the tables whose history it is.
 past_commits = _past(
     "past_commits",
     _place(),
@@ -64,7 +64,7 @@ past_commits = _past(
 
 for _name in ("stream", "group"):
     sa.Index(f"past_commits_{_name}", past_commits.c[_name], postgresql_where=past_commits.c.is_newest)
-# Also of rows that are not the newest: a group may have been called otherwise. Those of one place are together.
+# Also for rows that are not the newest: a group may have had another name. Rows of one place are together.
 sa.Index("past_commits_called", past_commits.c.technical_group, *(past_commits.c[key.name] for key in _place()))
 
 past_applied = _past(
@@ -101,12 +101,12 @@ past_replication = _past(
     "past_replication",
     (sa.Column("kafka_cluster_id", sa.Text, primary_key=True),),
     (
-        # Without single topics, which are many.
+        # Without single topics, of which there are many.
         sa.Column("health", JSONB(none_as_null=True)),
         sa.Column("reason", sa.Text),
-        # Whether the health was old when it was looked at, as nobody had seen the cluster since.
+        # Whether the health was stale at the snapshot, because the cluster had not been polled since.
         sa.Column("is_stale", sa.Boolean, nullable=False),
-        # When it was seen, if it was old or there is a reason; else some moment of those in which it was so.
+        # Time of the poll, if it was stale or there is a reason; otherwise some time at which it was so.
         sa.Column("seen_at", sa.DateTime(timezone=True)),
     ),
 )
@@ -114,24 +114,24 @@ past_replication = _past(
 
 @dataclass(frozen=True)
 class Watched:
-    """What is observed, and the table of its past."""
+    """A table of observations, and the table of its history."""
 
     now: Table
     past: Table
     counts: ColumnElement[bool] = field(default_factory=sa.true)
-    """Which rows of `now`."""
+    """Columns of `past` that are computed, not copied from `now`."""
     otherwise: Mapping[str, ColumnElement[Any]] = field(default_factory=dict)
-    """Columns of `past` that are not as they stand in `now`."""
+    """Columns whose change alone stores no new row."""
     beside: frozenset[str] = frozenset()
     """Columns that tell nothing new by themselves."""
 
     @property
     def keys(self) -> list[str]:
-        """Columns that tell what a row is about."""
+        """Return the columns that identify a row's subject."""
         return [column.name for column in self.past.primary_key if column.name != "since"]
 
     def values(self) -> dict[str, ColumnElement[Any]]:
-        """What each other column of `past` is now."""
+        """Return the current values of the other columns of `past`."""
         names = [column.name for column in self.past.c if column.name not in (*self.keys, *_OF_ROWS)]
         return {name: self.otherwise[name] if name in self.otherwise else self.now.c[name] for name in names}
 

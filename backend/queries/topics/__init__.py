@@ -1,4 +1,4 @@
-"""Topics that differ from what is declared, and what is at risk.
+"""Topics: differences from their declaration, and records at risk.
 
 Of this layer's rooms it imports base, clusters, distribution, replication and tenants.
 """

@@ -1,7 +1,7 @@
-"""What would be lost if a cluster died now: records that no other leaf has yet, from what workers see.
+"""Unreplicated records: those that would be lost with a cluster now, since no other leaf has them yet.
 
-A record is elsewhere once the furthest of the units that read its partition has it. Offsets are counted, so this
-is what is at risk at most: markers of transactions, and copies that lie at the end of the log, count as well.
+A record is replicated once the furthest of the tasks that read its partition has copied it. Offsets are counted,
+so this is an upper bound: control records, and copies at the end of the log, count as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from backend.settings import settings
 
 
 def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
-    """Cluster that distributors read -> records; None where not all of it is known."""
+    """Return the records at risk by source cluster; None where not everything is known."""
     query = sa.select(tree_targets.c.cluster, tree_targets.c.level).where(as_of(tree_targets, None))
     levels: dict[str, list[int]] = defaultdict(list)
     for cluster, level in connection.execute(query.order_by(*tree_targets.primary_key.columns)):
@@ -31,7 +31,7 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
 
     def left(unit: Unit) -> int | None:
         row = units.get(unit.name)
-        # One that does not know a stream yet knows nothing of what waits in it.
+        # A task that does not know a stream yet does not know its lag.
         lag = None if row is None or row.silent or row.position < since else row.lag_records
         return None if lag is None else int(lag)
 

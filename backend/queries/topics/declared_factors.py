@@ -1,4 +1,4 @@
-"""The replication factors that are declared of the topics of clusters."""
+"""Declared replication factors of topics, by cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from backend.queries.tenants.streams import list_streams
 
 
 def declared_factors(connection: Connection) -> dict[str, dict[str, int]]:
-    """By cluster and topic, of those topics that are recorded to be there, our own internal streams with them;
-    whether or not the cluster has brokers enough."""
+    """Return the factors by cluster and topic, for recorded topics and our own internal streams.
+
+    The cluster may have fewer brokers.
+    """
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for row in list_streams(connection):
         for cluster in row.topic_ids:

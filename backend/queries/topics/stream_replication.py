@@ -1,4 +1,4 @@
-"""How a stream's topics are replicated on its clusters: what is declared, and what workers saw last."""
+"""Replication of a stream's topics on its clusters: as declared, and as last observed by workers."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from backend.queries.tenants.streams import StreamRow
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicatedOn:
-    """A stream's topic on one cluster. None is what nobody has seen (yet)."""
+    """A stream's topic on one cluster. None means not observed (yet)."""
 
     declared: int
-    """Replicas that are declared, for which a cluster may have too few brokers; without a declaration those of the
+    """Configured replicas, for which a cluster may have too few brokers; without a declaration those of the
     cluster's default, as far as it has brokers."""
     present: int | None
-    """Replicas of the partition that has the fewest; what is only being copied does not count."""
+    """Replicas of the partition that has the fewest; replicas that are still being copied do not count."""
     moving: bool | None
     min_insync_replicas: int | None
-    """In force."""
+    """Effective value."""
     unclean_election: bool | None
     age_seconds: float | None
-    """Since the look, by the database's clock."""
+    """Seconds since the poll, by the database's clock."""
 
     @property
     def advice(self) -> str | None:
-        """What a producer with acks=all may count on."""
+        """Return what a producer with acks=all may rely on."""
         if self.present is None or self.min_insync_replicas is None or self.unclean_election is None:
             return None
         promise = acks_advice(self.present, self.min_insync_replicas)
@@ -38,7 +38,7 @@ class ReplicatedOn:
 
 
 def stream_replication(connection: Connection, row: StreamRow) -> dict[str, ReplicatedOn]:
-    """By cluster of the stream's tree, as it is now."""
+    """Return the current replication by cluster of the stream's tree."""
     ids = {each.name: each.kafka_cluster_id for each in list_clusters(connection)}
     seen = find_topics(connection, {name: (ids.get(name), topic) for name, topic in row.technical_names.items()})
     return {

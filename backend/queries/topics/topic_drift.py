@@ -1,4 +1,4 @@
-"""Topic settings of a stream that differ between its clusters, from what workers saw last."""
+"""Topic settings of a stream that differ between its clusters, as last observed by workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backend.queries.tenants.streams import StreamRow
 
 
 def stream_drift(connection: Connection, row: StreamRow) -> list[Drift]:
-    """Return the settings that differ now; of clusters that no worker has polled yet nothing is said."""
+    """Return the settings that differ now; clusters that were not polled yet are left out."""
     clusters = list(row.topic_ids)
     own = sa.select(topic_overrides.c.cluster, topic_overrides.c.own).where(topic_overrides.c.stream == row.stream)
     overrides: dict[str, dict[str, str]] = {row.cluster: row.own for row in connection.execute(own)}

@@ -1,4 +1,4 @@
-"""The tree as it is and as it was.
+"""The tree, now and at earlier positions.
 
 It imports no other room of this layer.
 """

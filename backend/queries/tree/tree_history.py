@@ -1,4 +1,4 @@
-"""The trees that were ever in force, with the times of the events that began and ended them."""
+"""All trees that were ever in force, with the times of the events that began and ended them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backend.queries.tree.trees import MAIN
 
 
 def versions(connection: Connection, name: str = MAIN) -> list[TreeVersion]:
-    """Every tree in the order in which they were in force; events that change no route do not part them."""
+    """Return all trees in the order in which they were in force; events that change no route start no new one."""
     query = (
         sa.select(trees.c.root, trees.c.valid_from, events.c.time)
         .join(events, events.c.position == trees.c.valid_from)

@@ -1,4 +1,4 @@
-"""Reading the trees, now or as of a position."""
+"""Queries of trees, now or as of a position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAIN = "main"
 class TreeRow:
     """A tree. `root` is its document, `targets` (cluster, level) -> leaf; `position` is that of its last event.
 
-    `settings` has only the distributors whose settings were ever changed, `move` is that of the primary.
+    `settings` has only the distributors whose settings were ever changed; `move` is that of the primary, if any.
     """
 
     name: str
@@ -38,12 +38,12 @@ class TreeRow:
 
     @cached_property
     def shape(self) -> Node:
-        """Its nodes."""
+        """Return the tree's nodes."""
         return tree_shape.parse(self.root, clusters_of(self.root))
 
 
 def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) -> TreeRow | None:
-    """One tree, None if it is not set (yet)."""
+    """Return a tree; None if it is not set (yet)."""
     query = sa.select(trees).where(trees.c.name == name, as_of(trees, at))
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -68,13 +68,13 @@ def get_tree(connection: Connection, at: int | None = None, name: str = MAIN) ->
 
 
 def tree_position(connection: Connection, name: str = MAIN) -> int | None:
-    """The position of a tree's last event, by which is seen whether one that was read is still the present one."""
+    """Return the position of a tree's last event, which tells whether a tree that was read is still current."""
     query = sa.select(trees.c.valid_from).where(trees.c.name == name, as_of(trees, None))
     return connection.execute(query).scalar_one_or_none()
 
 
 def primary_for(connection: Connection, cluster: str) -> str:
-    """Who writes a cluster's schemas: the primary of its tree, or the cluster itself outside of all trees."""
+    """Return the cluster that writes a cluster's schemas: its tree's primary, or itself outside of all trees."""
     query = (
         sa.select(trees.c.primary_cluster)
         .join(tree_leaves, tree_leaves.c.tree == trees.c.name)
@@ -85,5 +85,5 @@ def primary_for(connection: Connection, cluster: str) -> str:
 
 
 def tree_names(connection: Connection, at: int | None = None) -> frozenset[str]:
-    """Names of the trees that are set."""
+    """Return the names of the trees that are set."""
     return frozenset(connection.execute(sa.select(trees.c.name).where(as_of(trees, at))).scalars())
