@@ -83,7 +83,7 @@ def test_one_event_tells_of_all_partitions_of_a_topic_made_anew_and_of_each_once
 
 
 def test_only_what_was_set_aside_can_be_replayed():
-    with pytest.raises(NotFound, match="set aside"):
+    with pytest.raises(NotFound, match="no dead-lettered record"):
         edge_losses.decide(edge_losses.INITIAL, RecordReplay(id=REFUSED.id, clusters=()))
 
 

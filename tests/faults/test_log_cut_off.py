@@ -113,7 +113,7 @@ def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     row = small.rest.ok("GET", "/trees/main/distributors/cluster-1/1")
     assert row["state"] == "degraded", row
     (loss,) = small.rest.ok("GET", "/losses")["items"]
-    assert "cut off at 40" in loss["reason"], loss
+    assert "truncated at 40" in loss["reason"], loss
     # Offset 45 was given out twice; what is asked for is what is there now.
     traced = small.rest.ok("GET", f"/trace?cluster=cluster-1&stream={STREAM}&partition=0&offset=45")
     assert (traced["origin"]["cluster"], traced["origin"]["offset"]) == ("cluster-1", 45), traced

@@ -93,7 +93,7 @@ def test_a_fenced_unit_asks_before_it_goes_on(pair, start):
     reasons = []
     first = start(plan, lambda plan: reasons[-1] if reasons else None)
     eventually(lambda: state(first).state == "running", "the first runs")
-    reasons.append("the lease went to another holder")
+    reasons.append("another worker holds the lease")
     second = start(plan)
     eventually(lambda: state(second).state == "running", "the second runs")
     pair.produce(numbered(10))
@@ -176,5 +176,5 @@ def test_without_anybody_to_record_it_nothing_is_set_aside(pair, start):
     configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "100000"})
     pair.produce([{"value": b"x" * 200_000, "partition": 0}, {"value": b"next", "partition": 0}])
     thread = start(pair.plan())
-    eventually(lambda: "nobody is there to record" in (state(thread).reason or ""), "blocked, with the reason")
+    eventually(lambda: "the loss cannot be recorded" in (state(thread).reason or ""), "blocked, with the reason")
     assert pair.copied() == []

@@ -117,7 +117,7 @@ def test_a_look_that_fails_keeps_nothing_is_told_and_another_follows(
         worker.tick()
         ended(worker)
         assert count(database, looks) == count(database, past_commits) == many
-    assert told == ["what is observed is not kept"] * 2
+    assert told == ["observations not stored in the history"] * 2
 
 
 def test_without_a_thread_it_tries_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,14 +101,14 @@ def test_one_that_was_told_to_wait_is_pausing_until_no_session_of_it_copies_any_
         connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))
     assert shown() == ("running", None)
     assert grown("PATCH", PATH, {"paused": True}).is_success
-    assert shown() == ("pausing", "2 of 2 units have not stopped copying yet")
+    assert shown() == ("pausing", "2 of 2 tasks have not stopped copying yet")
     one_unit(state="paused")
-    assert shown() == ("pausing", "1 of 2 units have not stopped copying yet")
+    assert shown() == ("pausing", "1 of 2 tasks have not stopped copying yet")
     observe(database.engine, "c2", 2, target, state="paused")
     assert shown() == ("paused", None)
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE leases SET expires_at = clock_timestamp() WHERE unit LIKE '%:2:0'"))
-    assert shown() == ("pausing", "1 of 2 units wait for a worker"), "its holder may be alive, and copy"
+    assert shown() == ("pausing", "1 of 2 tasks wait for a worker"), "its holder may be alive, and copy"
 
 
 def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
@@ -135,7 +135,7 @@ def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
     assert shown() == ("running", None)
     for command in (gone, refused):
         worker_records(grown, command, EDGE, "edge-c2-2")
-    aside, lost = "1 record set aside, to be replayed", "1 range of records lost, to be acknowledged"
+    aside, lost = "1 dead letter to replay", "1 lost range of records to acknowledge"
     assert shown() == ("degraded", f"{aside}; {lost}")
     assert grown("POST", "/losses/acknowledge", {"cluster": "c2", "level": 2}).is_success
     assert shown() == ("degraded", aside)

@@ -69,7 +69,7 @@ def test_a_record_of_the_far_future_is_set_aside_and_comes_everywhere_once_it_is
     }
     assert all("timestamp" in row["reason"] for row in rows)
     degraded = {(row["cluster"], row["level"]): row for row in rest.ok("GET", "/trees/main/distributors")}
-    assert "set aside" in degraded["cluster-1", 2]["reason"]
+    assert "dead letter" in degraded["cluster-1", 2]["reason"]
 
     refused = rest("POST", "/set-aside/replay", {"id": rows[0]["id"]})
     assert refused.status_code == 409

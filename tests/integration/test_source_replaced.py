@@ -145,5 +145,5 @@ def test_a_log_that_ends_before_the_position_is_told_as_cut_off_and_read_no_furt
     cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.cut_off}
     assert cuts == {(0, 3, 4), (1, 0, 4)}
     assert {(lost.partition, lost.first_offset, lost.last_offset) for lost in pair.lost} == cuts
-    assert "cut off at 3" in troubles[pair.topic, 0]
+    assert "truncated at 3" in troubles[pair.topic, 0]
     assert len(pair.copied()) == 10

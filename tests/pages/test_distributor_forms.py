@@ -35,10 +35,8 @@ def test_a_target_is_switched_with_the_ways_that_change_and_followed_until_it_is
     text = said(preview)
     assert "c1:2 will copy to c3 instead of c2." in text and "6 pairs of origin and cluster proven" in text
     ways = rows(preview, "data-field")
-    assert ways["Way of c1's records"] == (
-        "Way of c1's records c1 → c2 (L2), c2 → c3 (L1) c1 → c3 (L2), c3 → c2 (L1)"
-    )
-    assert "Way of c2's records" not in ways
+    assert ways["Route from c1"] == ("Route from c1 c1 → c2 (L2), c2 → c3 (L1) c1 → c3 (L2), c3 → c2 (L1)")
+    assert "Route from c2" not in ways
     assert '{"target": "c3"}' in code(preview, "same-curl")
     assert acme.rest.ok("GET", "/trees/main/distributors")[0]["target"] == "c2", "nothing was done yet"
     sent = {**hidden(preview), "step": "confirm"}
@@ -66,7 +64,9 @@ def test_one_is_paused_limited_and_goes_on(acme: Console, operator: Visitor) -> 
     form = operator.get(SETTINGS)
     wish = {"paused": "yes", "bytes_per_second": "5 MiB", "compression": "zstd"}
     preview = operator.client.post(SETTINGS, data={**hidden(form), **wish, "step": "preview"})
-    assert "c1:2 will wait." in said(preview) and "A pause that is longer than c1 keeps records" in said(preview)
+    assert "c1:2 will be paused." in said(
+        preview
+    ) and "A pause longer than the retention on c1 loses records" in said(preview)
     assert code(preview, "same-command") == (
         "treeline distributor set c1 2 --bytes-per-second 5242880 --compression zstd\n"
         "treeline distributor pause c1 2"
@@ -80,7 +80,7 @@ def test_one_is_paused_limited_and_goes_on(acme: Console, operator: Visitor) -> 
     assert values(form)["bytes_per_second"] == "5 MiB"
     go_on = {"paused": "no", "bytes_per_second": "none", "compression": "zstd"}
     preview = operator.client.post(SETTINGS, data={**hidden(form), **go_on, "step": "preview"})
-    assert "c1:2 will go on where it was." in said(preview)
+    assert "c1:2 will resume from its position." in said(preview)
     assert code(preview, "same-command") == (
         "treeline distributor set c1 2 --bytes-per-second none\ntreeline distributor resume c1 2"
     )
@@ -88,7 +88,7 @@ def test_one_is_paused_limited_and_goes_on(acme: Console, operator: Visitor) -> 
     found = acme.rest.ok("GET", "/trees/main/distributors/c1/2")
     assert (found["paused"], found["bytes_per_second"]) == (False, None)
     same = operator.client.post(SETTINGS, data={**hidden(operator.get(SETTINGS)), **go_on, "step": "preview"})
-    assert "it is so already" in said(same) and 'value="confirm"' not in same.text
+    assert "these are the present settings" in said(same) and 'value="confirm"' not in same.text
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_primary_is_moved_and_the_move_is_ended(acme: Console, operator: Vis
     assert "c1 stays the only writer of schemas" in said(preview)
     ended = operator.client.post(PRIMARY, data={**hidden(preview), "step": "confirm"})
     assert ended.headers["location"] == "/tree"
-    assert "the primary is no longer moved to c2" in said(operator.get(where))
+    assert "the primary is no longer being moved to c2" in said(operator.get(where))
 
 
 def test_a_dead_primary_is_not_waited_for(acme: Console, operator: Visitor, database: Database) -> None:
@@ -149,18 +149,18 @@ def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) ->
     all_online(database)
     page = open_page(acme, "/tree")
     page.locator("[data-distributor='c1:2'] .label").click()
-    expect(page).to_have_title("Where c1:2 copies to · Treeline")
+    expect(page).to_have_title("Target of c1:2 · Treeline")
     page.get_by_label("Target").select_option("c3")
     expect(page.locator("#verdict")).to_contain_text("c1:2 will copy to c3")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Switch the target").click()
+    page.get_by_role("button", name="Switch target").click()
     expect(page.locator("#state")).to_contain_text("under way")
     position = int(page.url.rpartition("-")[2])
     observe(database.engine, "c1", 2, "c3", position=position)
     expect(page.locator("#state")).to_contain_text("done")
     page.get_by_role("link", name="The tree", exact=True).first.click()
     page.locator("[data-row='c1:2'] [data-settings] a").click()
-    expect(page).to_have_title("Pause or limit c1:2 · Treeline")
+    expect(page).to_have_title("Settings of c1:2 · Treeline")
 
 
 @pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
@@ -170,9 +170,9 @@ def test_pictures(acme: Console, open_page, folder: Path | None, database: Datab
     taken(page, "target", folder)
     page.get_by_label("Target").select_option("c3")
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Switch the target").wait_for()
+    page.get_by_role("button", name="Switch target").wait_for()
     taken(page, "target-preview", folder)
-    page.get_by_role("button", name="Switch the target").click()
+    page.get_by_role("button", name="Switch target").click()
     page.locator("#state").wait_for()
     taken(page, "operation", folder)
     page.goto(f"{acme.url}{SETTINGS}")

@@ -211,5 +211,5 @@ def test_a_card_is_called_what_is_read_on_it(filled: Console, open_page: Callabl
     filled.rest.ok("PATCH", "/clusters/c2", {"zone": "az1"})
     card = open_page(filled, "/tree").locator("#leaf-c2")
     read = " ".join((card.text_content() or "").split())
-    assert read == "c2 online zone az1 1 active 2 only here"
+    assert read == "c2 online zone az1 1 active 2 at risk"
     assert (card.get_attribute("aria-label") or "").startswith(f"{read}. ")

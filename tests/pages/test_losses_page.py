@@ -70,14 +70,14 @@ def operator(acme: Console) -> Visitor:
 
 def test_nothing_lost_is_said(operator: Visitor) -> None:
     page = said(operator.get(PAGE))
-    assert "no distributor is degraded" in page and "None was ever set aside" in page and "was there" in page
+    assert "no distributor is degraded" in page and "No dead letters." in page and "No losses" in page
 
 
 def test_losses_are_taken_note_of_by_the_distributors_name(
     acme: Console, operator: Visitor, database: Database
 ) -> None:
     lose(database, 10, 19)
-    assert "c1:2 lost 1 range: 10 records. Take note of it" in said(operator.get(PAGE))
+    assert "c1:2 lost 1 range: 10 records. Acknowledge" in said(operator.get(PAGE))
     address = ACKNOWLEDGE.partition("?")[0]
     preview = operator.client.post(address, data={**hidden(operator.get(ACKNOWLEDGE)), "step": "preview"})
     assert "acme/retail/prod/orders/0, offsets 10 to 19: retention took them" in said(preview)
@@ -89,7 +89,7 @@ def test_losses_are_taken_note_of_by_the_distributors_name(
     # What came since the preview is not taken note of unseen.
     make_anew(database, 2, 0)
     late = operator.client.post(address, data={**sent, "confirm": "c1:2"})
-    assert late.status_code == 412 and "c1:2 has lost more since you looked" in said(late)
+    assert late.status_code == 412 and "the losses of c1:2 have changed since you opened this form" in said(late)
     preview = operator.client.post(address, data={**hidden(late), "step": "preview"})
     assert "at least 10 offsets" in said(preview)
     sent = {**hidden(preview), "step": "confirm", "confirm": "c1:2"}
@@ -106,11 +106,11 @@ def test_of_a_topic_made_anew_is_said_what_is_known_and_what_is_only_possible(
     page = said(operator.get(PAGE))
     assert "c1:2 may have lost records of 2 partitions; none is known to be missing." in page
     assert "nothing of the former one is known to be missing" in page
-    assert "from offset 50 on, if anything, is gone" in page
+    assert "from offset 50 on, if any, are gone" in page
     make_anew(database, 3, 7)
     page = said(operator.get(PAGE))
     assert "c1:2 lost 4 ranges: at least 7 offsets." in page
-    assert "7 offsets of the former one, from 50 on, were seen and not read" in page
+    assert "7 offsets of the former one, from 50 on, were seen but not read" in page
     found = acme.rest.ok("GET", "/losses")["items"]
     assert [(each["partition"], each["last_offset"], each["at_least"]) for each in found] == [
         (0, None, 0),
@@ -125,16 +125,18 @@ def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
 ) -> None:
     set_aside(database)
     page = operator.get(PAGE)
-    assert "1 to be replayed" in said(page) and "Replay it" in rows(page, "data-aside")[ASIDE.id]
+    assert "1 to replay" in said(page) and "Replay" in rows(page, "data-aside")[ASIDE.id]
     monkeypatch.setattr(changes, "scene_of", lambda *given: None)
-    monkeypatch.setattr(changes, "write_again", lambda *given: Replay(("c2",), {"c3": "it comes along its route"}))
+    monkeypatch.setattr(
+        changes, "write_again", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"})
+    )
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
-    assert "written on c2 and wherever else" in said(preview)
+    assert "written on c2 and on every other cluster" in said(preview)
     assert rows(preview, "data-field")["Why"] == "Why its timestamp is too far ahead"
     assert code(preview, "same-command") == f"treeline set-aside replay {ASIDE.id}"
     done = operator.client.post("/losses/-replay", data={**hidden(preview), "step": "confirm"})
     assert done.status_code == 200 and "Written on c2" in said(done)
-    assert "c3: it comes along its route" in said(done)
+    assert "c3: it arrives along its route" in said(done)
     (row,) = acme.rest.ok("GET", "/set-aside")["items"]
     assert row["replayed"] and rows(operator.get(PAGE), "data-aside")[ASIDE.id].endswith("yes")
 
@@ -182,9 +184,9 @@ def test_pictures(acme: Console, database: Database, open_page, folder: Path | N
     set_aside(database)
     page = open_page(acme, PAGE)
     taken(page, "losses", folder)
-    page.get_by_role("link", name="Take note of it").click()
+    page.get_by_role("link", name="Acknowledge").click()
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="I have seen it").wait_for()
+    page.get_by_role("button", name="Acknowledge losses").wait_for()
     taken(page, "losses-acknowledge", folder)
     page.goto(f"{acme.url}{REPLAY}")
     taken(page, "losses-replay", folder)

@@ -26,7 +26,7 @@ def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
         "POST", "/clusters", {"name": "spare", "bootstrap_servers": "127.0.0.1:8", "accept_offline": True}
     )
     page = viewer.get(PAGE)
-    assert "Name a record by its stream, partition, and its offset" in said(page)
+    assert "Enter a record's stream, partition, and its offset" in said(page)
     assert re.findall(r"<option>(\w+)</option>", page.text) == ["c1", "c2", "c3"]
 
 
@@ -80,18 +80,18 @@ def test_a_record_is_followed_over_all_clusters(estate) -> None:
         eventually(lambda at=cluster: read_all(servers[at], topics[at]), f"it is on {cluster}")
     asked = f"stream=acme/retail/prod/{name}&cluster=cluster-5&partition=0&offset=0"
     page = console.get(f"{PAGE}?{asked}")
-    assert page.status_code == 200 and "It is on every cluster of its tree" in said(page)
-    assert "Cluster cluster-3 Offset there 0, it is there" in said(page)
+    assert page.status_code == 200 and "On every cluster of the tree" in said(page)
+    assert "Cluster cluster-3 Offset 0, still there" in said(page)
     copies = dict(re.findall(r'data-copy="([^"]*)">.*?<td class="code">(\d+)</td>', page.text, re.DOTALL))
     assert copies == {"cluster-2": "0001", "cluster-4": "0100", "cluster-1": "0010", "cluster-5": "0101"}
     # As of a position before it was produced no copy had come; as of a later one all had.
     earlier = console.get(f"{PAGE}?{asked}&at={before}")
-    assert "not yet then" in said(earlier) and "None had come by then." in said(earlier)
+    assert "after this position" in said(earlier) and "No copies had arrived by then." in said(earlier)
     assert sorted(re.findall(r'data-missing="([^"]*)" data-state="later"', earlier.text)) == sorted(copies)
-    assert "Where it had not come yet" in said(earlier) and "Where it is not now" not in said(earlier)
+    assert "Not arrived yet" in said(earlier) and "Missing now" not in said(earlier)
     console.rest.ok("POST", "/users", {"name": name, "role": "viewer"})
     later = console.get(f"{PAGE}?{asked}&at={head(console)['position']}")
-    assert "It was on every cluster of its tree" in said(later) and len(re.findall("data-copy=", later.text)) == 4
+    assert "Was on every cluster of the tree" in said(later) and len(re.findall("data-copy=", later.text)) == 4
 
 
 def test_workers_look_at_what_is_observed(estate) -> None:

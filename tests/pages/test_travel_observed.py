@@ -203,7 +203,7 @@ def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
     second = head(acme)["position"]
     page = operator.get(f"/operations/target-switch-{second}?at={second}")
     assert "not known" in said(page) and "<progress" not in page.text
-    assert f'<a href="/operations/target-switch-{second}" data-now>What came of it</a>' in page.text
+    assert f'<a href="/operations/target-switch-{second}" data-now>Current state</a>' in page.text
     overtaken = operator.get(f"/operations/target-switch-{second - 1}?at={second}")
     assert "no longer copies to c3" in said(overtaken)
 
@@ -234,5 +234,5 @@ def test_the_form_of_a_trace_stays_in_the_past(acme: Console, moved: dict[str, i
     viewer: Visitor = visitor(acme, "viewer")
     page = viewer.get(f"/trace?at={moved['first']}")
     assert f'name="at" value="{moved["first"]}"' in page.text
-    assert "what had come by then, of what clusters hold now" in said(page)
+    assert "which of the current copies had arrived by then" in said(page)
     assert viewer.get("/trace?at=x").status_code == 422

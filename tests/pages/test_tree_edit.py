@@ -59,19 +59,19 @@ def test_a_cluster_joins_with_all_that_it_does_told_before_it_is_set(acme: Conso
     assert "Nothing would change" in said(page) and "6 of 6 pairs" in said(page)
     page = step(operator, page, "add", "r0", "c4")
     assert nodes(page)[1:4] == ["r0 level 1", "r00 c1 primary", "r01 c4 joins"]
-    assert "Once it is set: c4 joins; 3 distributors begin; " in said(page)
+    assert "Once it is set: c4 joins; 3 distributors start; " in said(page)
     assert 'data-proven="yes"' in page.text and "12 of 12 pairs" in said(page)
     assert rows(page, "data-origin")["c4"] == "c4 1 by 1 copy · its own 2 by 2 copies 1 by 1 copy"
     preview, done = saved(operator, page)
     told = lists(preview)
-    assert told["Distributors that begin (3)"] == ["c1:1 to c4", "c4:1 to c1", "c4:2 to c3"]
-    assert told["Distributors that get another target (1)"] == ["c3:2 to c4 instead of c1"]
-    assert told["What is read again (5)"] == [
-        "c4's log from where c1 lacks something, for c1: records of c3 and c4",
-        "c1's log from its beginning, for c4, which has nothing yet: records of c1 and c2",
-        "c3's log from its beginning, for c4, which has nothing yet: records of c3",
-        "c3's log from where c2 lacks something, for c2: records of c4",
-        "c4's log from where c3 lacks something, for c3: records of c4",
+    assert told["Distributors that start (3)"] == ["c1:1 to c4", "c4:1 to c1", "c4:2 to c3"]
+    assert told["Distributors that change targets (1)"] == ["c3:2 to c4 instead of c1"]
+    assert told["Logs that are read again (5)"] == [
+        "c4's log from the first record that c1 may lack: records of c3 and c4",
+        "c1's log from its beginning, for c4, which is still empty: records of c1 and c2",
+        "c3's log from its beginning, for c4, which is still empty: records of c3",
+        "c3's log from the first record that c2 may lack: records of c4",
+        "c4's log from the first record that c3 may lack: records of c4",
     ]
     fields = rows(preview, "data-field")
     assert fields["Tree"] == "Tree 2(c1, 1(c2, c3)) 2(1(c1, c4), 1(c2, c3))"
@@ -111,14 +111,14 @@ def test_steps_are_taken_back_and_done_again_by_addresses(operator: Visitor) -> 
         page
     )
     back = operator.get(html.unescape(undo.search(page.text)[1]))
-    assert nodes(back)[-1] == "r1 c1 primary" and "taken back" in said(back)
+    assert nodes(back)[-1] == "r1 c1 primary" and "undone" in said(back)
     again = operator.get(html.unescape(redo.search(back.text)[1]))
     assert nodes(again) == nodes(page)
     first = operator.get(html.unescape(undo.search(back.text)[1]))
     assert nodes(first)[1] == "r0 c1 primary" and undo.search(first.text) is None
     # Another step forgets what was taken back.
     other = step(operator, back, "remove", "r00")
-    assert redo.search(other.text) is None and "Take c2 out" in said(other)
+    assert redo.search(other.text) is None and "Remove c2" in said(other)
 
 
 def test_a_tree_that_somebody_else_set_meanwhile_is_not_written_over(acme: Console, operator: Visitor) -> None:
@@ -126,9 +126,9 @@ def test_a_tree_that_somebody_else_set_meanwhile_is_not_written_over(acme: Conso
     preview = operator.client.post(EDIT, data={**hidden(page), "step": "preview"})
     acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": "c3"})
     late = operator.client.post(EDIT, data={**hidden(preview), "step": "confirm"})
-    assert late.status_code == 412 and "somebody set another tree since you opened this one" in said(late)
+    assert late.status_code == 412 and "the tree has changed since you opened this page" in said(late)
     assert "disabled" in late.text.partition('value="preview"')[2].partition(">")[0]
-    found = re.search(r'<a href="([^"]*)">Put my steps on the present tree', late.text)
+    found = re.search(r'<a href="([^"]*)">Apply my steps to the current tree', late.text)
     page = operator.get(html.unescape(found[1]))
     assert 'id="outdated"' not in page.text and "r01 c4 joins" in nodes(page)
     _, done = saved(operator, page)
@@ -142,7 +142,7 @@ def test_a_step_that_no_longer_fits_is_told(acme: Console, operator: Visitor) ->
     state = parse_qs(urlsplit(str(page.url)).query)
     acme.rest.ok("PUT", "/trees/main", {"level": 2, "children": [{"cluster": "c1"}, {"cluster": "c2"}]})
     late = operator.client.get(EDIT, params={"steps": state["steps"][0]})
-    assert "step 1, “Take r10 out”, does not fit: there is no node r10" in said(late)
+    assert "step 1, “Remove r10”, does not fit: there is no node r10" in said(late)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_step_that_no_longer_fits_is_told(acme: Console, operator: Visitor) ->
     [
         ("steps=fell:r", "is no step of an edit"),
         ("steps=swap:r:x", "is no step of an edit"),
-        ("do=add&node=r0", "choose what it is to be"),
+        ("do=add&node=r0", "choose a value"),
         ("do=level&node=r&with=high", "a level is a whole number"),
         ("do=swap&node=x", "is no step of an edit"),
     ],
@@ -162,21 +162,21 @@ def test_what_is_no_step_is_told(operator: Visitor, query: str, told: str) -> No
 
 def test_a_primary_that_stays_is_not_chosen_and_one_that_leaves_is(acme: Console, operator: Visitor) -> None:
     page = operator.get(f"{EDIT}?node=r10")
-    assert "moved by a form of its own" in said(page) and 'id="act-primary"' not in page.text
+    assert "Move the primary separately" in said(page) and 'id="act-primary"' not in page.text
     page = step(operator, page, "remove", "r0")
     assert "the primary cluster 'c1' is not a leaf of the tree" in said(page)
     page = step(operator, page, "primary", "r0", "c2")
     preview, done = saved(operator, page)
     assert rows(preview, "data-field")["Primary"] == "Primary c1 c2"
     assert "primary: c2" in code(preview, "same-yaml") and "?primary=c2" in code(preview, "same-curl")
-    assert "Whether c1 has records that no other cluster has is not known" in said(preview)
+    assert "It is unknown whether c1 has unreplicated records" in said(preview)
     assert done.status_code == 303 and acme.rest.ok("GET", "/trees/main")["primary_cluster"] == "c2"
 
 
 def test_what_was_set_of_a_distributor_that_ends_is_told(acme: Console, operator: Visitor) -> None:
     acme.rest.ok("PATCH", "/trees/main/distributors/c2/1", {"paused": True})
     page = step(operator, operator.get(EDIT), "remove", "r11")
-    assert "What was set of c2:1" in said(page)
+    assert "The settings of c2:1" in said(page)
 
 
 def test_the_first_tree_is_begun_with_a_cluster(console: Console) -> None:
@@ -194,7 +194,7 @@ def test_a_first_tree_is_set(console: Console, database: Database) -> None:
         )
     who = visitor(console, "operator")
     page = step(who, who.get(EDIT), "begin", "r", "c1")
-    assert "One cluster alone" in said(page)
+    assert "A single cluster has nothing to copy" in said(page)
     page = step(who, step(who, page, "add", "r", "c2"), "add", "r1", "c3")
     preview, done = saved(who, page)
     assert rows(preview, "data-field")["Tree"] == "Tree none 2(c1, 1(c2, c3))"

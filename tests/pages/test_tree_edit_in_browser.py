@@ -36,19 +36,19 @@ def tree(console: Console) -> str:
 def add_c4_beside_c1(page: Page) -> None:
     page.locator("#node-r0").click()
     expect(page.locator("#chosen-title")).to_have_text("c1")
-    page.get_by_label("Add beside it").select_option("c4")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_label("Add a cluster beside it").select_option("c4")
+    page.get_by_role("button", name="Add cluster", exact=True).click()
     expect(page.locator("#node-r01")).to_have_attribute("aria-label", "c4 joins")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
 def test_by_mouse(five: Console, open_page, scripts: bool) -> None:
     page = open_page(five, "/tree", java_script_enabled=scripts)
-    page.get_by_role("link", name="Edit the tree").click()
+    page.get_by_role("link", name="Edit tree").click()
     add_c4_beside_c1(page)
     expect(page.locator("#proof")).to_have_attribute("data-proven", "yes")
     page.locator("#node-r1").click()
-    page.get_by_role("button", name="Swap its sides").click()
+    page.get_by_role("button", name="Swap sides").click()
     expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c3 leaf")
     page.go_back()
     expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c2 leaf")
@@ -58,15 +58,15 @@ def test_by_mouse(five: Console, open_page, scripts: bool) -> None:
     page.get_by_role("link", name="Redo").click()
     expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c3 leaf")
     page.get_by_label("Level, 1 to 31").fill("2")
-    page.get_by_role("button", name="Set the level").click()
+    page.get_by_role("button", name="Set level").click()
     expect(page.locator("[data-wrong='r1']")).to_contain_text("level 2 is not below its parent's")
     expect(page.get_by_role("button", name="Preview")).to_be_disabled()
     page.get_by_role("button", name="Raise the levels above").click()
     expect(page.locator("#node-r")).to_have_attribute("aria-label", "level 3")
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator("[data-list^='Distributors that begin']")).to_contain_text("c4:1 to c1")
+    expect(page.locator("[data-list^='Distributors that start']")).to_contain_text("c4:1 to c1")
     assert tree(five) == "2(c1, 1(c2, c3))", "nothing was set yet"
-    page.get_by_role("button", name="Set the tree").click()
+    page.get_by_role("button", name="Save tree").click()
     page.wait_for_url("**/tree")
     assert tree(five) == "3(1(c1, c4), 2(c3, c2))"
 
@@ -99,7 +99,7 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
     page.keyboard.press("Control+y")
     page.locator("#node-r01").wait_for()
     page.get_by_role("button", name="Preview").press("Enter")
-    page.get_by_role("button", name="Set the tree").press("Enter")
+    page.get_by_role("button", name="Save tree").press("Enter")
     page.wait_for_url("**/tree")
     assert "c5" in tree(five)
 
@@ -138,12 +138,12 @@ def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) ->
 
 def test_a_move_and_an_exchange(five: Console, open_page) -> None:
     page = open_page(five, f"{EDIT}?node=r0")
-    page.get_by_label("Move it beside").select_option(label="c2")
-    page.get_by_role("button", name="Move", exact=True).click()
+    page.get_by_label("Move beside").select_option(label="c2")
+    page.get_by_role("button", name="Move node", exact=True).click()
     expect(page.locator("#steps")).to_contain_text("Move c1 beside")
     page.locator("#node-r1").click()
-    page.get_by_label("Put another one here").select_option("c4")
-    page.get_by_role("button", name="Put here").click()
+    page.get_by_label("Replace by").select_option("c4")
+    page.get_by_role("button", name="Replace cluster").click()
     expect(page.locator("#node-r1")).to_have_attribute("aria-label", "c4 joins")
 
 
@@ -154,12 +154,12 @@ def test_pictures(five: Console, open_page, folder: Path | None) -> None:
     add_c4_beside_c1(page)
     taken(page, "tree-edit", folder)
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Set the tree").wait_for()
+    page.get_by_role("button", name="Save tree").wait_for()
     taken(page, "tree-edit-preview", folder)
     page.go_back()
     page.locator("#node-r1").click()
     page.get_by_label("Level, 1 to 31").fill("2")
-    page.get_by_role("button", name="Set the level").click()
+    page.get_by_role("button", name="Set level").click()
     page.locator("#wrong-nodes").wait_for()
     taken(page, "tree-edit-wrong", folder)
     page.goto(f"{five.url}{EDIT}?from=0")

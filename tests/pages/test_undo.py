@@ -208,7 +208,7 @@ def test_by_mouse_and_with_the_name_typed_where_records_may_go(acme: Console, op
     page.locator("#undo").click()
     expect(page.get_by_text("with the records that they have")).to_be_visible()
     page.get_by_label("Type acme/retail/prod/later").fill("acme/retail/prod/later")
-    page.get_by_role("button", name="Undo it").click()
+    page.get_by_role("button", name="Undo event").click()
     expect(page).to_have_url(f"{acme.url}/timeline")
     expect(page.locator("[data-event]").first).to_contain_text("Stream acme/retail/prod/later deleted")
 

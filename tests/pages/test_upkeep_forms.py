@@ -1,4 +1,4 @@
-"""Read models are folded again, and dead nodes of the zone router forgotten, by forms."""
+"""Forms that rebuild projections, and that remove unreachable nodes of the zone router."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_read_model_is_folded_again(acme: Console, operator: Visitor, database
     form = operator.get(REBUILD)
     assert '<option value="clusters"' in form.text
     preview = operator.client.post(REBUILD, data={**hidden(form), "name": "clusters", "step": "preview"})
-    assert "1 read model will be folded again from" in said(preview)
+    assert "1 projection will be rebuilt from" in said(preview)
     assert code(preview, "same-command") == "treeline projections rebuild clusters"
     assert code(preview, "same-curl").startswith(
         'curl -X POST "$TREELINE_URL/api/v1/projections/rebuild?name=clusters"'
@@ -46,7 +46,7 @@ def test_a_read_model_is_folded_again(acme: Console, operator: Visitor, database
 
 def test_what_is_no_read_model_is_told(operator: Visitor) -> None:
     answer = operator.client.post(REBUILD, data={**hidden(operator.get(REBUILD)), "name": "no", "step": "preview"})
-    assert answer.status_code == 422 and "there is no read model 'no'" in said(answer)
+    assert answer.status_code == 422 and "there is no projection 'no'" in said(answer)
 
 
 def test_a_dead_node_is_forgotten_by_its_name(acme: Console, operator: Visitor, database: Database) -> None:
@@ -54,13 +54,13 @@ def test_a_dead_node_is_forgotten_by_its_name(acme: Console, operator: Visitor, 
     name = nodes(acme)[0]
     address = f"{FORGET}?node={name}"
     lives = operator.client.post(FORGET, data={**hidden(operator.get(address)), "step": "preview"})
-    assert lives.status_code == 409 and f"{name} lives" in said(lives)
+    assert lives.status_code == 409 and f"{name} still reports" in said(lives)
     pass_time(database, 0, since=600)
     pass_time(database, 45, name)
     assert f"/zones/-forget?node={name}" in operator.get("/zones").text
     preview = operator.client.post(FORGET, data={**hidden(operator.get(address)), "step": "preview"})
-    assert f"{name} is not waited for any more" in said(preview)
-    assert rows(preview, "data-field")["Had not done with"] == "Had not done with 4 open streams"
+    assert f"{name} will be removed" in said(preview)
+    assert rows(preview, "data-field")["Open streams"] == "Open streams 4 open streams"
     assert code(preview, "same-command") == f"treeline zones forget {name}"
     sent = {**hidden(preview), "step": "confirm"}
     assert operator.client.post(FORGET, data={**sent, "confirm": "x"}).status_code == 422
@@ -78,5 +78,5 @@ def test_who_may_not_change_the_estate_has_no_forms(acme: Console, kind: str) ->
 def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     page = open_page(acme, REBUILD)
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("button", name="Fold them again").wait_for()
+    page.get_by_role("button", name="Rebuild projections").wait_for()
     taken(page, "rebuild", folder)

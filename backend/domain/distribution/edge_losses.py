@@ -213,7 +213,7 @@ def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
             return [] if waits else [RecordSetAside(id=command.id, **vars(command))]
         case RecordReplay():
             if command.id not in state.set_aside:
-                raise NotFound(f"there is no dead letter {command.id!r}; GET /set-aside lists all")
+                raise NotFound(f"there is no dead-lettered record {command.id!r}; GET /set-aside lists them")
             if state.set_aside[command.id] and not command.clusters:
                 return []
             return [SetAsideReplayed(id=command.id, clusters=command.clusters)]

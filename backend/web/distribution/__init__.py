@@ -1,4 +1,4 @@
-"""Distributors, losses, and traces.
+"""Pages of distributors, losses and traces.
 
 Of this layer's rooms it imports forms, frame, tree and words.
 """

@@ -1,6 +1,6 @@
 """`/tree/-target/{cluster}/{level}` and `/tree/-settings/{cluster}/{level}`: the forms of one distributor.
 
-Where it copies to, whether it waits, how much it copies.
+They set its target, its pause, its rate limit and its compression.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ TARGET = "/tree/-target/{cluster}/{level}"
 SETTINGS = "/tree/-settings/{cluster}/{level}"
 NO_LIMIT = "none"
 API = "/api/v1/trees/main"
-SO_ALREADY = "Nothing would change: it is so already."
+NOTHING = "Nothing would change: these are the present settings."
 
 
 def tree_seen(given: Fields) -> TreeMatch:
-    """A TreeMatch for what a form was opened at; of a form without a tree the version is 0."""
+    """Return a TreeMatch for the version at which a form was opened; version 0 if there was no tree."""
     seen = version_seen(given)
     return lambda version: seen(version or 0)
 
 
 def _distributor(connection: Connection, cluster: str, level: str) -> DistributorRow:
-    """Raises NotFound."""
+    """Return a distributor of the tree. Raises NotFound."""
     for row in read_distributors(connection):
         if row.cluster == cluster and str(row.level) == level:
             return row
-    raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}: the Tree page has them")
+    raise NotFound(f"there is no distributor of {cluster[:60]!r} at level {level[:9]!r}: see the Tree page")
 
 
 def _changed_routes(before: TreeRow, after: TreeRow) -> dict[str, tuple[str, str]]:
-    """Origin -> the way of its records before and after, where that becomes another one."""
+    """Return the route of each origin's records before and after, for origins whose route changes."""
     was, will = routes.routes(before.shape, before.targets), routes.routes(after.shape, after.targets)
     names = [origin for origin in will if set(will[origin]) != set(was.get(origin, ()))]
     return {origin: (_way(was.get(origin, ())), _way(will[origin])) for origin in names}
@@ -83,15 +83,18 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
             sentence=f"{row.cluster}:{row.level} will copy to {target} instead of {row.target}. Every cluster "
             f"still gets every record once: {counted(proof.pairs, 'pair')} of origin and cluster proven."
             if outcome.events
-            else SO_ALREADY,
+            else NOTHING,
             same=SameChange(None, None, curl("PUT", path, {"target": target}, version=before.version)),
             fields=fields_of(
-                {"Target": target, **{f"Way of {origin}'s records": now for origin, (_, now) in ways.items()}},
-                {"Target": row.target, **{f"Way of {origin}'s records": was for origin, (was, _) in ways.items()}},
+                {"Target": target, **{f"Route from {origin}": now for origin, (_, now) in ways.items()}},
+                {
+                    "Target": row.target,
+                    **{f"Route from {origin}": was for origin, (was, _) in ways.items()},
+                },
             ),
             notes=(
-                f"Leaves that records then reach otherwise pass a barrier first, and {row.cluster}'s log is read "
-                f"again from where {target} needs it. What {target} has already does not come twice.",
+                f"Leaves with changed routes pass a barrier first, and {row.cluster}'s log is read again from the "
+                f"first record that {target} may lack. {target} gets no record twice.",
             )
             if outcome.events
             else (),
@@ -101,9 +104,9 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
     return FormPage(
         template="target_form.html",
         address=f"/tree/-target/{row.cluster}/{row.level}",
-        heading=f"Where {row.cluster}:{row.level} copies to",
+        heading=f"Target of {row.cluster}:{row.level}",
         trail=[TREE],
-        verb="Switch the target",
+        verb="Switch target",
         act=Command(
             lambda given: changes.switch_target(row.cluster, row.level, given.get("target", ""), tree_seen(given)),
             effect,
@@ -111,7 +114,7 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
             operation_id,
         ),
         usual=lambda connection: {"target": row.target, "version": str(existing_tree(connection).version)},
-        empty="Choose another target: here stands which ways that changes.",
+        empty="Choose another target to see the routes that change.",
         choices={
             "distributor": Distributor(row),
             "targets": [(name, name) for name in row.allowed_targets],
@@ -124,7 +127,7 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
 
 
 def _wanted(given: Fields) -> dict[str, Any]:
-    """What the form says. Raises ValueInvalid."""
+    """Return the settings in the form. Raises ValueInvalid."""
     rate = given.get("bytes_per_second", "").strip().removesuffix("/s")
     return {
         "paused": given.get("paused") == "yes",
@@ -136,8 +139,8 @@ def _wanted(given: Fields) -> dict[str, Any]:
 def _in_words(chosen: DistributorSettings) -> dict[str, str]:
     limit = chosen.bytes_per_second
     return {
-        "Copies": "no, it is paused" if chosen.paused else "yes",
-        "Most bytes a second": NO_LIMIT if limit is None else size_shown(limit),
+        "Copying": "paused" if chosen.paused else "running",
+        "Maximum bytes per second": NO_LIMIT if limit is None else size_shown(limit),
         "Compression": chosen.compression,
     }
 
@@ -160,12 +163,12 @@ def _notes(row: DistributorRow, before: DistributorSettings, after: DistributorS
     notes = []
     if after.paused and not before.paused:
         notes.append(
-            f"It keeps its place, and records take no other way meanwhile: what it would copy waits, also on the "
-            f"clusters behind {row.target}. A pause that is longer than {row.cluster} keeps records loses them, "
-            "which is told as a gap."
+            f"It keeps its position, and its records take no other route: they wait, also for the clusters behind "
+            f"{row.target}. A pause longer than the retention on {row.cluster} loses records, which are reported "
+            "as losses."
         )
     if after.compression != before.compression:
-        notes.append("Its session ends and a new one begins, within seconds.")
+        notes.append("Its session is restarted, within seconds.")
     return tuple(notes)
 
 
@@ -179,10 +182,10 @@ def _settings_page(services: ConsoleServices, cluster: str, level: str) -> FormP
         was, now = _in_words(before), _in_words(after)
         body = {name: value for name, value in _wanted(given).items() if value != getattr(before, name)}
         path = f"{API}/distributors/{row.cluster}/{row.level}"
-        verbs = {(False, True): "will wait", (True, False): "will go on where it was"}
-        verb = verbs.get((before.paused, after.paused), "will copy like this")
+        verbs = {(False, True): "will be paused", (True, False): "will resume from its position"}
+        verb = verbs.get((before.paused, after.paused), "gets these settings")
         return Effect(
-            sentence=f"{row.cluster}:{row.level} {verb}." if outcome.events else SO_ALREADY,
+            sentence=f"{row.cluster}:{row.level} {verb}." if outcome.events else NOTHING,
             same=SameChange(None, _commands(row, before, after), curl("PATCH", path, body)),
             fields=fields_of(now, was),
             notes=_notes(row, before, after),
@@ -202,23 +205,23 @@ def _settings_page(services: ConsoleServices, cluster: str, level: str) -> FormP
     return FormPage(
         template="distributor_form.html",
         address=f"/tree/-settings/{row.cluster}/{row.level}",
-        heading=f"Pause or limit {row.cluster}:{row.level}",
+        heading=f"Settings of {row.cluster}:{row.level}",
         trail=[TREE],
-        verb="Set it",
+        verb="Save settings",
         act=Command(
             lambda given: changes.change_distributor(row.cluster, row.level, _wanted(given), tree_seen(given)),
             effect,
             lambda _: "/tree",
         ),
         usual=usual,
-        empty="Change something: here stands what that does.",
+        empty="Change a setting to see the effect.",
         choices={"distributor": Distributor(row), "compressions": [(each, each) for each in COMPRESSIONS]},
     )
 
 
 @router.get(TARGET)
 def target_form(cluster: str, level: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form for a distributor's target."""
+    """Show the form of a distributor's target."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _target_page(services, cluster, level))
 
@@ -227,14 +230,14 @@ def target_form(cluster: str, level: str, request: Request, services: Shared, vi
 def switch_target(
     cluster: str, level: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or switch the target."""
+    """Preview the switch of the target, or apply it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _target_page(services, cluster, level), fields)
 
 
 @router.get(SETTINGS)
 def settings_form(cluster: str, level: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form for a distributor's settings."""
+    """Show the form of a distributor's settings."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _settings_page(services, cluster, level))
 
@@ -243,6 +246,6 @@ def settings_form(cluster: str, level: str, request: Request, services: Shared, 
 def change_settings(
     cluster: str, level: str, request: Request, services: Shared, viewer: Viewer, fields: Form
 ) -> Response:
-    """Try it out, or change them."""
+    """Preview the new settings, or apply them."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _settings_page(services, cluster, level), fields)

@@ -1,7 +1,7 @@
-"""`/losses`: ranges that were gone before they could be copied, records that a target refused; and their forms.
+"""`/losses`: ranges that were gone before they could be copied, dead-lettered records, and their forms.
 
-A record that was set aside is written where it is missing, once the cause is mended; of what is lost one can only
-take note, and types the distributor's name for that.
+A dead-lettered record is replayed where it is missing, once the cause is fixed. Losses can only be acknowledged;
+the operator types the distributor's name for that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Text = Annotated[str, Query(max_length=2000)]
 
 @dataclass(frozen=True)
 class Lost:
-    """What one distributor has lost and nobody has taken note of."""
+    """Unacknowledged losses of one distributor."""
 
     cluster: str
     level: int
@@ -55,17 +55,17 @@ class Lost:
 
     @property
     def query(self) -> str:
-        """Which it is, as the form's address says it."""
+        """Return the query part of the form's address."""
         return urlencode({"cluster": self.cluster, "level": self.level})
 
     @property
     def seen(self) -> str:
-        """Another one once more is lost."""
+        """Return a version of the losses, which changes with each further loss."""
         return str(max((row.recorded for row in self.ranges), default=0))
 
     @property
     def summary(self) -> str:
-        """What it lost, as far as that is known: "lost 1 range: 10 records"."""
+        """Return a summary of the losses, as far as they are known: "lost 1 range: 10 records"."""
         known, partitions = (
             sum(row.at_least for row in self.ranges),
             len({(r.stream, r.partition) for r in self.ranges}),
@@ -87,7 +87,7 @@ def _open(rows: list[LossRow]) -> list[Lost]:
 
 @router.get(LOSSES)
 def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """All of them, the newest first, with those that wait for somebody on top; now or at an earlier position."""
+    """Show all losses, newest first, with open ones on top; now or at an earlier position."""
     caller = enter(viewer, Action.READ_ESTATE)
     return templates.page("losses.html", {**frame(request, caller), **_listed(services, caller, at)})
 
@@ -114,45 +114,46 @@ def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mappin
 
 @dataclass(frozen=True)
 class Acknowledging:
-    """The act of that form."""
+    """Action of the form that acknowledges losses."""
 
     cluster: str
     level: int
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
+        """Preview by a dry run."""
         asked.try_out(changes.acknowledge(self.cluster, self.level), lambda connection, outcome: None)
         with asked.services.reading() as connection:
             lost = self._lost(connection)
         body = {"cluster": self.cluster, "level": self.level}
         ranges = tuple(_range_in_words(row) for row in lost.ranges)
         return Effect(
-            sentence=f"{lost.name} is no longer degraded. It {lost.summary}. That stays in this list."
+            sentence=f"{lost.name} will no longer be degraded for its losses. It {lost.summary}. The list "
+            "keeps them."
             if ranges
-            else "Nothing would change: somebody has taken note of all that it lost.",
+            else "Nothing would change: all losses are acknowledged.",
             same=SameChange(
                 None,
                 f"treeline losses acknowledge {self.cluster} {self.level}",
                 curl("POST", "/api/v1/losses/acknowledge", body),
             ),
-            lists=((f"What is lost ({len(ranges)})", ranges),) if ranges else (),
+            lists=((f"Losses ({len(ranges)})", ranges),) if ranges else (),
             nothing=not ranges,
             confirm=lost.name if ranges else "",
             kept={"seen": lost.seen},
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Take note of it, if the distributor's name was typed."""
+        """Acknowledge the losses, if the distributor's name was typed."""
         name = f"{self.cluster}:{self.level}"
         if given.get("confirm", "").strip() != name:
-            detail = f"type {name} if you have seen what it lost"
+            detail = f"type {name} to confirm"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
 
         def match(connection: Connection) -> None:
             if self._lost(connection).seen != given.get("seen"):
                 raise StaleVersion(
-                    f"{name} has lost more since you looked, or somebody else has taken note: go on to see what "
-                    "is lost now"
+                    f"the losses of {name} have changed since you opened this form: continue to see the current "
+                    "ones"
                 )
 
         asked.carry_out_once(changes.acknowledge(self.cluster, self.level, match), once, given)
@@ -175,9 +176,9 @@ def _acknowledge_page(cluster: str, level: str) -> FormPage:
     return FormPage(
         template="losses_acknowledge.html",
         address=ACKNOWLEDGE,
-        heading=f"Take note of what {cluster}:{level} lost",
+        heading=f"Acknowledge losses of {cluster}:{level}",
         trail=ABOVE,
-        verb="I have seen it",
+        verb="Acknowledge losses",
         act=Acknowledging(cluster, int(level)),
         usual=lambda _: {"cluster": cluster, "level": level},
     )
@@ -187,14 +188,14 @@ def _acknowledge_page(cluster: str, level: str) -> FormPage:
 def acknowledge_form(
     request: Request, services: Shared, viewer: Viewer, cluster: Text = "", level: Text = ""
 ) -> Response:
-    """The form for one distributor."""
+    """Show the form for one distributor."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _acknowledge_page(cluster, level))
 
 
 @router.post(ACKNOWLEDGE)
 def acknowledge(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or take note."""
+    """Preview the acknowledgement, or apply it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     page = _acknowledge_page(fields.get("cluster", ""), fields.get("level", ""))
     return answer_form(request, services, caller, page, fields)
@@ -205,30 +206,30 @@ def acknowledge(request: Request, services: Shared, viewer: Viewer, fields: Form
 
 @dataclass(frozen=True)
 class Replaying:
-    """The act of that form."""
+    """Action of the form that replays a dead letter."""
 
     row: SetAsideRow
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """What is known without writing: that it can be looked for, and where it was refused."""
+        """Preview without writing: the record can be traced, and which target refused it."""
         row = self.row
         with asked.services.reading() as connection:
             changes.scene_of(connection, asked.services.config, row)
-        again = ("It was replayed before: where it is by now, it is not written again.",) if row.replayed else ()
+        again = ("It was replayed before: it is not written again where it already is.",) if row.replayed else ()
         return Effect(
-            sentence=f"The record is looked for on all clusters, and written on {row.target} and wherever else it "
-            "does not come by itself any more. Nobody gets it twice.",
+            sentence=f"The record is traced, then written on {row.target} and on every other cluster that "
+            "no distributor brings it to. No cluster gets it twice.",
             same=SameChange(
                 None,
                 f"treeline set-aside replay {row.id}",
                 curl("POST", "/api/v1/set-aside/replay", {"id": row.id}),
             ),
             fields=fields_of(_about(row)),
-            notes=(f"If {row.target} still refuses it, nothing is written, and the reason is told.", *again),
+            notes=(f"If {row.target} still refuses it, nothing is written, and the reason is shown.", *again),
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Write it, and say where it was written and where it is still missing."""
+        """Replay the record, and show where it was written and where it is still missing."""
         services, row = asked.services, self.row
         done = changes.write_again(services.engine, services.config, row)
         asked.carry_out_once(changes.record_replay(row, done), once, given)
@@ -240,21 +241,21 @@ class Replaying:
 def _about(row: SetAsideRow) -> dict[str, str]:
     return {
         "Record": f"{row.stream}/{row.partition} at {row.offset:,} on {row.cluster}",
-        "Refused by": f"{row.target}, which {row.cluster}:{row.level} copies to",
-        "Why": row.reason,
+        "Refused by": f"{row.target}, target of {row.cluster}:{row.level}",
+        "Reason": row.reason,
     }
 
 
 def _replay_page(services: ConsoleServices, identity: str) -> FormPage:
-    """Raises NotFound."""
+    """Return the form of one dead letter. Raises NotFound."""
     with services.reading() as connection:
         row = changes.find_set_aside(connection, "" if "\x00" in identity else identity)
     return FormPage(
         template="losses_replay.html",
         address=REPLAY,
-        heading="Replay a record",
+        heading="Replay dead letter",
         trail=ABOVE,
-        verb="Replay it",
+        verb="Replay record",
         act=Replaying(row),
         usual=lambda _: {"id": row.id},
         choices={"about": _about(row)},
@@ -263,13 +264,13 @@ def _replay_page(services: ConsoleServices, identity: str) -> FormPage:
 
 @router.get(REPLAY)
 def replay_form(request: Request, services: Shared, viewer: Viewer, id: Text = "") -> Response:
-    """The form for one record."""
+    """Show the form for one dead letter."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _replay_page(services, id))
 
 
 @router.post(REPLAY)
 def replay(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or replay it."""
+    """Preview the replay, or run it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _replay_page(services, fields.get("id", "")), fields)

@@ -1,6 +1,6 @@
-"""`/trace`: one record on all clusters: where it was born, how its copies came, and where it is missing.
+"""`/trace`: one record on all clusters: its origin, the routes of its copies, and where it is missing.
 
-As of an earlier position it shows what had arrived by then, of what is there now.
+At an earlier position it shows which of the copies that exist now had arrived by then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Text = Annotated[str, Query(max_length=1200)]
 
 @dataclass(frozen=True)
 class Asked:
-    """Which record."""
+    """Search fields that name a record."""
 
     stream: str
     cluster: str
@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class TraceView:
-    """A trace as the page shows it: now, or as of a moment that was."""
+    """A trace as the page shows it: now, or as of an earlier moment."""
 
     found: Trace
     until_ms: float = inf
@@ -58,14 +58,14 @@ class TraceView:
     @property
     def home(self) -> str:
         origin = self.found.origin
-        return origin.cluster or f"cluster number {origin.number}, which is no leaf any more"
+        return origin.cluster or f"cluster number {origin.number}, which has left the tree"
 
     @property
     def presence(self) -> str:
         said = {
-            True: "it is there",
-            False: "it is not there any more",
-            None: "nobody could look whether it is there",
+            True: "still there",
+            False: "no longer there",
+            None: "could not be checked",
         }
         return said[self.found.origin.present]
 
@@ -75,12 +75,12 @@ class TraceView:
 
     @property
     def copies(self) -> list[TracedCopy]:
-        """Those that had come by then, as far as that can be known."""
+        """Return the copies that had arrived by then, as far as known."""
         return [each for each in self.found.copies if not self._is_later(each)]
 
     @property
     def later(self) -> list[TracedCopy]:
-        """Those that came later."""
+        """Return the copies that arrived later."""
         return [each for each in self.found.copies if self._is_later(each)]
 
     def _is_later(self, copy: TracedCopy) -> bool:
@@ -108,7 +108,7 @@ class TraceView:
         return moment(copy.arrived_at_ms, exact=True)
 
     def took(self, copy: TracedCopy) -> str:
-        """From its production to its arrival there."""
+        """Return the time from the record's production to its arrival on the cluster."""
         if copy.arrived_at_ms is None or copy.arrived_at_ms < self.found.origin.timestamp_ms:
             return NOTHING
         milliseconds = copy.arrived_at_ms - self.found.origin.timestamp_ms
@@ -126,7 +126,7 @@ def trace_page(
     offset: Annotated[str, Query(max_length=20)] = "",
     at: At = None,
 ) -> Response:
-    """A form, and the record that it asks for. Clusters that do not answer in some seconds are told as such."""
+    """Show the search form, and the trace of the record; clusters that did not answer in time are marked."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
     with services.reading() as connection:
@@ -140,9 +140,9 @@ def trace_page(
         except DomainError as error:
             refused, status = error.detail, STATUS[error.kind]
     elif any((asked.stream, asked.partition, asked.offset)):
-        refused, status = "a record is named by its stream, partition, offset and a cluster that has it", 422
+        refused, status = "give the record's stream, partition and offset, and a cluster that has it", 422
     context = {"asked": asked, "trace": trace, "refused": refused, "clusters": clusters, "past": past}
-    context["shown_then"] = "what had come by then, of what clusters hold now"
+    context["shown_then"] = "which of the current copies had arrived by then"
     return templates.page("trace.html", {**frame(request, caller), **context}, status)
 
 
@@ -160,5 +160,5 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
 def _number(text: str, what: str, highest: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= highest:
-        raise ValueInvalid(f"{text!r} is no {what}: a whole number from 0 on")
+        raise ValueInvalid(f"{text!r} is not a valid {what}: give a whole number from 0 on")
     return number

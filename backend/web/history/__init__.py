@@ -1,4 +1,4 @@
-"""Timeline, undo, and upkeep.
+"""Pages of the timeline, of undo, and of upkeep.
 
 Of this layer's rooms it imports forms, frame and words.
 """

@@ -1,4 +1,4 @@
-"""`/timeline`: the event log, one event with all that it did, and what differs between two positions."""
+"""`/timeline`: the event log, single events with their changes, and differences between two positions."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ Position = Annotated[str, Query(max_length=40)]
 
 @dataclass(frozen=True)
 class Asked:
-    """Which events a page is to show."""
+    """Filters of a page of events."""
 
     of: str
-    """A stream's whole name."""
+    """Full name of an event stream."""
     stream: str
-    """How streams' names begin."""
+    """Prefix of event streams' names."""
     name: str
     actor: str
 
     def query(self, **more: int) -> str:
-        """As the address says it."""
+        """Return the filters as the query part of an address."""
         given = {"of": self.of, "stream": self.stream, "name": self.name, "actor": self.actor, **more}
         return urlencode({key: value for key, value in given.items() if value})
 
@@ -66,7 +66,7 @@ def timeline_page(
     before: Position = "",
     at: At = None,
 ) -> Response:
-    """Events, the newest first: all, or those below a position; as of another one, or now."""
+    """Show events, newest first: all, or those below a position; now or at an earlier position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(of, stream, name, actor), before, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
@@ -82,9 +82,9 @@ def timeline_live(
     actor: Text = "",
     seen: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> Response:
-    """What changes on it while it shows the newest; nothing, as long as the log ends where it was seen to."""
+    """Return the changed part of the newest page; 204 while the log has not grown."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
-    if seen and may(caller, Action.READ_ESTATE):  # where the log ends is nothing for others
+    if seen and may(caller, Action.READ_ESTATE):  # other callers must not learn where the log ends
         with services.looking() as connection:
             if events.head(connection).position == seen:
                 return Response(status_code=204)
@@ -94,7 +94,7 @@ def timeline_live(
 
 @router.get(TIMELINE + "/-moment")
 def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[str, object]:
-    """What the slider says of a position while it is moved: the newest event up to it, and how far it can go."""
+    """Describe a position for the slider: the newest event up to it, and the highest position."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     tenants = tenants_read(caller)
     with services.reading() as connection:
@@ -111,7 +111,7 @@ def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[st
         item = items[0]
         said = f"{item.position:,}, {item.day} {item.time} UTC, {item.actor}: {item.sentence}"
     else:
-        said = "Before the first event: nothing was there yet."
+        said = "Before the first event: the estate was empty."
     return {"newest": last, "said": said}
 
 
@@ -123,7 +123,7 @@ def differences_page(
     first: Annotated[str, Query(max_length=40, alias="from")] = "",
     last: Annotated[str, Query(max_length=40, alias="to")] = "",
 ) -> Response:
-    """What is configured otherwise at one position than at another, or now."""
+    """Show the configuration differences between two positions."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         head = events.head(connection).position
@@ -143,7 +143,7 @@ def differences_page(
 
 @router.get(TIMELINE + "/{position}")
 def event_page(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """One event: what it says, what it changed, and what else its request did."""
+    """Show one event: its data, its changes, and the other events of its request."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     with services.reading() as connection:
         event = existing_event(connection, caller, position)
@@ -167,7 +167,7 @@ def event_page(position: str, request: Request, services: Shared, viewer: Viewer
 
 
 def existing_event(connection: Connection, caller: Caller, position: str) -> StoredEvent:
-    """The event that a path names, for who may see it. Raises NotFound."""
+    """Return the event that a path names, if the caller may read it. Raises NotFound."""
     number = int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else 0
     event = events.event_at(connection, number, tenants_read(caller)) if number else None
     if event is None:
@@ -211,7 +211,7 @@ def _listed(
 
 
 def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
-    """The position below which events are shown; None for the newest. How long the log is, is the estate's."""
+    """Return the position below which events are shown; None for the newest."""
     if may(caller, Action.READ_ESTATE):
         return position_asked(connection, caller, before)[0]
     text = before.strip()

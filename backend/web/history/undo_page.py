@@ -1,4 +1,4 @@
-"""`/timeline/{position}/-undo`: take back what one event changed, once one has seen what that would do."""
+"""`/timeline/{position}/-undo`: undo the changes of one event, after a preview."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ UNDO = TIMELINE + "/{position}/-undo"
 
 @dataclass(frozen=True)
 class Undoing:
-    """The act of this form."""
+    """Action of this form."""
 
     event: StoredEvent
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run of the command that takes it back."""
+        """Preview by a dry run of the command that undoes the event."""
         with asked.services.reading() as connection:
             undo = undoing(connection, self.event, asked.viewer, only_tried=True)
         return asked.try_out(undo.change, lambda connection, outcome: self._effect(connection, outcome, undo))
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """As the REST API does it."""
+        """Undo the event, as the REST API does."""
         if asked.was_carried_out(once, given):
             return RedirectResponse(TIMELINE, 303)
         with asked.services.reading() as connection:
@@ -63,9 +63,9 @@ class Undoing:
         sentence = timeline_item(connection, self.event).sentence
         names = ", ".join(dict.fromkeys(each.name for each in outcome.events))
         return Effect(
-            sentence=f"“{sentence}” would be undone by {names}, added to the event log; what has happened stays."
+            sentence=f"“{sentence}” will be undone by a new event: {names}. Earlier events stay in the log."
             if outcome.events
-            else "Nothing would change: it is so already.",
+            else "Nothing would change: the event is already undone.",
             same=SameChange(
                 None, f"treeline undo {position}{confirm}", curl("POST", f"/api/v1/events/{position}/undo", body)
             ),
@@ -77,7 +77,7 @@ class Undoing:
 
 
 def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
-    """Raises NotFound."""
+    """Return the form. Raises NotFound."""
     with services.reading() as connection:
         event = existing_event(connection, caller, position)
         item = timeline_item(connection, event)
@@ -86,9 +86,9 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
         template="undo.html",
         asks_nothing=True,
         address=f"{here}/-undo",
-        heading=f"Undo position {event.position}",
+        heading=f"Undo event {event.position}",
         trail=[("Timeline", TIMELINE), (f"Position {event.position}", here)],
-        verb="Undo it",
+        verb="Undo event",
         act=Undoing(event),
         choices={"item": item},
     )
@@ -96,13 +96,13 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
 
 @router.get(UNDO)
 def undo_preview(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
-    """What the undo would do: there is nothing to fill in before."""
+    """Show the preview of the undo; there are no fields to fill in."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     return show_form(request, services, caller, _page(services, caller, position))
 
 
 @router.post(UNDO)
 def undo(position: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or undo it."""
+    """Preview the undo, or run it."""
     caller = enter_somewhere(viewer, Action.READ_TENANT)
     return answer_form(request, services, caller, _page(services, caller, position), fields)

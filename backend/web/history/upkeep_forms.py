@@ -1,6 +1,6 @@
-"""`/timeline/-rebuild` and `/zones/-forget`: what is seldom needed to keep the control plane and the router well.
+"""`/timeline/-rebuild` and `/zones/-forget`: rare maintenance of the control plane and the zone router.
 
-Read models are folded again from the event log; a dead node of the zone router is not waited for any more.
+Projections are rebuilt from the event log; an unreachable node of the zone router is no longer waited for.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ Text = Annotated[str, Query(max_length=300)]
 
 @dataclass(frozen=True)
 class Rebuilding:
-    """The act of the form for read models."""
+    """Action of the form for projections."""
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """Nothing is folded yet."""
+        """Show a preview without rebuilding."""
         name, chosen = given.get("name", EVERY), self._chosen(given)
         with asked.services.reading() as connection:
             head = events.head(connection).position
         query = f"?name={name}" if name else ""
-        what = counted(len(chosen), "read model")
+        what = counted(len(chosen), "projection")
         return Effect(
-            sentence=f"{what} will be folded again from {counted(head, 'event')}. Nothing is lost by it: all that "
-            "they say is in the event log.",
+            sentence=f"{what} will be rebuilt from {counted(head, 'event')}. Nothing is lost: all their data come "
+            "from the event log.",
             same=SameChange(
                 None,
                 f"treeline projections rebuild {name}".strip(),
                 curl("POST", f"/api/v1/projections/rebuild{query}"),
             ),
-            fields=fields_of({"Read models": ", ".join(each.name for each in chosen)}),
-            notes=("Pages show the rows that are there until it is done; that takes as long as the log is long.",),
+            fields=fields_of({"Projections": ", ".join(each.name for each in chosen)}),
+            notes=("Pages show the present rows until the rebuild is complete. A long log takes long.",),
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Fold them. Twice gives the same, so `once` says nothing."""
+        """Rebuild the projections. Rebuilding twice gives the same result, so `once` is ignored."""
         for each in self._chosen(given):
             rebuilding.rebuild(asked.services.engine, domain_registry(), each)
         return RedirectResponse("/timeline", 303)
@@ -68,42 +68,42 @@ class Rebuilding:
         name = given.get("name", EVERY)
         chosen = [each for each in PROJECTIONS if name in (EVERY, each.name)]
         if not chosen:
-            detail = "must be one of those that there are"
-            raise ValueInvalid(f"there is no read model {name[:60]!r}", (FieldError("/name", detail),))
+            detail = "must be the name of a projection"
+            raise ValueInvalid(f"there is no projection {name[:60]!r}", (FieldError("/name", detail),))
         return chosen
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """The act of the form for a node of the zone router."""
+    """Action of the form for a node of the zone router."""
 
     node: str
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """Whether it is dead, and what it had not done with."""
+        """Preview: check that the node is unreachable, and show its open work."""
         with asked.services.reading() as connection:
             row = next((each for each in list_nodes(connection) if each.report.node == self.node), None)
         if row is None:
             raise NotFound(f"no node {self.node[:60]!r} has reported")
         if not row.is_dead:
-            raise StateConflict(f"{self.node} lives: a node that reports is waited for")
+            raise StateConflict(f"{self.node} still reports: only an unreachable node can be removed")
         streams = counted(row.report.open_streams, "open stream")
         return Effect(
-            sentence=f"{self.node} is not waited for any more: the committed epoch may rise past it.",
+            sentence=f"{self.node} will be removed: the committed epoch no longer waits for it.",
             same=SameChange(
                 None,
                 f"treeline zones forget {self.node}",
                 curl("DELETE", f"/api/v1/route-epochs/reports/{self.node}"),
             ),
-            fields=fields_of({"Node": self.node, "Zone": row.report.zone, "Had not done with": streams}),
-            notes=("If it comes back, it reports anew, and is waited for again.",),
+            fields=fields_of({"Node": self.node, "Zone": row.report.zone, "Open streams": streams}),
+            notes=("If it comes back, it reports again, and the committed epoch waits for it again.",),
             confirm=self.node,
         )
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
-        """Forget it, if its name was typed. One that is gone already is not looked for."""
+        """Forget the node, if its name was typed. One that is gone already is no error."""
         if given.get("confirm", "").strip() != self.node:
-            detail = f"type {self.node}, its name, if it does not come back"
+            detail = f"type {self.node} to confirm that the node does not come back"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
         with asked.services.engine.begin() as connection:
             forget_node(connection, self.node)
@@ -115,12 +115,12 @@ def _rebuild_page() -> FormPage:
     return FormPage(
         template="rebuild_form.html",
         address=REBUILD,
-        heading="Fold read models again",
+        heading="Rebuild projections",
         trail=[("Timeline", "/timeline")],
-        verb="Fold them again",
+        verb="Rebuild projections",
         act=Rebuilding(),
         usual=lambda _: {"name": EVERY},
-        choices={"models": [(EVERY, "all of them"), *((name, name) for name in names)]},
+        choices={"models": [(EVERY, "all projections"), *((name, name) for name in names)]},
     )
 
 
@@ -128,9 +128,9 @@ def _forget_page(node: str) -> FormPage:
     return FormPage(
         template="forget_form.html",
         address=FORGET,
-        heading=f"Forget {node[:60]}",
+        heading=f"Remove node {node[:60]}",
         trail=[("Zones", "/zones")],
-        verb="Forget the node",
+        verb="Remove node",
         act=Forgetting(node),
         usual=lambda _: {"node": node},
     )
@@ -138,27 +138,27 @@ def _forget_page(node: str) -> FormPage:
 
 @router.get(REBUILD)
 def rebuild_form(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The form for read models."""
+    """Show the form for projections."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _rebuild_page())
 
 
 @router.post(REBUILD)
 def rebuild(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Say what that takes, or do it."""
+    """Preview the rebuild, or run it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _rebuild_page(), fields)
 
 
 @router.get(FORGET)
 def forget_form(request: Request, services: Shared, viewer: Viewer, node: Text = "") -> Response:
-    """The form for one node."""
+    """Show the form for one node."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return show_form(request, services, caller, _forget_page(node))
 
 
 @router.post(FORGET)
 def forget(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Say what that means, or do it."""
+    """Preview the removal of the node, or run it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     return answer_form(request, services, caller, _forget_page(fields.get("node", "")), fields)

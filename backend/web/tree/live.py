@@ -1,9 +1,8 @@
-"""The Tree page as it changes: looked at and drawn once for all who watch, and not at all while nobody does.
+"""Live updates of the Tree page: polled and drawn once for all watchers, and not at all without watchers.
 
-The first watcher starts the one task that looks, the last to leave ends it and waits until a look that is under
-way is over. It looks when an event is appended, and after LOOK_SECONDS, and draws only if something is different.
-A watcher is given whole blocks, never differences, so one that missed some, or came back after a cut, is right
-again with the next.
+The first watcher starts the one task that polls, the last to leave ends it and waits for a poll in progress. It
+polls when an event is appended, and after LOOK_SECONDS, and draws only if something has changed. A watcher gets
+whole blocks, never differences, so one that missed some, or reconnected, is up to date with the next.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ logger = structlog.get_logger(__name__)
 Blocks = Mapping[str, str]
 
 LOOK_SECONDS = 1.0
-# Between two looks however fast events come; a burst of events is drawn as few pictures.
+# Minimum time between two polls, however fast events come; a burst of events is drawn as few pictures.
 LEAST_SECONDS = 0.25
-# How late a watcher notices that the process is to end.
+# Longest time until a watcher notices that the process is stopping.
 NOTICE_SECONDS = 1.0
 
 
 @dataclass
 class _Seen:
-    """Holds the state and the drawn blocks since the first watcher came.
+    """The state and the drawn blocks since the first watcher came.
 
-    Each look writes into the object that it was begun for, so a look that ends after the last watcher has left
+    Each poll writes into the object that it was started for, so a poll that ends after the last watcher has left
     changes nothing for later watchers.
     """
 
@@ -45,7 +44,7 @@ class _Seen:
 
 
 class LiveTree:
-    """Made once per process; used on its event loop only."""
+    """Live updates of one process; used on its event loop only."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class LiveTree:
         draw: Callable[[TreeState], Blocks],
         banner: Callable[[datetime | None], str],
     ) -> None:
-        """`draw` makes the page's blocks of a state, `banner` the block `outage` of when the database was lost."""
+        """Create the updates; `draw` renders a state's blocks, `banner` the block `outage` of an outage."""
         self._services = services
         self._draw = draw
         self._banner = banner
@@ -65,9 +64,9 @@ class LiveTree:
         self._lost_at: datetime | None = None
 
     async def watch(self) -> AsyncGenerator[Blocks]:
-        """The blocks that differ from what this watcher has seen, all at first; {} now and then.
+        """Yield the blocks that differ from what this watcher has seen, all at first; {} now and then.
 
-        Ends when the process is to end.
+        Ends when the process is stopping.
         """
         self._watchers += 1
         shown: dict[str, str] = {}
@@ -84,13 +83,13 @@ class LiveTree:
                 await self._stop(self._task)
 
     def _start(self) -> None:
-        """Start the task that looks, unless it is at work; one that has failed is replaced."""
+        """Start the polling task, unless it is running; a failed one is replaced."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look_on(self._seen))
             self._task.add_done_callback(_log_failure)
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
-        """End the task; return when its look is over, too. A watcher that is cancelled returns at once."""
+        """End the task; return after a poll in progress. A watcher that is cancelled returns at once."""
         self._task, self._seen = None, _Seen()
         task.cancel()
         await asyncio.wait([task])
@@ -109,7 +108,7 @@ class LiveTree:
             try:
                 await asyncio.shield(look)
             finally:
-                # A thread cannot be cancelled: this task is over only when its look is.
+                # A thread cannot be cancelled: this task ends only after its poll.
                 await asyncio.wait([look])
             async with self._changed:
                 self._changed.notify_all()
@@ -118,12 +117,12 @@ class LiveTree:
             await self._services.listener.wait_for_events_async(after, LOOK_SECONDS - LEAST_SECONDS)
 
     async def _look_alone(self, seen: _Seen) -> None:
-        async with self._looking:  # else a look for those who have left would go on beside the next one
+        async with self._looking:  # otherwise a poll for former watchers would run beside the next one
             if seen is self._seen:
                 await run_in_threadpool(self._look, seen)
 
     def _look(self, seen: _Seen) -> None:
-        """Look once, and draw what is new; a database that is away leaves the last picture and says so."""
+        """Poll once, and draw changes; without a database, keep the last picture and say so."""
         try:
             with self._services.reading() as connection:
                 state = read_again(connection, seen.state) if seen.state else read(connection)
@@ -136,12 +135,12 @@ class LiveTree:
                 logger.warning("the Tree page waits for the database", error=str(error))
                 self._lost_at = datetime.now(UTC)
         except Exception:
-            # A look that fails must not be the last one: what watchers see would silently stay as it is.
+            # A failed poll must not be the last one: the page would silently stay as it is.
             logger.exception("the Tree page cannot be drawn")
         seen.blocks = {**seen.blocks, "outage": self._banner(self._lost_at)}
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Retrieve the exception of a task that has ended by one, since nobody awaits its result."""
+    """Log the exception of a task, since its result is never awaited."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("the task that looks for the Tree page has failed; it is started again", exc_info=error)
+        logger.error("the polling task of the Tree page has failed; it is restarted", exc_info=error)

@@ -1,4 +1,4 @@
-"""Where the nodes of a tree that is being edited stand: leaves side by side, each node above what is below it."""
+"""Layout of a tree that is being edited: leaves side by side, each node above its children."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeView:
     cluster: str | None
     level: int | None
     below: tuple[str, ...]
-    """Clusters, from left to right."""
+    """Clusters below the node, from left to right."""
     problems: tuple[str, ...]
     x: float
     y: float
@@ -35,13 +35,13 @@ class NodeView:
 
     @property
     def name(self) -> str:
-        """As lists and labels call it."""
+        """Return the node's name in lists and labels."""
         return self.cluster or f"level {self.level} over {', '.join(self.below)}"
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """All of them, a node before what is below it."""
+    """Drawing of a tree; its nodes are ordered parents before children."""
 
     nodes: tuple[NodeView, ...]
     lines: tuple[str, ...]
@@ -51,7 +51,7 @@ class Sketch:
 
 
 def sketch(root: dict[str, Any], problems: Mapping[str, Sequence[str]]) -> Sketch:
-    """`problems` by place."""
+    """Lay out a tree; `problems` are given by place."""
     found: list[NodeView] = []
     columns = _draw(root, "r", 0, 0, problems, found)
     found.sort(key=lambda node: node.place)
@@ -75,7 +75,7 @@ def _draw(
     problems: Mapping[str, Sequence[str]],
     found: list[NodeView],
 ) -> int:
-    """Place a node whose leftmost leaf stands in `column`; how many columns it takes."""
+    """Place a node whose leftmost leaf is in `column`; return the number of columns that it takes."""
     below, told, y = clusters_of(node), tuple(problems.get(place, ())), MARGIN + depth * ROW
     if "cluster" in node:
         x = MARGIN + column * (LEAF_WIDTH + GAP)

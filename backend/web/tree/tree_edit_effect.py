@@ -1,4 +1,4 @@
-"""What another tree would do: which distributors begin, end and move, who waits, what is read again."""
+"""Effect of a new tree: distributors that start, stop or change targets, leaves that wait, logs to read again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from backend.web.forms.effect import listed
 from backend.web.words.figures import counted
 
 Shape = tuple[Node, Mapping[Distributor, str]]
-"""A tree's root and its targets."""
+"""(Root of a tree, its targets)."""
 
 
 @dataclass(frozen=True)
 class TreeDifference:
-    """Two trees, in words."""
+    """Differences of two trees, in words."""
 
     joining: tuple[str, ...]
     leaving: tuple[str, ...]
@@ -31,32 +31,32 @@ class TreeDifference:
 
     @property
     def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """(heading, lines) of what there is to say."""
+        """Return the (heading, lines) that are not empty."""
         found = (
-            ("Distributors that begin", self.begin),
-            ("Distributors that get another target", self.move),
-            ("Distributors that end", self.end),
-            ("What is read again", self.read_again),
+            ("Distributors that start", self.begin),
+            ("Distributors that change targets", self.move),
+            ("Distributors that stop", self.end),
+            ("Logs that are read again", self.read_again),
         )
         return tuple((f"{heading} ({len(lines)})", lines) for heading, lines in found if lines)
 
     @property
     def sentence(self) -> str:
-        """The whole in one."""
+        """Return a summary in one sentence."""
         parts = []
         if self.joining:
             parts.append(f"{listed(self.joining)} {'joins' if len(self.joining) == 1 else 'join'}")
         if self.leaving:
             parts.append(f"{listed(self.leaving)} {'leaves' if len(self.leaving) == 1 else 'leave'}")
-        for lines, verb in ((self.begin, "begin"), (self.move, "move"), (self.end, "end")):
+        for lines, verb in ((self.begin, "start"), (self.move, "move"), (self.end, "stop")):
             if lines:
                 parts.append(f"{counted(len(lines), 'distributor')} {verb if len(lines) > 1 else verb + 's'}")
-        parts.append("1 stays as it is" if self.stay == 1 else f"{self.stay} stay as they are")
+        parts.append("1 stays unchanged" if self.stay == 1 else f"{self.stay} stay unchanged")
         return f"Once it is set: {'; '.join(parts)}."
 
 
 def difference(before: Shape | None, after: Shape) -> TreeDifference:
-    """From one tree (None: there was none) to another."""
+    """Return the differences from one tree (None: there was none) to another."""
     was: Mapping[Distributor, str] = {} if before is None else before[1]
     will = after[1]
     old_names = () if before is None else tree_shape.leaves(before[0])
@@ -85,7 +85,7 @@ def difference(before: Shape | None, after: Shape) -> TreeDifference:
 
 
 def _read_again(leaf: str, before: Inbound, after: Inbound, is_new: bool) -> list[str]:
-    """The edges into a leaf that carry an origin which they did not carry."""
+    """Return the edges into a leaf that carry an origin which they did not carry before."""
     found = []
     for edge, origins in sorted(after.items()):
         news = sorted(origins.keys() - before.get(edge, {}).keys())
@@ -93,9 +93,9 @@ def _read_again(leaf: str, before: Inbound, after: Inbound, is_new: bool) -> lis
             continue
         whose = f"records of {listed(news)}"
         if is_new:
-            found.append(f"{edge[0]}'s log from its beginning, for {leaf}, which has nothing yet: {whose}")
+            found.append(f"{edge[0]}'s log from its beginning, for {leaf}, which is still empty: {whose}")
         else:
-            found.append(f"{edge[0]}'s log from where {leaf} lacks something, for {leaf}: {whose}")
+            found.append(f"{edge[0]}'s log from the first record that {leaf} may lack: {whose}")
     return found
 
 

@@ -1,10 +1,10 @@
 """`/tree/edit`: the tree is edited by mouse, keyboard or plain forms, and proven before it is set.
 
-    GET                    the tree as the steps of the address leave it, with what setting it would do
-    GET do=…               one step more: sends on to the address that has it
-    POST step=preview …    the way of every form, see `form_page`
+    GET                    the tree after the steps in the address, with the effect of setting it
+    GET do=…               add a step: redirects to the address with it
+    POST step=preview …    the usual steps of a form, see `form_page`
 
-Every look at the page is a dry run of setting the tree, so what would be refused stands at its node.
+Every request for the page is a dry run of setting the tree, so that errors are shown at their nodes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from backend.web.words.figures import counted
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 _STALE = (
-    "somebody set another tree since you opened this one. Nothing was changed: put your steps on the present "
-    "tree, and look again"
+    "the tree has changed since you opened this page. Nothing was saved: apply your steps to the current tree, "
+    "and check the result"
 )
 
 
 def _whatever(version: int | None) -> None:
-    """A TreeMatch for a look: that the tree is another one by now is said apart."""
+    """Accept any version, for a preview: the page shows separately that the tree has changed since."""
 
 
 def _as_opened(edit: Editing) -> TreeMatch:
@@ -57,16 +57,16 @@ def _as_opened(edit: Editing) -> TreeMatch:
 
 
 def _change(edit: Editing, match: TreeMatch) -> TreeChange:
-    """Raises ValueInvalid if there is nothing to set."""
+    """Return the change. Raises ValueInvalid if there is nothing to set."""
     if edit.does_not_fit is not None:
         raise edit.does_not_fit
     if edit.draft.root is None:
-        raise ValueInvalid("there is no tree yet: choose a cluster to begin with")
+        raise ValueInvalid("there is no tree yet: choose a first cluster")
     return replace_tree(edit.draft.root, edit.draft.primary, match)
 
 
 def _text(root: Mapping[str, Any]) -> str:
-    """`3(c1, 1(c2, c3))`."""
+    """Return a tree in short notation, such as `3(c1, 1(c2, c3))`."""
     if "cluster" in root:
         return str(root["cluster"])
     return f"{root['level']}({', '.join(map(_text, root['children']))})"
@@ -74,12 +74,12 @@ def _text(root: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Saving:
-    """The act of this page."""
+    """Action of this page."""
 
     services: ConsoleServices
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
-        """By a dry run."""
+        """Preview by a dry run."""
         edit = self._edit(given)
         change = _change(edit, _as_opened(edit))
 
@@ -100,7 +100,7 @@ class Saving:
 
 
 def effect_of(connection: Connection, outcome: Outcome, edit: Editing, after: TreeRow) -> Effect:
-    """What setting the draft would do; `after`: the tree as if it were set."""
+    """Return the effect of setting the draft; `after` is the tree as if it were set."""
     before = edit.base
     told = difference(None if before is None else (before.shape, before.targets), (after.shape, after.targets))
     is_new = before is None or before.primary_cluster != after.primary_cluster
@@ -109,7 +109,7 @@ def effect_of(connection: Connection, outcome: Outcome, edit: Editing, after: Tr
     version = None if before is None else before.version
     nothing = not outcome.events
     return Effect(
-        sentence="Nothing would change: it is so already." if nothing else told.sentence,
+        sentence="Nothing would change: this is the present tree." if nothing else told.sentence,
         same=SameChange(
             yaml_document(document),
             "treeline diff -f tree.yaml\ntreeline apply -f tree.yaml",
@@ -136,20 +136,18 @@ def _notes(
     for name in leaving:
         count = at_risk.get(name)
         if count is None:
-            notes.append(f"Whether {name} has records that no other cluster has is not known.")
+            notes.append(f"It is unknown whether {name} has unreplicated records.")
         elif count:
-            notes.append(
-                f"{counted(count, 'record')} at most of {name} are on no other cluster, and stay behind there."
-            )
+            notes.append(f"{name} has at most {counted(count, 'unreplicated record')}, which stay behind on it.")
     if barriers:
         notes.append(
-            f"Copies to {', '.join(barriers)} stop for the moment in which everybody who copied there is fenced; "
-            "then it goes on by the new ways. Nothing is lost, and nothing comes twice."
+            f"Copying to {', '.join(barriers)} stops briefly while the former tasks are fenced, and continues "
+            "on the new routes. No record is lost or duplicated."
         )
     ended = [key for key in (edit.base.settings if edit.base else {}) if key not in after.targets]
     if ended:
         names = ", ".join(f"{cluster}:{level}" for cluster, level in sorted(ended))
-        notes.append(f"What was set of {names} (paused, limit, compression) is forgotten with the distributor.")
+        notes.append(f"The settings of {names} (paused, limit, compression) are removed with the distributor.")
     return tuple(notes)
 
 
@@ -175,9 +173,9 @@ def _page(services: ConsoleServices, asked: Asked, state: EditState, step_refuse
     return FormPage(
         template="tree_edit.html",
         address=EDIT,
-        heading="Edit the tree",
+        heading="Edit tree",
         trail=[("Tree", "/tree")],
-        verb="Set the tree",
+        verb="Save tree",
         act=Saving(services),
         usual=lambda _: dict(state.fields),
         choices={
@@ -198,7 +196,7 @@ def _opened(services: ConsoleServices, given: Mapping[str, str]) -> EditState:
 
 @router.get(EDIT)
 def edit_tree(request: Request, services: Shared, viewer: Viewer) -> Response:
-    """The tree as the address says, or one step more."""
+    """Show the tree of the address, or add a step."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     given, refused = dict(request.query_params), ""
     if given.get("do"):
@@ -213,7 +211,7 @@ def edit_tree(request: Request, services: Shared, viewer: Viewer) -> Response:
 
 @router.post(EDIT)
 def save_tree(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
-    """Try it out, or set the tree."""
+    """Preview the tree, or set it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
     page = _page(services, Asked(services, request, caller), _opened(services, fields))
     return answer_form(request, services, caller, page, fields)

@@ -1,6 +1,6 @@
-"""Whether everybody gets everything in a tree that is being edited: pair by pair, and why a pair fails.
+"""Coverage proof of a tree that is being edited: pair by pair, with the reason why a pair fails.
 
-Also of a tree whose levels are not in order yet, so that one sees what that would do.
+It also works for a tree whose levels are not in order yet, to show what that would do.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from backend.domain.tree.routes import Targets
 from backend.domain.tree.tree_shape import Inner, Leaf, Node, default_targets, leaves, siblings
 
 MOST_SHOWN = 12
-"""Clusters of a table of pairs."""
+"""Maximum number of clusters in a table of pairs."""
 _MOST_FAILING = 5
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One pair; `text`: by how many copies records get there."""
+    """One pair; `text` is the number of copies on the records' way."""
 
     text: str
     kind: str
-    """own, good, missing or doubled."""
+    """One of own, good, missing, doubled."""
     said: str
 
 
@@ -41,11 +41,11 @@ class ProofView:
     more_failing: int
     clusters: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    """(origin, a cell for each cluster); none if there are too many."""
+    """(Origin, a cell for each cluster); empty if there are too many."""
 
 
 def proof_of(root: dict[str, Any] | None, targets: Targets | None) -> ProofView | None:
-    """None while there is nothing that could be followed. `targets` None: those that the shape has by default."""
+    """Return the proof; None if the tree cannot be followed yet. `targets` None: the shape's default targets."""
     node = None if root is None else _followed(root)
     if node is None:
         return None
@@ -70,7 +70,7 @@ def proof_of(root: dict[str, Any] | None, targets: Targets | None) -> ProofView 
 
 
 def _followed(document: dict[str, Any]) -> Node | None:
-    """Its nodes, whatever the order of their levels; None if a level is none at all."""
+    """Return the nodes, whatever the order of their levels; None if a level is invalid."""
     if "cluster" in document:
         return Leaf(str(document["cluster"]))
     level = document.get("level")
@@ -96,12 +96,12 @@ def _why(node: Node, targets: Targets, origin: str, cluster: str, kind: str) -> 
     if kind == "doubled":
         return f"{cluster} would get {origin}'s records more than once."
     said = f"{cluster} would not get {origin}'s records"
-    reason = next(_skipping(node, targets, origin, cluster), "no distributor that has them leads there")
+    reason = next(_skipping(node, targets, origin, cluster), "no distributor with these records leads there")
     return f"{said}: {reason}."
 
 
 def _skipping(node: Node, targets: Targets, origin: str, cluster: str) -> Iterator[str]:
-    """Who has the origin's records and could copy them towards the cluster, but skips them."""
+    """Yield the clusters that have the origin's records and could copy them towards the cluster, but skip them."""
     flags = routes.arrival_flags(node, targets, origin)
     for source, level, sibling in siblings(node):
         if source in flags and cluster in sibling and copy_flags.skips(flags[source], level):

@@ -1,6 +1,6 @@
-"""What an address of `/tree/edit` says: the tree that was opened, the steps since, how many of them are done.
+"""State of the tree editor, kept in the address of `/tree/edit`: the opened tree, the steps, how many are done.
 
-Nothing of an edit is kept anywhere else: so the browser's Back takes a step back, and an address can be sent on.
+Nothing of an edit is stored elsewhere: the browser's Back undoes a step, and an address can be shared.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _PLACE = re.compile(r"r[01]{0,31}")
 
 @dataclass(frozen=True)
 class EditState:
-    """One address."""
+    """State of an edit, equal to one address."""
 
     opened: int
     """Position of the event log at which the tree was opened."""
     steps: tuple[Step, ...] = ()
     done: int = 0
-    """How many of the steps are done; the others are those that were taken back."""
+    """Number of steps that are done; the others were undone."""
     node: str = ROOT
-    """The node that is chosen."""
+    """Place of the selected node."""
 
     @property
     def steps_done(self) -> tuple[Step, ...]:
@@ -36,7 +36,7 @@ class EditState:
 
     @property
     def fields(self) -> dict[str, str]:
-        """As a form carries it."""
+        """Return the state as fields of a form."""
         return {
             "from": str(self.opened),
             "steps": written(self.steps),
@@ -50,16 +50,16 @@ class EditState:
         return f"{EDIT}?{urlencode(given, safe=':,')}"
 
     def choosing(self, node: str) -> EditState:
-        """With another node chosen."""
+        """Return the state with another node selected."""
         return replace(self, node=node)
 
     def at_step(self, done: int) -> EditState:
-        """With so many of its steps done."""
+        """Return the state with this number of steps done."""
         return replace(self, done=max(0, min(done, len(self.steps))))
 
     def stepping(self, step: Step) -> EditState:
-        """After one step more; what was taken back before is forgotten."""
-        # Who takes a node out goes on above it; a node that has got a new one above is lower now.
+        """Return the state after one more step; undone steps are dropped."""
+        # After a removal the parent is selected; a node that got a new parent is one level lower now.
         node = step.place[:-1] or ROOT if step.kind == "remove" else step.place
         if step.kind == "move":
             node = ROOT
@@ -70,7 +70,7 @@ class EditState:
 
 
 def state_of(given: Mapping[str, str], head: int) -> EditState:
-    """From an address or a form; what is not said begins with the tree at `head`. Raises ValueInvalid."""
+    """Parse an address or a form; missing values start with the tree at `head`. Raises ValueInvalid."""
     steps = read_steps(given.get("steps", ""))
     opened, done = given.get("from", ""), given.get("done", "")
     node = given.get("node", ROOT)
@@ -82,28 +82,28 @@ def state_of(given: Mapping[str, str], head: int) -> EditState:
 
 
 def step_of(given: Mapping[str, str]) -> Step:
-    """The step that a form of the page asks for. Raises ValueInvalid."""
+    """Return the step that a form of the page requests. Raises ValueInvalid."""
     argument = given.get("with", "").strip()
     step = Step(given.get("do", ""), given.get("node", ""), argument)
     if not argument and step.kind in ("add", "put", "move", "begin", "level"):
-        detail = "choose what it is to be"
+        detail = "choose a value"
         raise ValueInvalid(detail, (FieldError(f"/{step.kind}", detail),))
     (found,) = read_steps(str(step)) or (None,)
     if found is None:
-        raise ValueInvalid("this form was not sent by its page")
+        raise ValueInvalid("the form is incomplete: reload the page and try again")
     return found
 
 
 def in_words(step: Step, names: Mapping[str, str]) -> str:
-    """A step as the list of steps says it; `names`: what each node was called then, by place."""
+    """Describe a step for the list of steps; `names`: each node's name at that time, by place."""
     here = names.get(step.place, step.place)
     said = {
-        "begin": f"Begin with {step.argument}",
+        "begin": f"Start with {step.argument}",
         "add": f"Add {step.argument} beside {here}",
-        "remove": f"Take {here} out",
+        "remove": f"Remove {here}",
         "swap": f"Swap the sides of {here}",
-        "put": f"Put {step.argument} in the place of {here}",
-        "level": f"Make it level {step.argument}: {here}",
+        "put": f"Replace {here} by {step.argument}",
+        "level": f"Set the level of {here} to {step.argument}",
         "move": f"Move {here} beside {names.get(step.argument, step.argument)}",
         "room": f"Raise the levels above {here}",
         "primary": f"Make {step.argument} the primary",

@@ -1,4 +1,4 @@
-"""A tree that is being edited, as its page shows it: its nodes, what is wrong at which, and what can be done."""
+"""View of a tree that is being edited: its nodes, their errors, and the possible steps."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ _OF_THE_PRIMARY = "/primary_cluster"
 
 @dataclass(frozen=True)
 class Editing:
-    """What one address of the page stands for."""
+    """Content of one address of the page."""
 
     state: EditState
     base: TreeRow | None
     """The tree as it was opened."""
     now: TreeRow | None
     clusters: tuple[str, ...]
-    """All that there are."""
+    """All clusters."""
     draft: Draft
     told: tuple[str, ...]
-    """The steps in words."""
+    """Descriptions of the steps."""
     does_not_fit: ValueInvalid | None
-    """Why not all of the steps could be done."""
+    """The reason why not all of the steps could be applied."""
 
     @property
     def version(self) -> int:
-        """Of the tree that was opened; 0: there was none."""
+        """Return the version of the tree that was opened; 0 if there was none."""
         return 0 if self.base is None else self.base.version
 
     @property
     def is_outdated(self) -> bool:
-        """Whether somebody has set another tree since."""
+        """Return whether another tree was set since."""
         return self.version != (0 if self.now is None else self.now.version)
 
     @property
     def changed(self) -> bool:
-        """Whether there is anything to save."""
+        """Return whether there is anything to save."""
         before = None if self.base is None else self.base.root
         return self.draft.root is not None and (self.draft.root != before or self.draft.primary is not None)
 
     @cached_property
     def shape_errors(self) -> Mapping[str, Sequence[str]]:
-        """What is wrong with the shape, by place."""
+        """Return the errors of the shape, by place."""
         if self.draft.root is None:
             return {}
         try:
@@ -66,23 +66,23 @@ class Editing:
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """Of the draft, from left to right."""
+        """Return the leaves of the draft, from left to right."""
         return () if self.draft.root is None else clusters_of(self.draft.root)
 
     @cached_property
     def leaves_before(self) -> frozenset[str]:
-        """Of the tree as it was opened."""
+        """Return the leaves of the tree as it was opened."""
         return frozenset() if self.base is None else frozenset(clusters_of(self.base.root))
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Clusters that are no leaf of the draft."""
+        """Return the clusters that are no leaf of the draft."""
         inside = set(self.leaves)
         return tuple(name for name in self.clusters if name not in inside)
 
     @cached_property
     def primary(self) -> str | None:
-        """Who is to be the only writer of schemas; None: that has to be chosen."""
+        """Return the primary of the draft; None if it must be chosen."""
         present = None if self.base is None else self.base.primary_cluster
         names = self.leaves
         if self.draft.primary in names:
@@ -93,18 +93,18 @@ class Editing:
 
     @property
     def may_choose_primary(self) -> bool:
-        """Where the present one stays it is moved, not chosen."""
+        """Return whether the primary is chosen here; one that stays in the tree is moved instead."""
         return self.base is None or self.base.primary_cluster not in self.leaves
 
 
 def editing(connection: Connection, state: EditState) -> Editing:
-    """Follow the steps as far as they fit."""
+    """Apply the steps as far as they fit."""
     base = get_tree(connection, state.opened)
     clusters = tuple(row.name for row in list_clusters(connection))
     draft, told, problem = _followed(
         Draft(None if base is None else base.root), state.steps, state.done, len(clusters)
     )
-    # Read once, as it mostly still is the one that was opened: fifty clusters have some hundred targets.
+    # Avoids a second read if the opened tree is still current: fifty clusters have some hundred targets.
     is_present = base is not None and base.position == tree_position(connection)
     present = base if is_present else get_tree(connection)
     return Editing(state, base, present, clusters, draft, told, problem)
@@ -113,7 +113,7 @@ def editing(connection: Connection, state: EditState) -> Editing:
 def _followed(
     draft: Draft, steps: Sequence[Step], done: int, clusters: int
 ) -> tuple[Draft, tuple[str, ...], ValueInvalid | None]:
-    """The draft after the steps that are done; all of them in words; why they do not all fit."""
+    """Return the draft after the done steps, the descriptions of all steps, and why some of them do not fit."""
     told: list[str] = []
     shown, problem = draft, None
     for number, step in enumerate(steps, 1):
@@ -134,12 +134,12 @@ def _followed(
 
 
 def _names(root: Document | None) -> dict[str, str]:
-    """What each node is called, by place."""
+    """Return the name of each node, by place."""
     return {} if root is None else {node.place: node.name for node in sketch(root, {}).nodes}
 
 
 def by_place(error: DomainError) -> dict[str, list[str]]:
-    """What is wrong, by the node where it is; under `""` what is at none."""
+    """Group errors by the place of their node; `""` for those without a node."""
     found: dict[str, list[str]] = {}
     for each in error.errors:
         where = "" if each.pointer == _OF_THE_PRIMARY else place_of(each.pointer)
@@ -149,13 +149,13 @@ def by_place(error: DomainError) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class EditView:
-    """All that the template needs of it."""
+    """Data of the template."""
 
     edit: Editing
     errors: Mapping[str, Sequence[str]]
-    """By place, of the shape and of what a dry run refused."""
+    """Errors by place, of the shape and of the dry run."""
     targets: Targets | None
-    """Those that there would be; None: the tree is refused."""
+    """Targets of the draft; None if the tree is refused."""
 
     @cached_property
     def sketch(self) -> Sketch | None:
@@ -172,15 +172,15 @@ class EditView:
         return proof_of(self.edit.draft.root, self.targets)
 
     def address(self, node: NodeView) -> str:
-        """Where a node is chosen."""
+        """Return the address with a node selected."""
         return self.edit.state.choosing(node.place).address
 
     def is_new(self, node: NodeView) -> bool:
-        """Whether its cluster joins the tree."""
+        """Return whether the node's cluster joins the tree."""
         return node.cluster is not None and node.cluster not in self.edit.leaves_before
 
     def mark(self, node: NodeView) -> str:
-        """What a leaf's second line says."""
+        """Return the second line of a leaf."""
         if node.problems:
             return "see below"
         if node.cluster == self.edit.primary:
@@ -189,7 +189,7 @@ class EditView:
 
     @property
     def elsewhere(self) -> list[tuple[str, str]]:
-        """Nodes that the chosen one can be moved beside: place and name."""
+        """Return (place, name) of the nodes beside which the selected one can be moved."""
         chosen, nodes = self.chosen, self.sketch.nodes if self.sketch else ()
         if chosen is None or chosen.place == "r":
             return []
@@ -197,11 +197,11 @@ class EditView:
 
     @property
     def others(self) -> list[tuple[str, str]]:
-        """Clusters that could stand where the chosen one stands."""
+        """Return the clusters that could replace the selected one."""
         chosen = self.chosen
         inside = set(self.edit.leaves)
         return [
-            (name, f"{name}, which changes places with it" if name in inside else name)
+            (name, f"{name} (they change places)" if name in inside else name)
             for name in self.edit.clusters
             if chosen is not None and name != chosen.cluster
         ]
@@ -218,13 +218,13 @@ class EditView:
 
     @property
     def on_top(self) -> str:
-        """The same steps on the tree as it is now."""
+        """Return the address with the same steps on the current tree."""
         now = self.edit.now
         return replace(self.edit.state, opened=0 if now is None else now.position).address
 
     @property
     def steps(self) -> list[tuple[str, bool, str]]:
-        """(in words, whether it is done, where it is the last that is done)."""
+        """Return (description, whether it is done, address with it as the last step done) of each step."""
         state = self.edit.state
         return [
             (words, number <= state.done, state.at_step(number).address)

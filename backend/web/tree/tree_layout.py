@@ -1,13 +1,13 @@
-"""Where everything on the Tree page's diagram goes: from a tree and its targets to coordinates. Pure.
+"""Layout of the Tree page's diagram: coordinates from a tree and its targets, as a pure function.
 
-Three zones below each other:
+The diagram has three zones below each other:
 
-    inner nodes    a row per level, so that equal levels stand side by side; elbows lead down to the children
+    inner nodes    a row per level, so that equal levels are side by side; elbows lead down to the children
     leaves         a card per cluster, in the tree's order
     lanes          a horizontal lane per distributor, grouped into a band per level, lowest level on top
 
 A distributor leaves its leaf at a port of its own, runs along its lane and climbs into a port of its target.
-Nothing hides anything: lanes are shared only by distributors whose columns are apart, a label sits on its lane
+Nothing overlaps: lanes are shared only by distributors whose columns are apart, a label is on its lane
 between the two columns next to its source, and lines go up and down only inside the columns' port zones.
 
 Coordinates are SVG user units, y grows downwards; text is set in 12 units, of which a character takes about 7.
@@ -47,7 +47,7 @@ MOST_EXTRA_GAP = 150.0
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, by its left upper corner."""
+    """A rectangle, given by its upper left corner."""
 
     left: float
     top: float
@@ -71,7 +71,7 @@ class Box:
         return self.top + self.height / 2
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the two have more than an edge in common."""
+        """Return whether the two share more than an edge."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -82,7 +82,7 @@ class Box:
 
 @dataclass(frozen=True)
 class LeafPlace:
-    """A cluster's card."""
+    """Place of a cluster's card."""
 
     cluster: str
     box: Box
@@ -90,7 +90,7 @@ class LeafPlace:
 
 @dataclass(frozen=True)
 class InnerPlace:
-    """An inner node; `name` is its path from the root, n0 being the left child of the root n."""
+    """Place of an inner node; `name` is its path from the root, n0 being the left child of the root n."""
 
     name: str
     level: int
@@ -100,18 +100,18 @@ class InnerPlace:
 
 @dataclass(frozen=True)
 class Branch:
-    """The line from an inner node to one of its children."""
+    """Line from an inner node to one of its children."""
 
     path: str
     below: tuple[str, ...]
-    """The inner nodes that it is below of, the root first."""
+    """Inner nodes above it, the root first."""
     leaves: tuple[str, ...]
     """Leaves that it leads to."""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A distributor: its line from (start, top) down to its lane and up to (end, top), and its label's box."""
+    """Line of a distributor from (start, top) down to its lane and up to (end, top), and its label's box."""
 
     cluster: str
     level: int
@@ -128,7 +128,7 @@ class Arrow:
 
     @property
     def key(self) -> str:
-        """`cluster:level`, as the contract names it."""
+        """Return `cluster:level`, as the contract names it."""
         return f"{self.cluster}:{self.level}"
 
 
@@ -142,7 +142,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Diagram:
-    """All places, of `width` by `height` units."""
+    """All places, with the size in units."""
 
     width: float
     height: float
@@ -166,7 +166,7 @@ class _Run:
 
 
 def layout(root: Node, targets: Mapping[tuple[str, int], str], reason_lines: int = 0) -> Diagram:
-    """Places of a tree and the distributors in `targets`; `reason_lines` is room below each card's state."""
+    """Lay out a tree and the distributors in `targets`; `reason_lines` is room below each card's state."""
     names = leaves(root)
     lanes = _lanes(names, targets)
     ports = _ports(lanes, len(names))
@@ -201,7 +201,7 @@ def _levels(node: Node) -> Iterator[int]:
 
 
 def _lanes(names: tuple[str, ...], targets: Mapping[tuple[str, int], str]) -> list[_Run]:
-    """Every distributor with its lane: levels upwards, short ones nearest to the leaves."""
+    """Return every distributor with its lane: lowest level first, short ones nearest to the leaves."""
     column = {name: n for n, name in enumerate(names)}
 
     def span(key: tuple[str, int]) -> tuple[int, int]:
@@ -230,9 +230,9 @@ def _lanes(names: tuple[str, ...], targets: Mapping[tuple[str, int], str]) -> li
 
 
 def _ports(runs: list[_Run], columns: int) -> list[list[_Run]]:
-    """For each column the distributors that touch it, left to right, so that lines nest instead of crossing.
+    """Return the distributors that touch each column, left to right, so that lines nest instead of crossing.
 
-    What leads away to the left stands left, to the right right, and the deeper its lane the further inside.
+    Lines to the left are on the left, those to the right on the right, and deeper lanes further inside.
     """
     left: list[list[_Run]] = [[] for _ in range(columns)]
     right: list[list[_Run]] = [[] for _ in range(columns)]
@@ -247,7 +247,7 @@ def _ports(runs: list[_Run], columns: int) -> list[list[_Run]]:
 
 
 def _columns(zones: list[float], cards: list[float]) -> tuple[list[float], float]:
-    """The middle of each column, and the width of all; from the widths of port zones and cards."""
+    """Return the middle of each column, and the total width, from the widths of port zones and cards."""
     label_room = LABEL_WIDTH + 2 * LABEL_GAP
     gaps = [
         max(sum(two_cards) / 2 + CARD_GAP, sum(two_zones) / 2 + label_room)
@@ -272,7 +272,7 @@ def _place_inner(
     inner: list[InnerPlace],
     branches: list[Branch],
 ) -> Box:
-    """Place a node and all below it; returns its box."""
+    """Place a node and its subtree; return its box."""
     if not isinstance(node, Inner):
         return cards[node.cluster]
     below = (*above, name)
@@ -285,7 +285,7 @@ def _place_inner(
     box = Box(middle - INNER_WIDTH / 2, top, INNER_WIDTH, INNER_HEIGHT)
     inner.append(InnerPlace(name, node.level, box, leaves(node)))
     for child, child_box in zip((node.left, node.right), boxes, strict=True):
-        # Out sideways and then straight down: over a child's own columns there is never another subtree.
+        # Out sideways and then straight down: above a child's columns there is never another subtree.
         side = box.left if child_box.middle < middle else box.right
         turn = CORNER if child_box.middle > middle else -CORNER
         path = (
@@ -297,7 +297,7 @@ def _place_inner(
 
 
 def _lane_tops(runs: list[_Run], top: float, width: float) -> tuple[list[float], tuple[Band, ...], float]:
-    """The y of each lane's line, the bands, and the height of all."""
+    """Return the y of each lane's line, the bands, and the total height."""
     levels: dict[int, set[int]] = {}
     for run in runs:
         levels.setdefault(run.level, set()).add(run.lane)

@@ -1,4 +1,4 @@
-"""The Tree page at `/` and `/tree`, and its blocks as they change at `/tree/live`."""
+"""The Tree page at `/` and `/tree`, and the changes of its blocks at `/tree/live`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False, route_class=PackedStreamRoute)
 
 TEMPLATE = "tree.html"
 BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
-# A page that was asked again after a cut connection asks for its session again too.
+# After a dropped connection the page reconnects, and its session is checked again.
 RETRY_MILLISECONDS = 1000
 STREAM_SECONDS = 600.0
 
@@ -36,7 +36,7 @@ STREAM_SECONDS = 600.0
 @router.get("/")
 @router.get("/tree")
 def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None) -> Response:
-    """The page, now or at an earlier position of the event log. Who may not read the estate begins elsewhere."""
+    """Show the page, now or at an earlier position. Callers who may not read the estate are redirected."""
     if viewer is not None and request.url.path == "/" and not may(viewer, Action.READ_ESTATE):
         return RedirectResponse("/tenants" if may_somewhere(viewer, Action.READ_TENANT) else "/account", 303)
     instead = entering(request, viewer, Action.READ_ESTATE)
@@ -48,9 +48,9 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)
-    ways = (("Edit the tree", "/tree/edit"), ("Move the primary", "/tree/-primary"))
+    ways = (("Edit tree", "/tree/edit"), ("Move primary", "/tree/-primary"))
     offers = [offer(viewer, Action.CHANGE_ESTATE, None, label, way) for label, way in ways]
-    offers.append(Offer("Losses and set-aside records", "/losses", None))
+    offers.append(Offer("Losses and dead letters", "/losses", None))
     offered = {"offers": offers, "reasons": reasons(offers)}
     about = {"lost_at": None, "past": past, **offered}
     context = {**_context(state, live=position is None), **frame(request, viewer), **about}
@@ -74,7 +74,7 @@ def _watching(viewer: Viewer) -> None:
 
 
 def _still_watching(request: Request) -> bool:
-    """Whether who asked may still see the page; while the database is away nothing new is seen anyway."""
+    """Return whether the viewer may still see the page; without a database nothing new is shown anyway."""
     try:
         viewer: Viewer = request.state.find_caller()
     except DatabaseUnavailable:
@@ -86,9 +86,9 @@ def _still_watching(request: Request) -> bool:
 async def tree_live(
     request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events named after the page's blocks, whenever one is different; `beat` while none is.
+    """Send server-sent events named after the page's blocks, whenever one changes; `beat` in between.
 
-    It ends with the session or token, and now and then for good measure; the browser asks again.
+    The stream ends with the session or token, and now and then as a safeguard; the browser reconnects.
     """
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until = time.monotonic() + STREAM_SECONDS

@@ -1,7 +1,7 @@
-"""What the Tree page shows, read in one snapshot: clusters, tree, distributors and the newest events.
+"""Content of the Tree page, read in one snapshot: clusters, tree, distributors and the newest events.
 
-`TreeState` holds the rows as they were read; two that are equal look the same, so nothing is drawn again for
-them. `Picture` adds what only drawing needs: places, words, sums.
+`TreeState` holds the rows as they were read; equal states look the same, so nothing is drawn again for them.
+`Picture` adds what only drawing needs: places, words, sums.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from backend.web.tree.tree_layout import Arrow, Diagram, layout
 from backend.web.words.figures import compact, counted, full, wrapped
 
 EVENTS_SHOWN = 60
-# A card's room for why its cluster is away; the whole reason stands in the notices.
+# Room of a card for the reason why its cluster is offline; the notices have the full reason.
 REASON_COLUMNS = 25
 REASON_LINES = 2
 TROUBLED = frozenset({"blocked", "degraded"})
 UNOBSERVED = "unobserved"
-_IN_TIME = {True: "in time", False: "late", None: "not known"}
-_FOLLOWS = "Records due there wait on the other clusters, and follow once they can."
+_IN_TIME = {True: "in time", False: "late", None: "unknown"}
+_FOLLOWS = "Records for it wait on the other clusters and follow once it is back."
 _DETAILS = re.compile(r" \(after .*?\)$")
 
 
 @dataclass(frozen=True)
 class TreeState:
-    """Rows of one moment. `position` is the log's head, or the position asked for; `head` always the head."""
+    """Rows of one moment. `position` is the log's head, or the requested position; `head` is always the head."""
 
     position: int
     head: int
@@ -51,13 +51,13 @@ class TreeState:
     distributors: tuple[DistributorRow, ...]
     events: tuple[TimelineItem, ...]
     active: Mapping[str, int] = field(default_factory=dict)
-    """Cluster -> environments with clients that are sent there."""
+    """Cluster -> number of environments whose clients are routed there."""
     at_risk: Mapping[str, int | None] = field(default_factory=dict)
-    """Cluster -> records that no other leaf has yet, at most; None: not known. Nothing of an earlier position."""
+    """Cluster -> unreplicated records, at most; None if unknown. Empty for an earlier position."""
 
 
 def read(connection: Connection, at: int | None = None) -> TreeState:
-    """The state now, or at a position that exists."""
+    """Read the state now, or at an existing position."""
     head = event_queries.head(connection).position
     position = head if at is None else at
     tree, clusters = get_tree(connection, at), tuple(list_clusters(connection, at))
@@ -74,7 +74,7 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
 
 
 def read_again(connection: Connection, before: TreeState) -> TreeState:
-    """The state now; what only events change is read only if there are new ones."""
+    """Read the state now; what only events change is read only if there are new ones."""
     if event_queries.head(connection).position != before.head:
         return read(connection)
     distributors = _distributors(connection, before.tree, before.clusters, None)
@@ -94,7 +94,7 @@ def _distributors(
 
 
 def _as_shown(row: DistributorRow) -> DistributorRow:
-    # They are not shown, but would make every moment of a busy system another one, as would seconds of a wait.
+    # Counters and waits are not shown, but would make every state of a busy system a new one.
     if row.observed is None:
         return row
     shown = replace(row.observed, copied_records=0, copied_bytes=0, position=0, wait_seconds=None)
@@ -112,21 +112,21 @@ class Leaf:
     reason: str | None
     reason_lines: tuple[str, ...]
     active: int
-    """Environments with clients that are sent there."""
+    """Number of environments whose clients are routed there."""
     only_here: int | None
-    """Records that would be lost with it."""
+    """Unreplicated records, which would be lost with the cluster."""
 
     @property
     def marks(self) -> str:
-        """Both in words."""
+        """Return both numbers in words."""
         said = [f"{counted(self.active, 'environment')} active here"] if self.active else []
-        said += [f"{counted(self.only_here, 'record')} only here"] if self.only_here else []
+        said += [f"{counted(self.only_here, 'unreplicated record')}"] if self.only_here else []
         return ", ".join(said)
 
 
 @dataclass(frozen=True)
 class Distributor:
-    """A distributor as its arrow and its row of the table show it."""
+    """A distributor as its arrow and its table row show it."""
 
     row: DistributorRow
 
@@ -136,7 +136,7 @@ class Distributor:
 
     @property
     def address(self) -> str:
-        """As the last parts of its forms' addresses."""
+        """Return the last parts of its forms' addresses."""
         return f"{quote(self.row.cluster, safe='')}/{self.row.level}"
 
     @cached_property
@@ -157,23 +157,23 @@ class Distributor:
 
     @property
     def is_late(self) -> bool:
-        """Whether records wait for longer than the objective; not while that is not known."""
+        """Return whether records wait longer than the objective; False while that is unknown."""
         return self.row.observed is not None and self.row.observed.in_time is False
 
     @property
     def in_time(self) -> str:
-        """The same in words."""
+        """Return the same in words."""
         return _IN_TIME[self.row.observed.in_time if self.row.observed else None]
 
     @property
     def wait(self) -> str:
-        """For how long records wait, and whether that is in time."""
+        """Return the wait of records, and whether it is within the objective."""
         seconds = self.row.observed.wait_seconds if self.row.observed else None
         return self.in_time if seconds is None else f"{seconds:g} s, {self.in_time}"
 
     @property
     def flow(self) -> str:
-        """How fast the line's dots run."""
+        """Return the speed of the line's dots."""
         rate = self.rate or 0
         return "none" if rate < 0.05 else "slow" if rate < 100 else "brisk" if rate < 2000 else "fast"
 
@@ -187,7 +187,7 @@ class Distributor:
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
-        """What an operator has set, in words; nothing while all is as by default."""
+        """Return the settings that differ from the defaults, in words."""
         chosen = self.row.settings
         words = (
             "paused" if chosen.paused else None,
@@ -198,24 +198,24 @@ class Distributor:
 
     @property
     def read(self) -> str:
-        """The whole, then what stands on the arrow, in its order: who speaks to the machine says what is seen."""
+        """Return the description, then the arrow's text in its order, so that voice control finds what is seen."""
         state = f"{self.state} late" if self.is_late else self.state
         return f"{self.spoken} L{self.row.level} {state} {compact(self.rate)}/s lag {compact(self.lag)}"
 
     @cached_property
     def spoken(self) -> str:
-        """The whole arrow in words."""
+        """Return the whole arrow in words."""
         base = ", ".join((f"{self.row.cluster} level {self.row.level} to {self.row.target}", *self.settings))
         if self.row.observed is None:
             return base
-        in_time = f"if in time {self.in_time}" if self.row.observed.in_time is None else self.in_time
+        in_time = f"wait {self.in_time}" if self.row.observed.in_time is None else self.in_time
         said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}, {in_time}"
         return f"{said}. {self.reason}" if self.reason else said
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that needs attention; `kind` is bad, or note. `lines` are the details, one each."""
+    """A notice; `kind` is bad, or note. `lines` are the details, one each."""
 
     kind: str
     title: str
@@ -230,7 +230,7 @@ class Picture:
 
     @cached_property
     def leaves(self) -> dict[str, Leaf]:
-        """Every cluster, by name; those of the tree first, in its order."""
+        """Return every cluster by name; those of the tree first, in its order."""
         rows = {row.name: row for row in self.state.clusters}
         tree = self.state.tree
         order = [*(tree_shape.leaves(tree.shape) if tree else ()), *rows]
@@ -251,12 +251,12 @@ class Picture:
 
     @property
     def has_marks(self) -> bool:
-        """Whether cards have a line for where clients are; always while there are any, so that nothing jumps."""
+        """Return whether cards have a line for active environments: always if there are any, so nothing jumps."""
         return bool(self.state.active)
 
     @cached_property
     def arrows(self) -> list[tuple[Arrow, Distributor]]:
-        """Arrows in the order of the table, which is also the keyboard's."""
+        """Return the arrows in the order of the table, which is also the keyboard's."""
         arrows = {arrow.key: arrow for arrow in self.diagram.arrows} if self.diagram else {}
         return [(arrows[key], each) for key, each in self.distributors.items() if key in arrows]
 
@@ -282,7 +282,7 @@ class Picture:
 
     @property
     def objective(self) -> str:
-        """For how long records may wait at a distributor."""
+        """Return the longest time that records may wait at a distributor."""
         return f"{settings().distributor_objective_seconds:g} s"
 
     @property
@@ -295,7 +295,7 @@ class Picture:
 
     @cached_property
     def notices(self) -> list[Notice]:
-        """Offline clusters, then distributors that do not run for another reason, then late ones that do run."""
+        """Return notices: offline clusters, then distributors with other problems, then late running ones."""
         offline = [leaf for leaf in self.leaves.values() if leaf.state == "offline"]
         found = []
         if offline:
@@ -315,12 +315,12 @@ class Picture:
         late = [each.key for each in self.distributors.values() if each.is_late and each.state == "running"]
         if late:
             title = f"{counted(len(late), 'distributor')} late: {', '.join(late)}"
-            found.append(Notice("bad", title, (f"Records wait for longer than {self.objective}.",)))
+            found.append(Notice("bad", title, (f"Records wait longer than {self.objective}.",)))
         return found
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known, None if nothing is."""
+    """Return the sum of the known values; None if none is known."""
     known: Sequence[float] = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -340,6 +340,9 @@ def _leaf(row: ClusterRow, primary: bool, state: TreeState) -> Leaf:
 
 
 def _gist(reason: str) -> str:
-    """What a card has room for: of librdkafka's "<address>: Connect to <address> failed: Connection refused (after
-    0ms in state CONNECT)" the end."""
+    """Return the end of librdkafka's reason, which fits on a card.
+
+    A reason is, for example: "<address>: Connect to <address> failed: Connection refused (after 0ms in state
+    CONNECT)".
+    """
     return _DETAILS.sub("", reason.rpartition(" failed: ")[2])
