@@ -132,7 +132,7 @@ def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
     )
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     assert "written on c2 and on every other cluster" in said(preview)
-    assert rows(preview, "data-field")["Why"] == "Why its timestamp is too far ahead"
+    assert rows(preview, "data-field")["Reason"] == "Reason its timestamp is too far ahead"
     assert code(preview, "same-command") == f"treeline set-aside replay {ASIDE.id}"
     done = operator.client.post("/losses/-replay", data={**hidden(preview), "step": "confirm"})
     assert done.status_code == 200 and "Written on c2" in said(done)
