@@ -1,4 +1,4 @@
-"""Random histories that the domain allows: each event was decided on the state that the events before it gave."""
+"""Random valid histories: each event is decided on the state that the earlier events gave."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TREES: tuple[dict[str, Any], ...] = (
 
 
 def commands(source: random.Random) -> Iterator[Directed]:
-    """Commands without end, most of them allowed, some refused, some without effect."""
+    """Yield endless commands, most of them allowed, some refused, some without effect."""
     while True:
         kinds = (
             _cluster,
@@ -90,7 +90,7 @@ def commands(source: random.Random) -> Iterator[Directed]:
 
 
 def events(seed: int, count: int) -> list[tuple[str, Event]]:
-    """At least `count` events with their streams."""
+    """Return at least `count` events with their streams."""
     states: dict[str, Any] = {}
     history: list[tuple[str, Event]] = []
     for decider, stream, command in commands(random.Random(seed)):

@@ -1,4 +1,4 @@
-"""What the table of marks does with new ones, without a database."""
+"""In-memory equivalent of how the table of marks merges new ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from backend.domain.records.log_index import Mark
 
 
 def joined(marks: Sequence[Mark], new: Sequence[Mark]) -> list[Mark]:
-    """One row of marks from both; where both have one, that which says more."""
+    """Return one row of marks from both; where both have a mark, the one with more facts."""
     found = {mark.first: mark for mark in marks}
     for mark in new:
         if mark.last is not None or mark.first not in found:

@@ -1,4 +1,4 @@
-"""What workers record, by a dispatcher of the test's own or of the application that it asks."""
+"""Recording of workers' observations in tests, by a dispatcher or by an application's database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backend.projections.catalogue import PROJECTIONS
 
 
 def record_by(dispatcher: Dispatcher, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
-    """Carry a command out as a worker does that has looked at a cluster."""
+    """Carry out a command as a worker does that has polled a cluster."""
     dispatcher.execute(
         decider,
         stream,
@@ -27,5 +27,5 @@ def record_by(dispatcher: Dispatcher, command: Any, decider: Any = TENANT, strea
 
 
 def record(engine: Engine, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
-    """The same, in this database."""
+    """Carry out a command as a worker does, in this database."""
     record_by(Dispatcher(engine, domain_registry(), PROJECTIONS), command, decider, stream)

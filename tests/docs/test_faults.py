@@ -17,7 +17,7 @@ BY = {False: "make test", True: "make nightly"}
 
 def rows() -> list[tuple[str, list[Path], set[str]]]:
     """Return (fault, files of its tests, commands) of each line of the table."""
-    table = PAGE.read_text().partition("## One run")[0]
+    table = PAGE.read_text().partition("## Results of one run")[0]
     found = []
     for row in ROW.finditer(table):
         folder, names = row["files"].split(":") if ":" in row["files"] else ("`tests/faults`", row["files"])

@@ -1,4 +1,4 @@
-"""Changes of the routes while records flow: targets switched, trees replaced, a leaf lost and back again."""
+"""Changes of routes while records flow: targets switched, trees replaced, a leaf lost and added again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Node = dict[str, Any]
 
 
 def switch_a_target(place: Place, rng: Random) -> tuple[str, Undo]:
-    """One distributor copies to another leaf of its sibling subtree from now on."""
+    """Switch a distributor to another leaf of its sibling subtree."""
     rows = [row for row in place.distributors() if len(row["allowed_targets"]) > 1]
     row = rng.choice(rows)
     target = rng.choice([name for name in row["allowed_targets"] if name != row["target"]])
@@ -21,7 +21,7 @@ def switch_a_target(place: Place, rng: Random) -> tuple[str, Undo]:
 
 
 def replace_the_tree(place: Place, rng: Random) -> tuple[str, Undo]:
-    """Another tree over all clusters, or all but one that goes on producing."""
+    """Set another tree over all clusters, or over all but one, which goes on producing."""
     left_out = rng.choice([None, *CLUSTERS])
     tree = random_tree(rng, [name for name in CLUSTERS if name != left_out])
     before = place.tree()
@@ -31,7 +31,7 @@ def replace_the_tree(place: Place, rng: Random) -> tuple[str, Undo]:
 
 
 def lose_a_leaf(place: Place, rng: Random) -> tuple[str, Undo]:
-    """A cluster cannot be reached any more and is taken out of the tree; later it is back."""
+    """Make a cluster unreachable and remove it from the tree; the undo brings it back."""
     lost = rng.choice(CLUSTERS)
     before = place.tree()
     place.link("refuse", lost)
@@ -45,7 +45,7 @@ def lose_a_leaf(place: Place, rng: Random) -> tuple[str, Undo]:
 
 
 def random_tree(rng: Random, names: Sequence[str]) -> Node:
-    """A tree over these leaves; levels as low as they can be, so that few distributors are ever seen."""
+    """Return a random tree over these leaves, with levels as low as possible, so that distributors are reused."""
     if len(names) == 1:
         return {"cluster": names[0]}
     shuffled = rng.sample(list(names), len(names))
@@ -55,7 +55,7 @@ def random_tree(rng: Random, names: Sequence[str]) -> Node:
 
 
 def without(tree: Node, lost: str) -> Node:
-    """The tree with the leaf's sibling in the place of their parent."""
+    """Return the tree without a leaf; its sibling replaces their parent."""
     if "cluster" in tree:
         return tree
     kept = [without(child, lost) for child in tree["children"] if child.get("cluster") != lost]
@@ -63,7 +63,7 @@ def without(tree: Node, lost: str) -> Node:
 
 
 def written(tree: Node) -> str:
-    """A tree on one line: 3(cluster-1 1(cluster-2 cluster-3))."""
+    """Write a tree on one line: 3(cluster-1 1(cluster-2 cluster-3))."""
     if "cluster" in tree:
         return str(tree["cluster"])
     return f"{tree['level']}({' '.join(written(child) for child in tree['children'])})"

@@ -1,8 +1,8 @@
-"""The recorded history of a run: every send with its unique id, what was in it, and what became of it.
+"""The recorded history of a run: every send with its unique id, its content, and its outcome.
 
-What a record holds follows from the run's seed and its id alone (`draft`), so the history keeps only a
-fingerprint of each, and a run can be repeated from its seed. The id travels in the value, the key or a header,
-so that records without value, key or headers have one too.
+The content of a record follows from the run's seed and its id alone (`draft`), so the history keeps only a
+fingerprint of each, and a run can be repeated from its seed. The id is in the value, the key or a header, so that
+records without value, key or headers have one too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DAY_MS = 86_400_000
 
 
 class Outcome(Enum):
-    """What became of a send, as its producer was told."""
+    """Outcome of a send, as reported to its producer."""
 
     UNKNOWN = "unknown"
     OK = "ok"
@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Draft:
-    """A record to send; `timestamp_ms` None leaves the time to the producer. `ours` pretend to be Treeline's."""
+    """A record to send; with `timestamp_ms` None the producer sets the time. `ours` imitate Treeline's headers."""
 
     key: bytes | None
     value: bytes | None
@@ -52,7 +52,7 @@ class Draft:
 
 @dataclass(slots=True)
 class Send:
-    """One send. `lane` is the producer: what it sends to a partition stays in order."""
+    """One send. `lane` is the producer: its records in a partition stay in order."""
 
     lane: int
     partition: int
@@ -62,7 +62,7 @@ class Send:
 
 
 class History:
-    """All sends of one run; any thread may add. A record's id is its place in its cluster's list."""
+    """All sends of one run; thread-safe. A record's id is its place in its cluster's list."""
 
     def __init__(self, seed: int, clusters: list[str]) -> None:
         self.seed = seed
@@ -73,13 +73,13 @@ class History:
         self._lanes = 0
 
     def new_lane(self) -> int:
-        """A number for a new producer."""
+        """Return a number for a new producer."""
         with self._lock:
             self._lanes += 1
             return self._lanes
 
     def begin(self, cluster: str, lane: int, partition: int) -> tuple[Send, Draft]:
-        """Note a send before it is made: whatever happens then, its outcome is at least unknown."""
+        """Note a send before it is made, so that its outcome is unknown at least, whatever happens then."""
         sends = self.sends[cluster]
         with self._lock:
             sequence = len(sends)
@@ -89,11 +89,11 @@ class History:
         return send, made
 
     def redraft(self, cluster: str, sequence: int) -> Draft:
-        """What a send held."""
+        """Return the content of a send."""
         return draft(self.seed, self.run, cluster, sequence, self.began_ms)
 
     def mark(self, message: Message) -> Mark | None:
-        """The id of a record; None if it is not of this run."""
+        """Return the id of a record; None if it does not belong to this run."""
         texts = [value for name, value in message.headers() or () if name == ID]
         for text in (*texts, message.value(), message.key()):
             found = marks.decode(text and text.partition(_END_OF_MARK)[0])
@@ -102,18 +102,18 @@ class History:
         return None
 
     def counts(self) -> dict[str, int]:
-        """How many sends had which outcome."""
+        """Return the number of sends by outcome."""
         every = [send.outcome for sends in self.sends.values() for send in sends]
         return {outcome.value: every.count(outcome) for outcome in Outcome}
 
 
 def fingerprint(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
-    """Of everything in a record that has to arrive as it was, but its time."""
+    """Return a fingerprint of everything in a record that must arrive unchanged, except its timestamp."""
     return hash((key, value, headers))
 
 
 def draft(seed: int, run: str, cluster: str, sequence: int, began_ms: int) -> Draft:
-    """The record of an id: most are plain, some are everything that Kafka allows."""
+    """Return the record of an id: most are plain, some use everything that Kafka allows."""
     rng = Random(f"{seed}:{cluster}:{sequence}")
     mark = marks.encode(Mark(run, cluster, sequence))
     value: bytes | None = mark + _END_OF_MARK + rng.randbytes(rng.randrange(20, 200))

@@ -1,22 +1,22 @@
-"""The verdict on a run: every cluster read from zero after its ends came to rest, and compared with the history.
+"""The verdict on a run: every cluster is read from offset zero once it is idle, and compared with the history.
 
 Operations: sends of a `History`, with outcomes ok, failed, aborted or unknown; then one `read_committed` read of
 every partition of every cluster from its first offset.
 
-First of all the origins themselves: a record of unknown outcome that its origin shows counts as produced, and must
-be everywhere; one that it does not show must be nowhere. Anomalies looked for:
+The origins come first: a record of unknown outcome that its origin has counts as produced, and must be everywhere;
+one that it does not have must be nowhere. Anomalies:
 - lost: a record of its origin is not on a cluster; or the origin itself lost what it had acknowledged;
-- doubled: a record is on a cluster more than once, its origin included (told apart: a copy that came back, and
-  a producer that wrote twice, which is not Treeline's doing);
-- reordered: on a partition of a cluster, two records of one origin lie in another order than on their origin; or
-  on the origin, two records of one producer in another order than they were sent;
-- altered: key, value (null is not empty), timestamp, partition, other headers or their order are not what was
-  sent; on the origin our own headers too;
-- wrong origin: `copy-origin` on a copy does not say the cluster, partition and offset where the record was born,
-  or the origin lacks a record that another cluster has;
-- wrong flags: `copy-flags` on a copy are not those that the tree implies, or one of the trees that there were;
-- aborted but visible, failed but visible, and records that nobody sent;
-- not at rest: a distributor that does not come to run without lag after healing, or ends that go on growing.
+- doubled: a record is on a cluster more than once, its origin included (told apart: a copy that returned, and a
+  producer that wrote twice, which is not Treeline's fault);
+- reordered: on a partition of a cluster, two records of one origin are in another order than on their origin; or
+  on the origin, two records of one producer are in another order than they were sent;
+- altered: key, value (null is not empty), timestamp, partition, other headers or their order differ from the send;
+  on the origin our own headers too;
+- wrong origin: `copy-origin` on a copy does not name the cluster, partition and offset where the record was first
+  produced, or the origin lacks a record that another cluster has;
+- wrong flags: `copy-flags` on a copy are not those that the tree, or an earlier tree of the run, implies;
+- aborted but visible, failed but visible, and records that were never sent;
+- not at rest: a distributor that keeps a lag after the faults have ended, or ends that go on growing.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from tests.kafka import read_from_zero
 
 AT_REST_SECONDS = 2.0
 PATIENCE_SECONDS = 90.0
-# A broker that comes back is asked soon.
+# A broker that comes back is queried soon.
 _READER = {"group.id": "ends", "reconnect.backoff.max.ms": 1000}
 
 Ends = dict[tuple[str, int], tuple[int, int]]
 Born = dict[int, tuple[int, int, int]]
-"""On an origin, by sequence: (partition, offset, timestamp in ms)."""
+"""Records on an origin, by sequence: (partition, offset, timestamp in ms)."""
 
 
 @dataclass
 class Verdict:
-    """What was found; `anomalies` empty is what every run must end with."""
+    """Result of a run; `anomalies` must be empty at the end of every run."""
 
     sends: dict[str, int] = field(default_factory=dict)
     reports: dict[str, ClusterReport] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def judge(
 ) -> Verdict:
     """Read every cluster and compare; `numbers` are the clusters' numbers in origins.
 
-    `routes`: flags of every tree that there was while records flowed; a copy may have those of any.
+    `routes`: flags of every tree that was in force while records flowed; a copy may have those of any.
     """
     return _Judge(history, fleet, numbers, stream, routes).verdict()
 
@@ -108,7 +108,7 @@ class _Judge:
         return Verdict(self._history.counts(), reports, checker.anomalies + self._extra)
 
     def _flags_of_then(self, origin: str, cluster: str) -> set[int]:
-        """Of the trees that there were; an origin that was no leaf of one had the route of any leaf."""
+        """Return the flags by all trees of the run; an origin outside a tree had the route of any leaf."""
         return {
             flags[root][cluster]
             for flags in self._routes
@@ -117,7 +117,7 @@ class _Judge:
         }
 
     def _read(self, cluster: str) -> list[_Found]:
-        """The cluster's records of this run, without their contents; its own are noted as born there."""
+        """Return the cluster's records of this run, without contents; note its own as produced there."""
         member = next(member for member in self._fleet.members if member.name == cluster)
         found = []
         for message in read_from_zero(member.bootstrap_servers, member.topic):
@@ -202,7 +202,7 @@ class _Judge:
         return [] if told == wanted else [f"origin {told} instead of {wanted}"]
 
     def _check_lane(self, cluster: str, found: _Found) -> None:
-        """On its own cluster, what one producer sent to a partition lies in the order in which it was sent."""
+        """Check that on its own cluster the records of one producer in a partition are in the order of sending."""
         sends = self._history.sends[cluster]
         if found.sequence >= len(sends):
             return
@@ -235,9 +235,9 @@ def _place(message: Message) -> str:
 
 
 def wait_until_at_rest(fleet: Fleet, not_idle: Callable[[], list[str]]) -> list[str]:
-    """Wait until no distributor has work left and the ends stand still without open transactions.
+    """Wait until no distributor has work left and the ends stay unchanged without open transactions.
 
-    Gives up when nothing has moved for a long time; what is not at rest then, in words.
+    Gives up when nothing has changed for a long time; returns what is not idle then, in words.
     """
     with closing(_Readers(fleet)) as readers:
         return _wait_until_at_rest(readers, not_idle)
@@ -271,7 +271,7 @@ def _told(look: Callable[[], list[str]]) -> list[str]:
 
 
 def not_idle(reader: FleetReader) -> list[str]:
-    """Distributors that do not run, or have a lag, in words."""
+    """Return the distributors that do not run, or have a lag, in words."""
     return [
         f"{row['cluster']}:{row['level']} {row['state']}, lag {row['lag_records']}, {row['reason']}"
         for row in reader.distributors()
@@ -280,7 +280,7 @@ def not_idle(reader: FleetReader) -> list[str]:
 
 
 class _Readers:
-    """Of all clusters; opened once, since to open one takes more than many a question."""
+    """Readers of all clusters; opened once, since opening one takes longer than many requests."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._opened = [
@@ -290,7 +290,7 @@ class _Readers:
         ]
 
     def ends(self) -> Ends:
-        """(end for readers of committed records, end of the log) of every partition."""
+        """Return (last stable offset, end of the log) of every partition."""
         ends: Ends = {}
         for member, consumer in self._opened:
             for partition in consumer.list_topics(member.topic, 10).topics[member.topic].partitions:
@@ -305,7 +305,7 @@ class _Readers:
 
 
 def kinds(verdict: Verdict) -> Counter[str]:
-    """How many anomalies of which kind."""
+    """Return the number of anomalies by kind."""
     found: Counter[str] = Counter()
     for report in verdict.reports.values():
         for kind in ("missing", "duplicates", "out_of_order", "wrong_flags", "altered", "invented"):

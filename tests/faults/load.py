@@ -1,7 +1,7 @@
-"""Producers that send while faults happen, and write down what became of every record.
+"""Producers that send while faults happen, and record the outcome of every record.
 
-Two on each cluster: one idempotent, one with transactions of which every few are aborted on purpose. Each sends at
-an even rate from its own thread, and begins anew with a new lane after an error that ends a producer.
+There are two on each cluster: an idempotent one, and a transactional one that aborts every few transactions on
+purpose. Each sends at an even rate from its own thread, and starts a new lane after an error that ends a producer.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tests.faults.history import History, Outcome, Send
 TICK_SECONDS = 0.1
 ABORTED_SHARE = 0.2
 OUTAGE_SECONDS = 30.0
-# Longer than any fault: what a producer gives up is unknown, and unknown records prove less.
+# Longer than any fault: records that a producer gives up are unknown, and unknown records prove less.
 PATIENCE_SECONDS = 60.0
 FLUSH_SECONDS = 300.0
-# The broker said that it did not take the record; after any other error it may have it all the same.
+# The broker reported that it did not take the record; after any other error it may have it all the same.
 _REFUSED = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_TIMESTAMP})
 
 
 class Load:
-    """`with Load(...)`: sends until the block ends, then waits for every outcome.
+    """Load on an estate: `with Load(...)` sends until the block ends, then waits for every outcome.
 
     `rate` is records per second over all clusters; `partitions` may be raised while it runs.
     """
@@ -78,7 +78,7 @@ class _Lane(threading.Thread):
                 try:
                     self._send_on()
                 except KafkaException:
-                    # This producer is of no more use; what it had under way has the outcome that was noted.
+                    # This producer is of no more use; its records in flight have the outcome that was noted.
                     self.stopping.wait(1.0)
         except BaseException as error:  # noqa: BLE001 - raised again where the load ends
             self.failure = error
@@ -92,8 +92,8 @@ class _Lane(threading.Thread):
                 "bootstrap.servers": self._servers,
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                # For ever: a producer that gives one record up begins a new epoch, in which it sends again what
-                # the broker has already.
+                # For ever: a producer that gives up a record starts a new epoch, in which it sends records again
+                # that the broker has already.
                 "message.timeout.ms": 0,
                 "reconnect.backoff.max.ms": 1000,
                 "topic.metadata.refresh.interval.ms": 1000,  # new partitions are to be used at once
@@ -103,10 +103,10 @@ class _Lane(threading.Thread):
         )
 
     def _due(self) -> int:
-        """Wait a tick; how many records to send then."""
+        """Wait a tick; return how many records to send then."""
         self.stopping.wait(TICK_SECONDS)
         now = time.monotonic()
-        # What an outage kept from being sent is made up for afterwards; no outage lasts longer.
+        # Records that an outage kept from being sent are sent afterwards; no outage lasts longer.
         self._owed = min(self._owed + self._rate * (now - self._ticked), self._rate * OUTAGE_SECONDS)
         self._ticked = now
         due = int(self._owed)
@@ -136,7 +136,7 @@ class _Lane(threading.Thread):
 
 
 class _Idempotent(_Lane):
-    """Sends and waits for nothing; each delivery report is an outcome."""
+    """A producer that sends and waits for nothing; each delivery report is an outcome."""
 
     def _send_on(self) -> None:
         producer = self._producer()
@@ -150,7 +150,7 @@ class _Idempotent(_Lane):
 
 
 class _Transactional(_Lane):
-    """One transaction a tick; its outcome is that of all its records."""
+    """A producer with one transaction a tick, whose outcome is that of all its records."""
 
     def _send_on(self) -> None:
         producer = self._producer(
@@ -206,7 +206,7 @@ def _outcome(send: Send) -> Callable[[KafkaError | None, Message], None]:
 
 
 class _Silent:
-    """Faults are what these producers are for: librdkafka need not complain about each."""
+    """Silent logger: these producers exist for faults, so librdkafka need not report each."""
 
     def log(self, *_: object) -> None:
         return

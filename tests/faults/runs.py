@@ -1,4 +1,4 @@
-"""One run: a stream of its own on an estate, producers on every cluster, faults, rest, and the verdict.
+"""One run: a stream of its own on an estate, producers on every cluster, faults, recovery, and the verdict.
 
 ```
 with Run(place, seed=7) as run:      # producers send from here on
@@ -42,15 +42,15 @@ CLUSTERS = [f"cluster-{number}" for number in range(1, 6)]
 
 Undo = Callable[[], None]
 Flags = Mapping[str, Mapping[str, int]]
-"""`flags[origin][cluster]` that a tree and its targets imply."""
+"""`flags[origin][cluster]`, implied by a tree and its targets."""
 
 
 def nothing() -> None:
-    """The undoing of what ends by itself: what was killed is started again by the supervisor."""
+    """Undo nothing: killed processes are started again by the supervisor."""
 
 
 class Place:
-    """A running estate whose parts can be broken, and made whole again."""
+    """A running estate whose parts can be broken and restored."""
 
     def __init__(self, estate: RunningEstate) -> None:
         status = estate.status()
@@ -65,7 +65,7 @@ class Place:
         """Flags of every tree with its targets since the run began."""
 
     def pid(self, name: str) -> int:
-        """Of a process that runs or will run again."""
+        """Return the pid of a process that runs or will run again."""
         return eventually(lambda: self._pid(name), f"{name} runs")
 
     def _pid(self, name: str) -> int | None:
@@ -74,20 +74,20 @@ class Place:
         return next(row["pid"] for row in rows if row["name"] == name)
 
     def restarts(self, name: str) -> int:
-        """How often the process died."""
+        """Return how often the process died."""
         state = read_state(self.home)
         assert state is not None
         return next(row["restarts"] for row in state["processes"] if row["name"] == name)
 
     def kill(self, name: str) -> None:
-        """kill -9; the estate's supervisor starts it again."""
+        """Send kill -9; the estate's supervisor starts the process again."""
         before = self.restarts(name)
         # PostgreSQL's other processes end on SIGQUIT; after SIGKILL they would keep its memory in use.
         os.kill(self.pid(name), signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
         eventually(lambda: self.restarts(name) > before, f"{name} died")
 
     def pool(self) -> list[int]:
-        """The pool processes of the worker that runs units; none while it is being started."""
+        """Return the pool processes of the worker that runs tasks; none while it is starting."""
         pid = self._pid("worker:shifts")
         try:
             return [child.pid for child in psutil.Process(pid).children()] if pid else []
@@ -95,48 +95,48 @@ class Place:
             return []
 
     def holders(self) -> dict[int, int]:
-        """Processes that run units: pid -> number of distributors of which they run some."""
+        """Return the processes that run tasks: pid -> number of distributors with tasks there."""
         holders = [row["holder"] or "" for row in self.reader.distributors()]
         return Counter(int(each.rpartition(":")[2]) for row in holders for each in row.split(", ") if each)
 
     def signal(self, pid: int, number: signal.Signals) -> None:
-        """Of a process that may have ended meanwhile."""
+        """Send a signal to a process that may have ended in the meantime."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
     def stop(self, pid: int) -> None:
-        """SIGSTOP: it is there, and does nothing."""
+        """Send SIGSTOP: the process exists, but does nothing."""
         self.signal(pid, signal.SIGSTOP)
         self._stopped.add(pid)
 
     def go_on(self, pid: int) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._stopped.discard(pid)
         self.signal(pid, signal.SIGCONT)
 
     def valkey(self) -> Redis:
-        """A client of the estate's Valkey."""
+        """Return a client of the estate's Valkey."""
         return Redis.from_url(self._environment("TREELINE_CELERY_BROKER_URL"))
 
     def database_url(self) -> str:
-        """The control plane's database, by the login that API and workers have."""
+        """Return the URL of the control plane's database, with the login of API and workers."""
         return self._environment("TREELINE_DATABASE_URL")
 
     def owner_url(self) -> str:
-        """The same as its owner."""
+        """Return the URL of the control plane's database, with the login of its owner."""
         return self._environment("TREELINE_MIGRATION_DATABASE_URL", of="migrate")
 
     def _environment(self, name: str, of: str = "api") -> str:
-        """What a process of the estate was told."""
+        """Return a variable of the environment of an estate's process."""
         return next(spec.environment[name] for spec in load_plan(self.home.plan).processes if spec.name == of)
 
     def link(self, action: str, cluster: str, **details: Any) -> None:
-        """An order to the proxy before a cluster: cut, refuse, delay, flap, heal."""
+        """Send a command to the proxy before a cluster: cut, refuse, delay, flap, heal."""
         self._links.add(cluster)
         faults.order(self.home, action, cluster, **details)
 
     def heal(self) -> None:
-        """Undo what does not end by itself."""
+        """Undo the faults that do not end by themselves."""
         for pid in list(self._stopped):
             self.go_on(pid)
         for cluster in list(self._links):
@@ -144,40 +144,40 @@ class Place:
         self._links.clear()
 
     def distributors(self) -> list[dict[str, Any]]:
-        """The rows of the API, as soon as it answers."""
+        """Return the distributors from the API, as soon as it answers."""
         rows: list[dict[str, Any]] = self._ask("GET", "/trees/main/distributors")
         return rows
 
     def tree(self) -> dict[str, Any]:
-        """The tree's root."""
+        """Return the tree's root."""
         root: dict[str, Any] = self._ask("GET", "/trees/main")["root"]
         return root
 
     def replace_tree(self, root: dict[str, Any]) -> None:
-        """Another tree; its targets are the default ones. The primary stays, if it is one of its leaves."""
+        """Set another tree, with its default targets. The primary stays, if it is one of its leaves."""
         leaves, primary = clusters_of(root), self._ask("GET", "/trees/main")["primary_cluster"]
         self._ask("PUT", f"/trees/main?primary={primary if primary in leaves else min(leaves)}", root)
         self.note_routes()
 
     def switch_target(self, cluster: str, level: int, target: str) -> None:
-        """Let a distributor copy to another leaf."""
+        """Switch a distributor to another leaf."""
         self._ask("PUT", f"/trees/main/targets/{cluster}/{level}", {"target": target})
         self.note_routes()
 
     def leaves(self) -> frozenset[str]:
-        """Clusters of the tree."""
+        """Return the clusters of the tree."""
         return clusters_of(self.tree())
 
     def pause(self, cluster: str, level: int) -> None:
-        """Let a distributor wait."""
+        """Pause a distributor."""
         self._ask("PATCH", f"/trees/main/distributors/{cluster}/{level}", {"paused": True})
 
     def resume(self, cluster: str, level: int) -> None:
-        """Let it copy again."""
+        """Resume a distributor."""
         self._ask("PATCH", f"/trees/main/distributors/{cluster}/{level}", {"paused": False})
 
     def note_routes(self) -> None:
-        """Flags as they are from now on are right on copies."""
+        """Accept the flags of the current tree on copies from now on."""
 
         def flags() -> Flags | None:
             try:
@@ -188,7 +188,7 @@ class Place:
         self.routes.append(eventually(flags, "the API answers"))
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        """An answer of the API, however often it must be asked: it or its database may just be coming up again."""
+        """Request from the API until it answers: it or its database may be restarting."""
 
         def answer() -> httpx2.Response | None:
             try:
@@ -202,13 +202,13 @@ class Place:
         return found.json() if found.content else None
 
     def epochs(self) -> dict[tuple[str, int], int]:
-        """Fencing epoch of every distributor; rises when its units change hands."""
+        """Return the fencing epoch of every distributor; it rises when a task changes hands."""
         rows = self.reader.distributors()
         return {(row["cluster"], row["level"]): row["fencing_epoch"] or 0 for row in rows}
 
 
 class Run:
-    """See above. `rate` is records per second over all clusters."""
+    """A run (see above). `rate` is records per second over all clusters."""
 
     def __init__(
         self,
@@ -253,39 +253,39 @@ class Run:
             rested = time.monotonic() - healed
             numbers = {row["name"]: row["number"] for row in self.place.rest.ok("GET", "/clusters")["items"]}
             self.verdict = judge(self.history, self.fleet, numbers, self.stream, self.place.routes)
-            # First, since all else may come from it.
+            # First, since all other failures may follow from it.
             self.verdict.anomalies[:0] = restless
             self.tell(
                 f"{self.verdict.counts()}; at rest {rested:.0f} s after healing; {dict(kinds(self.verdict))}"
             )
 
     def tell(self, words: str) -> None:
-        """Something to be shown with a failure, from which the run can be repeated."""
+        """Add a line to the output of a failure, from which the run can be repeated."""
         print(words)  # noqa: T201
 
     def flow(self, seconds: float) -> None:
-        """Let records flow meanwhile. Only gives a fault its time: nothing is judged by the clock."""
+        """Let records flow. This only gives a fault its time: nothing is judged by the clock."""
         time.sleep(seconds)
 
     def grow(self, partitions: int) -> None:
-        """More partitions while records flow; the producers use them once they are everywhere."""
+        """Add partitions while records flow; the producers use them once they exist everywhere."""
         self.place.rest.ok("PATCH", f"{PROD}/streams/{self.name}", {"partitions": partitions})
         eventually(self.is_everywhere, "the new partitions are everywhere")
         self.load.partitions = partitions
 
     def is_everywhere(self) -> bool:
-        """Whether the stream is on every cluster as it is declared."""
+        """Return whether the stream is on every cluster as declared."""
         applied = self.place.rest.ok("GET", f"{PROD}/streams/{self.name}")["applied"]
         return set(applied.values()) == {"applied"}
 
     def _all_run(self) -> bool:
         rows = self.place.reader.distributors()
-        # What another run lost on purpose leaves its distributor degraded until somebody has seen it.
+        # Losses that another run caused on purpose leave its distributor degraded until they are acknowledged.
         return all(row["state"] in ("running", "degraded") and row["lag_records"] is not None for row in rows)
 
 
 def passed(run: Run) -> None:
-    """Fail with the seed unless nothing is wrong, and something was there to be wrong."""
+    """Fail with the seed unless there is no anomaly, and there were records to check."""
     assert run.verdict.sends["ok"] > 100, f"seed {run.seed}: hardly anything was sent: {run.verdict.sends}"
     if run.verdict.anomalies:
         listed = "\n".join(run.verdict.anomalies[:20])

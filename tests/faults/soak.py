@@ -1,9 +1,9 @@
-"""Random faults for as long as wanted: `make soak MINUTES=5 SEED=7` (python -m tests.faults.soak).
+"""Random faults for a given time: `make soak MINUTES=5 SEED=7` (python -m tests.faults.soak).
 
-Records flow on five clusters at 2,000 a second while one fault after the other is drawn from the seed, begun, and
-healed; at the end everything comes to rest and the checker compares all clusters with the history. Long soaks go
-in rounds with a verdict each. Prints every fault with its time, the counts, and the seed to repeat it; exits with
-1 unless the list of anomalies is empty.
+Records flow on five clusters at 2,000 a second while faults are drawn from the seed, started, and healed one after
+the other; at the end everything becomes idle and the checker compares all clusters with the history. Long soaks
+run in rounds with a verdict each. It prints every fault with its time, the counts, and the seed to repeat it, and
+exits with 1 unless the list of anomalies is empty.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ QUIET_SECONDS = (0.5, 3.0)
 FAULT_SECONDS = (1.0, 8.0)
 
 Fault = Callable[[Place, Random], tuple[str, Undo]]
-"""Begins something on the estate; what it did, in words, and how it is undone."""
+"""Starts a fault on the estate; returns its description, and how it is undone."""
 
 
 def kill_a_broker(place: Place, rng: Random) -> tuple[str, Undo]:
@@ -106,13 +106,13 @@ def _kill(place: Place, name: str) -> tuple[str, Undo]:
 
 
 def _a_holder(place: Place, rng: Random) -> int:
-    """A pool process of the worker that runs units."""
+    """Return a pool process of the worker that runs tasks."""
     return rng.choice(eventually(lambda: sorted(place.pool()), "the worker has its pool"))
 
 
 @dataclass
 class Report:
-    """What a soak did and found."""
+    """Faults and results of a soak."""
 
     seed: int
     faults: list[str] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Report:
 
 
 def soak(place: Place, seconds: float, seed: int, tell: Callable[[str], None]) -> Report:
-    """Random faults for so long, in rounds; `tell` gets a line for everything that happens."""
+    """Run random faults for the given time, in rounds; `tell` gets a line for every event."""
     report, rng = Report(seed), Random(seed)
     began = time.monotonic()
 
@@ -156,7 +156,7 @@ def _one_fault(place: Place, rng: Random, run: Run) -> Iterator[str]:
 
 @contextmanager
 def own_place() -> Iterator[Place]:
-    """An estate that ends with the block."""
+    """Yield an estate that ends with the block."""
     with tempfile.TemporaryDirectory(prefix="treeline-soak-") as folder:
         home = Path(folder) / "home"
         estate = boot(home, FIVE_CLUSTERS)

@@ -19,9 +19,10 @@ _LOCK = 7_011_953
 
 @contextlib.contextmanager
 def running_batch(place: Place) -> Iterator[None]:
-    """A batch on Spark, as far as anybody can tell: a switch waits for it in `planned`, for some seconds.
+    """Simulate a batch on Spark: a switch waits for it in `planned`, for some seconds.
 
-    It begins when the estate's own have ended: the first one starts Spark, and a switch would wait for it, too.
+    It starts when the estate's own batches have ended: the first one starts Spark, and a switch would wait for it,
+    too.
     """
     engine = create_engine(place.database_url())
 
@@ -39,10 +40,10 @@ def running_batch(place: Place) -> Iterator[None]:
 
 
 class StoppedStep:
-    """The append of one event waits in the database, within its transaction, from `with` to `let_go`.
+    """An append of one event that waits in the database, within its transaction, from `with` to `let_go`.
 
-    Whoever takes the step waits for a lock that is held here, as it may for any row. PostgreSQL may be killed
-    meanwhile; the step then ends with it. After `let_go` none is stopped again.
+    The process that takes the step waits for a lock that is held here, as it may for any row. PostgreSQL may be
+    killed in the meantime; the step then ends with it. After `let_go` no further step is stopped.
     """
 
     def __init__(self, owner_url: str, event: str, phase: str | None = None) -> None:
@@ -64,14 +65,14 @@ class StoppedStep:
         return self
 
     def reached(self) -> None:
-        """Until somebody is in the middle of it."""
+        """Wait until a process is in the middle of the step."""
         connection = self._connection
         assert connection is not None
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
         eventually(lambda: connection.execute(waiting, [_LOCK]).fetchone(), "the step is reached")
 
     def let_go(self) -> None:
-        """It goes on, if whoever took it is still there."""
+        """Let the step continue, if its process still exists."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(psycopg.OperationalError):  # the database died, and with it the lock
@@ -82,7 +83,7 @@ class StoppedStep:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.let_go()
-        # Only now: to drop it waits for all who read events, whom the test may have kept waiting until here.
+        # Only now: dropping it waits for all readers of events, which the test may have kept waiting until here.
         with self._connect() as after:
             after.execute("DROP TRIGGER IF EXISTS stopped_step ON events")
             after.execute("DROP FUNCTION IF EXISTS stopped_step")

@@ -1,4 +1,4 @@
-"""kill -9 of a broker in the middle of records: it comes back, and everything is everywhere once, without help."""
+"""kill -9 of a broker during a stream of records: it restarts, and every record is everywhere exactly once."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_every_record_arrives_once_although_a_broker_is_killed(boot_estate, clus
     answer = json.loads(verify.stdout.read())
     assert killed, "the kill came too late to prove anything"
     assert verify.wait() == 0, answer["problems"][:10]
-    # An edge that was idle at the kill shows only now whether it still moves.
+    # An edge that was idle at the kill shows only now whether it still copies.
     again = estate.treeline("verify", "--records", "100", "--json")
     assert json.loads(again.stdout)["ok"], again.stdout

@@ -1,4 +1,4 @@
-"""Distributors are cut into another number of units: nothing is doubled, nothing missing."""
+"""Distributors get another number of tasks: no record is duplicated or missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker whose clock is an hour off, and a broker's visibility timeout shorter than a shift."""
+"""A worker whose clock is an hour off, and a visibility timeout shorter than a worker session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3600
 
 @pytest.fixture(scope="module")
 def clock_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that puts the clock of a process off."""
+    """Build a library that shifts the clock of a process."""
     library = tmp_path_factory.mktemp("clock") / "clock_off.so"
     source = Path(__file__).with_name("clock_off.c")
     compiler = shutil.which("cc") or pytest.skip("there is no C compiler")
@@ -44,7 +44,7 @@ def test_a_workers_clock_is_an_hour_off(boot_estate, clock_off, seconds):
 
 @contextmanager
 def second_worker(place: Place, clock_off: Path, seconds: int) -> Iterator[Callable[[dict[int, int]], bool]]:
-    """Another worker like the estate's, with its clock off; gives whether one of these processes is its own."""
+    """Run another worker like the estate's, with its clock off; yield whether a process is its own."""
     spec = next(spec for spec in load_plan(place.home.plan).processes if spec.name == "worker:shifts")
     argv = [word.replace("shifts@", "late@") for word in spec.argv]
     environment = {**os.environ, **spec.environment}
@@ -63,11 +63,11 @@ def second_worker(place: Place, clock_off: Path, seconds: int) -> Iterator[Calla
 
 @pytest.mark.nightly
 def test_nudges_that_are_delivered_again_while_their_shift_runs(boot_estate):
-    """The visibility timeout is a small part of a shift, so Valkey gives every nudge out several times."""
+    """Check a visibility timeout much shorter than a session: Valkey delivers every message several times."""
     place = Place(boot_estate(SMALL_ESTATE, visibility_timeout_seconds="2", shift_seconds="200"))
     with Run(place, rate=100) as run:
-        # Celery's transport looks for such nudges every 100 s.
+        # Celery's transport looks for such messages every 100 s.
         run.flow(110)
-        # The reconcile loop keeps one nudge waiting; only those given out again are more.
+        # The reconcile loop keeps one message waiting; any more are redelivered ones.
         assert place.valkey().llen("treeline.shifts") > 1, "no nudge was delivered again"
     passed(run)

@@ -1,4 +1,4 @@
-"""A cluster that is down at the start: the rest distributes, all are told why, and it gets all when it comes."""
+"""A cluster that is down at the start: the others distribute, its absence is shown, and it catches up later."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def told_offline(rest):
 
 
 def values(estate, cluster):
-    """Values of all records."""
+    """Return the values of all records."""
     return [message.value() for message in read_all(estate.bootstrap_servers(cluster), TOPIC)]

@@ -1,4 +1,4 @@
-"""The control plane's database is cut off, or its disk is full: records go on, and no answer is false."""
+"""The control plane's database is unreachable, or its disk is full: copying continues, and no answer is false."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEADY_SECONDS = 3.0
 
 @dataclass
 class Apart:
-    """An estate of two clusters whose database is another's, behind a proxy of its own, on a disk of its own."""
+    """An estate of two clusters with a separate database, behind its own proxy and on its own disk."""
 
     place: Place
     disk: Path
@@ -38,17 +38,17 @@ class Apart:
     token: str
 
     def link(self, action: str, **details: object) -> None:
-        """An order to the proxy before the database."""
+        """Send a command to the proxy before the database."""
         order_at(self.control_port, self.token, action, "database", **details)
 
     def arrived(self, run: Run) -> int:
-        """How many records of cluster-1 are on cluster-2."""
+        """Return the number of cluster-1's records on cluster-2."""
         member = next(member for member in run.fleet.members if member.name == "cluster-2")
         marks = map(run.history.mark, read_from_zero(member.bootstrap_servers, member.topic))
         return sum(mark is not None and mark.cluster == "cluster-1" for mark in marks)
 
     def steady(self) -> None:
-        """Wait until no unit has changed hands for a while: opening a session needs the database."""
+        """Wait until no task has changed hands for a while: opening a session needs the database."""
         before = {}
 
         def unchanged() -> bool:

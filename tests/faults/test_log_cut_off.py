@@ -1,4 +1,4 @@
-"""A log loses its tail, as after an unclean start, and has grown again before anybody looks."""
+"""A log loses its tail, as after an unclean start, and has grown again before the next poll."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPIC = "acme-retail-prod-orders"
 
 
 class Small:
-    """Two clusters; it is stopped and started again."""
+    """Two clusters that are stopped and started again."""
 
     def __init__(self, start):
         self._start = start
@@ -41,7 +41,7 @@ class Small:
         return [message.value() for message in read_all(self.estate.bootstrap_servers(cluster), TOPIC)]
 
     def cut_off(self, cluster, size):
-        """The partition's log ends after so many bytes, and its broker knows nothing of a clean end."""
+        """Truncate the partition's log at this size, and remove its broker's record of a clean shutdown."""
         (log,) = Path(self.estate.home).glob(f"data/*/**/*{cluster}*/**/{TOPIC}-0/*.log")
         with log.open("r+b") as file:
             file.truncate(size)
@@ -51,7 +51,7 @@ class Small:
         (log.parent.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
 
     def what_a_reader_finds(self, cluster, position):
-        """From a position on; the reader knew the newest leader epoch before."""
+        """Return what a reader finds from a position on; it knew the newest leader epoch before."""
         place, found = (TOPIC, 0), []
         config = {"bootstrap.servers": self.estate.bootstrap_servers(cluster), "group.id": "test"}
         source = Source(cluster, config, lambda *loss: None, lambda *cut: found.append(("cut off", *cut)))
@@ -97,7 +97,7 @@ def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     small.cut_off("cluster-1", size)
     small.up()
     assert small.values("cluster-1") == kept
-    # Beyond the position, before the distributor looks again.
+    # Beyond the position, before the distributor polls again.
     small.send("cluster-1", new + new)
     assert small.what_a_reader_finds("cluster-1", SourcePartition(80, 0)) == [("cut off", (TOPIC, 0), 40, 79)]
     assert small.what_a_reader_finds("cluster-1", SourcePartition(40, 0)) == ["new"] * 80
@@ -114,7 +114,7 @@ def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     assert row["state"] == "degraded", row
     (loss,) = small.rest.ok("GET", "/losses")["items"]
     assert "truncated at 40" in loss["reason"], loss
-    # Offset 45 was given out twice; what is asked for is what is there now.
+    # Offset 45 was assigned twice; the request is for the record that has it now.
     traced = small.rest.ok("GET", f"/trace?cluster=cluster-1&stream={STREAM}&partition=0&offset=45")
     assert (traced["origin"]["cluster"], traced["origin"]["offset"]) == ("cluster-1", 45), traced
     copies = read_all(small.estate.bootstrap_servers("cluster-2"), TOPIC)

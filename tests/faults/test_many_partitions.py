@@ -1,4 +1,4 @@
-"""Brokers that hold as many partitions as they are promised to, and one that cannot: it says so and comes back."""
+"""Brokers with the promised number of partitions, and one that cannot hold them: it reports this and restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 600.0  # a busy machine opens a few logs a second
 
 
 def fill(servers: str, topics: range, seconds: float = SECONDS) -> Counter[str]:
-    """Create topics and write a record to each of their partitions; how the writes ended."""
+    """Create topics and write a record to each of their partitions; return how the writes ended."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     for number in topics:
         wanted = NewTopic(f"many-{number}", TOPIC_PARTITIONS, 1)
@@ -66,7 +66,7 @@ def test_a_broker_holds_ten_thousand_partitions_and_one_without_memory_says_so(
     for number in topics:
         if place.process(lacking)["last_end"]:
             break
-        # It ends in the middle of it: a request is refused, or waited for in vain.
+        # The broker exits in the middle of a request: it is refused, or never answered.
         with contextlib.suppress(KafkaException, TimeoutError):
             fill(place.bootstrap_servers("cluster-2"), range(number, number + 1), 20.0)
     eventually(lambda: place.process(lacking)["last_end"], "the broker with 128 MB of heap has ended")

@@ -1,7 +1,7 @@
-"""Distributors that do one thing wrong, on real clusters: the checker catches each, and finds nothing else.
+"""Distributors with one defect each, on real clusters: the checker finds each defect, and nothing else.
 
-All run at the same time, each on streams of its own in a tree of two clusters. The mutants live here; the product
-has no switch for them.
+All run at the same time, each on its own streams in a tree of two clusters. The mutants exist only here; the
+product has no switch for them.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ PARTITIONS = 2
 
 
 class Faultless:
-    """The distributor as it is; mutants change `produced` or `committing`, each for one record of all."""
+    """The unmodified distributor; mutants override `produce` or `commit`, for one record of all."""
 
     records = 600
-    """How many are sent at least, so that the mutant has its chance."""
+    """Minimum number of records, so that the defect can occur."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._count = 0
 
     def session(self, pair: Pair, source: str) -> CopySession:
-        """An open session that runs this mutant."""
+        """Return an open session that runs this mutant."""
         session = CopySession(pair.plan(source), replace(LIMITS, record_loop="python"))
         session.open(lambda: True)
         loop = session._loop
@@ -106,7 +106,7 @@ class SwapsTwo(Faultless):
 
 
 class CommitsPositionsFirst(Faultless):
-    """And dies before the records are committed, as every worker will one day."""
+    """A distributor that commits positions first, and dies before it commits the records."""
 
     def __init__(self):
         super().__init__()
@@ -140,7 +140,7 @@ MUTANTS = {
 
 @pytest.fixture(scope="module")
 def verdicts(estate) -> Iterator[dict[type[Faultless], Verdict]]:
-    """What the checker says of each."""
+    """Yield the checker's verdict on each mutant."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")  # noqa: T201 - shown with a failure
     with ThreadPoolExecutor(len(MUTANTS)) as pool:
@@ -148,7 +148,7 @@ def verdicts(estate) -> Iterator[dict[type[Faultless], Verdict]]:
 
 
 def run(mutant: Faultless, pair: Pair, seed: int) -> Verdict:
-    """Records both ways through the mutant, and the verdict."""
+    """Send records both ways through the mutant, and return the verdict."""
     names = [pair.a, pair.b]
     root = tree_shape.parse({"level": 1, "children": [{"cluster": name} for name in names]}, set(names))
     targets = tree_shape.default_targets(root)
@@ -177,7 +177,7 @@ def run(mutant: Faultless, pair: Pair, seed: int) -> Verdict:
 def distribute(
     mutant: Faultless, pair: Pair, source: str, stopping: threading.Event, lags: dict[str, int | None]
 ) -> None:
-    """What a distributor's thread does: a session, and another one when it fails."""
+    """Do what a distributor's thread does: open a session, and another one when it fails."""
     while not stopping.is_set():
         session = mutant.session(pair, source)
         try:
@@ -194,6 +194,6 @@ def distribute(
 def test_the_checker_finds_what_a_distributor_does_wrong(verdicts, mutant, kind):
     verdict = verdicts[mutant]
     assert verdict.sends["ok"] > mutant.records
-    # One wrong may bring others: a record that comes late is taken for a new one, and copied back.
+    # One defect may cause others: a record that arrives late is taken for a new one, and copied back.
     assert kind <= set(kinds(verdict)), verdict.anomalies[:10]
     assert bool(verdict.anomalies) == bool(kind), verdict.anomalies[:10]

@@ -1,7 +1,7 @@
-"""Records of every kind that Kafka takes, on streams that change while they flow.
+"""Records of every kind that Kafka accepts, on streams that change while they flow.
 
-`history.draft` makes them: without key, value, time or headers, tombstones, a thousand headers, headers that look
-like ours (unreadable, doubled, empty), times that are off and out of order; and aborted transactions.
+`history.draft` makes them: without key, value, time or headers, tombstones, a thousand headers, headers that
+imitate ours (unreadable, duplicated, empty), timestamps that are off and out of order; and aborted transactions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def whole(estate) -> Place:
-    """The session's estate, which nobody breaks."""
+    """Return the session's estate, which these tests leave intact."""
     return Place(estate)
 
 
@@ -61,7 +61,7 @@ def test_partitions_are_added_while_records_flow(whole):
 
 @pytest.mark.nightly
 def test_a_compacted_source_with_holes(estate):
-    """The broker's log cleaner makes the holes, which takes it up to half a minute."""
+    """Check a compacted source: the broker's log cleaner makes the gaps, which takes up to half a minute."""
     pair = Pair(estate, partitions=1)
     servers = pair.servers[pair.a]
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
@@ -69,7 +69,7 @@ def test_a_compacted_source_with_holes(estate):
 
     def rewritten() -> bool:
         often = [{"key": b"k%d" % (n % 7), "value": b"%d" % n} for n in range(50)]
-        # Of a key that comes once, the record stays where it is, between those that go.
+        # The only record of a key stays where it is, between those that are removed.
         produce(servers, pair.topic, [*often, {"key": uuid.uuid4().bytes, "value": b"once"}])
         offsets = [message.offset() for message in read_all(servers, pair.topic)]
         return len(offsets) < offsets[-1] - offsets[0]
@@ -78,7 +78,7 @@ def test_a_compacted_source_with_holes(estate):
     pair.copy_until_idle()
     source = [(m.key(), m.value(), m.timestamp()) for m in read_all(servers, pair.topic)]
     copies = [(m.key(), m.value(), m.timestamp()) for m in pair.copied()]
-    # Cleaning may go on between the two reads: what the source still has must be there, in its order, once.
+    # Cleaning may continue between the two reads: what the source still has must be there, in order, once.
     left = set(source)
     assert [each for each in copies if each in left] == source
     assert len(set(copies)) == len(copies)

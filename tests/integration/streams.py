@@ -1,4 +1,4 @@
-"""Streams of acme/retail/prod as tests of the API have them, and what workers record of them."""
+"""Streams of acme/retail/prod for tests of the API, and what workers record about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDERS: dict[str, Any] = {"instance": "retail", "environment": "prod", "stream":
 
 
 def worker_records(rest: Rest, command: Any, decider: Any = TENANT, stream: str = "tenant-acme") -> None:
-    """What a worker does when it has looked at a cluster."""
+    """Record what a worker does after it has polled a cluster."""
     record_by(rest.client.app.state.services.dispatcher, command, decider, stream)
 
 

@@ -1,4 +1,4 @@
-"""Barriers on a real broker: all that may have copied to a leaf is fenced before the leaf has entered."""
+"""Barriers on a real broker: ids that may have copied to a leaf are fenced before it enters its routes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMER_LEVEL, FORMER_BUCKETS, LEVEL = 5, 4, 2
 
 
 class Joined:
-    """Two leaves under names that no other test uses; `leaf` had other routes before, with more units."""
+    """Two leaves with unique names; `leaf` had other routes before, with more tasks."""
 
     def __init__(self, rest, database, estate):
         mark = uuid.uuid4().hex[:8]
@@ -95,7 +95,7 @@ def test_a_leaf_with_an_id_that_cannot_be_fenced_has_not_entered(joined, barrier
         return any(each.name == f"barrier-{joined.leaf}" for each in threading.enumerate())
 
     with monkeypatch.context() as patch:
-        # Brokers refuse a transaction that may take so long.
+        # Brokers refuse a transaction with such a long timeout.
         patch.setattr(fencing, "_SECONDS", 100_000.0)
         barriers.tick()
         eventually(lambda: not passes(), "the barrier is given up")

@@ -1,4 +1,4 @@
-"""Records of 10 MiB: copied unchanged, by a process whose memory does not depend on how many there are."""
+"""Records of 10 MiB are copied unchanged, by a process whose memory does not depend on their number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEW, MANY, VERY_MANY = 4, 20, 48
 
 
 class LargePair(Pair):
-    """Two topics that take such records."""
+    """Two topics that accept such records."""
 
     def make_topics(self, partitions):
         for servers, topic in ((self.servers[self.a], self.topic), (self.servers[self.b], self.copy_topic)):
@@ -24,7 +24,7 @@ class LargePair(Pair):
 
 
 def copied_by_a_process_of_its_own(pair):
-    """Its most memory ever, in bytes."""
+    """Copy in a separate process and return its peak memory in bytes."""
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_copy, args=(pair.plan(), pair.limits, sending))
@@ -41,7 +41,7 @@ def _copy(plan, limits, sending):
     session.open(lambda: True)
     drain(session)
     session.close()
-    # Not of getrusage, which begins with what the parent once had.
+    # Not by getrusage, which starts with the parent's peak.
     (line,) = [row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM:")]
     sending.send(int(line.split()[1]) * 1024)
 

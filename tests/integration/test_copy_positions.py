@@ -1,4 +1,4 @@
-"""Positions and where sessions begin: what idle partitions, changed routes and missing origins do to them."""
+"""Positions and starting points of sessions after idle partitions, changed routes and missing origins."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["pair"]
 
 
 def delete_before(pair: Pair, offset: int) -> None:
-    """What retention does, on partition 0 of the source."""
+    """Delete records as retention does, on partition 0 of the source."""
     admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
     (deleted,) = admin.delete_records([TopicPartition(pair.topic, 0, offset)]).values()
     deleted.result(DEADLINE_SECONDS)
 
 
 def header(pair: Pair, cluster: int, offset: int) -> tuple[str, bytes]:
-    """What a record says that was born on partition 0 of a cluster."""
+    """Return the origin header of a record that was produced on partition 0 of a cluster."""
     return "copy-origin", origin.encode(Origin(cluster, origin.stream_id(pair.stream), 0, offset, 1))
 
 
@@ -53,7 +53,7 @@ def test_an_origin_that_cannot_be_holds_up_nothing(pair):
     pair.produce([{"value": b"%d" % n, "partition": 0, "headers": [one]} for n, one in enumerate(poisoned)])
     pair.produce([{"value": b"after", "partition": 0}])
     pair.copy_until_idle()
-    # The largest offset there can be is one of a copy, for all that anybody knows: it goes to no target.
+    # The largest possible offset may be a copy's, so it is copied to no target.
     assert [value for value in values(pair.copied()) if value != b"1"] == [b"0", b"2", b"after"]
 
 
@@ -74,7 +74,7 @@ def test_what_retention_took_is_told_although_the_routes_have_changed(pair):
     session.close()
     pair.produce([*({"value": b"gone", "partition": 0} for _ in range(10)), {"value": b"kept", "partition": 0}])
     delete_before(pair, 17)
-    # Records of cluster 3 come this way now, too.
+    # Records of cluster 3 take this route now, too.
     session = pair.session(plan=replace(before, routes={**before.routes, 3: 3}, routes_version=2))
     drain(session)
     session.close()
@@ -101,7 +101,7 @@ def test_without_origins_checkpoints_are_neither_taken_nor_believed(pair, monkey
     taken = session.take_checkpoints()
     session.close()
     assert not taken, "without vectors a place says nothing of what lies before it"
-    # Another distributor of the same source, which has no position yet, must not begin there.
+    # Another distributor of the same source, which has no position yet, must not start there.
     late = f"late.{pair.mark}"
     create_topic(pair.servers[pair.b], late, 2)
     (stream,) = plan.streams

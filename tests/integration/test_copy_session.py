@@ -34,7 +34,7 @@ HEADERS = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=Tru
 
 
 class Pair:
-    """Two clusters as a tree of level 1, under names that no other test uses."""
+    """Two clusters as a tree of level 1, with unique names."""
 
     def __init__(self, estate, partitions=2, record_loop="auto"):
         self.limits = replace(LIMITS, record_loop=record_loop)
@@ -104,20 +104,20 @@ class Pair:
         return read_all(self.servers[self.b], self.copy_topic)
 
     def forget_positions(self):
-        """Brokers forget positions that are not committed again for long; deleting them stands for that."""
+        """Delete the positions, as brokers do with those that are not committed again for long."""
         group = self.plan().unit.kafka_name
         admin = AdminClient({"bootstrap.servers": self.servers[self.b]})
         admin.delete_consumer_groups([group])[group].result(DEADLINE_SECONDS)
 
 
 def drain(session):
-    """Of a new session only: one that has reached an end before does not know at once that there is more."""
+    """Copy until the end, for a new session only: after an end, a session sees new records late."""
     while session.lag_records() != 0:
         session.copy_batch(0.2)
 
 
 def copy(session, records):
-    """Until the session has copied so many records since it was opened."""
+    """Copy until the session has copied this many records since it was opened."""
 
     def copied():
         session.copy_batch(0.2)
@@ -169,7 +169,7 @@ def test_records_arrive_unchanged_with_our_headers_last(pair):
 
 
 def test_keys_values_and_headers_of_copies_are_counted(pair):
-    """Of these a limit speaks."""
+    """Return the records that a limit counts."""
     pair.produce([{"value": b"value", "key": b"key", "partition": 0, "headers": [("h", b"four"), ("n", None)]}])
     assert pair.copy_until_idle().copied_bytes == 5 + 3 + 5 + 1 + (10 + 4) + (11 + 27)
 
@@ -222,7 +222,7 @@ def test_a_zombie_commits_nothing_once_its_successor_has_begun(pair):
 
 
 def test_what_a_zombie_could_not_commit_comes_by_its_successor(pair):
-    """Neither its records nor the positions behind them are there: both are one transaction."""
+    """Check that neither the records nor the positions are there: both are one transaction."""
     pair.produce(numbered(10))
     zombie = pair.session()
     drain(zombie)

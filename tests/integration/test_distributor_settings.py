@@ -1,4 +1,4 @@
-"""Paused, limited and compressing distributors, on real clusters."""
+"""Pause, rate limit and compression of distributors, on real clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pair(estate):
 
 
 def copied_once(pair, count):
-    """Every record is on the target exactly once, in order per partition."""
+    """Check that every record is on the target exactly once, in order per partition."""
     found = pair.copied()
     wanted = [record["value"] for record in numbered(count)]
     assert sorted(values(found)) == sorted(wanted)
@@ -45,7 +45,7 @@ def test_a_paused_unit_copies_nothing_and_goes_on_where_it_was(pair, start):  # 
     thread.assign(replace(plan, paused=True), 8)
     eventually(lambda: (state(thread).state, state(thread).position) == ("paused", 8), "paused")
     pair.produce(records[20:])
-    # The lag is asked for while nothing is read.
+    # The lag is read while no records are.
     eventually(lambda: state(thread).lag_records == 40, "the lag grows")
     eventually(lambda: (state(thread).wait_seconds or 0) > 1, "and for how long it waits")
     assert state(thread).state == "paused"
@@ -83,7 +83,7 @@ def test_a_limited_unit_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):
     plan = pair.plan()
     records = [{**record, "headers": [("padding", b"x" * 1000)]} for record in numbered(400)]
     pair.produce(records)
-    # The rest would take minutes: that it is not there says that it was held back, not how fast we looked.
+    # The rest would take minutes: its absence shows that it was held back, however fast the test looks.
     thread = start(replace(plan, bytes_per_second=1_000.0))
     eventually(lambda: state(thread).copied_records > 0, "some are copied")
     eventually(lambda: (state(thread).lag_records or 0) > 0, "the others wait")
@@ -106,7 +106,7 @@ def test_a_limited_unit_delivers_everything(pair, start):  # noqa: F811
 
 
 def codecs(estate, topic):
-    """Names of the codecs of all batches with records in a topic's files (record batch, attributes, bits 0..2)."""
+    """Return the codecs of all batches with records in a topic's files (attributes, bits 0..2)."""
     found = set()
     for file in estate.home.rglob(f"{topic}-*/*.log"):
         data, at = file.read_bytes(), 0
@@ -191,7 +191,7 @@ def test_pause_and_resume_on_an_estate(boot_estate):
         return len(read_all(estate.bootstrap_servers(cluster), names[cluster])) - held[cluster]
 
     offsets = produce_on_each(estate, names, 40)
-    # Of cluster-2 and cluster-3 all have everything; what was born on cluster-1 stays there.
+    # All records of cluster-2 and cluster-3 are everywhere; those of cluster-1 stay there.
     eventually(lambda: [count(cluster) for cluster in sorted(names)] == [120, 80, 80], "the others go on")
     eventually(lambda: (distributor("cluster-1", 2)["lag_records"] or 0) >= 40, "the lag is known")
     traced = rest.ok("GET", f"/trace?cluster=cluster-1&stream={STREAM}&partition=0&offset={offsets['cluster-1']}")
@@ -210,7 +210,7 @@ def test_pause_and_resume_on_an_estate(boot_estate):
 
 
 def produce_on_each(estate, names, count):
-    """Records on every cluster, all in partition 0; the last one's offset by cluster."""
+    """Produce records on every cluster, all in partition 0; return the last one's offset by cluster."""
     last = {}
     for cluster, topic in names.items():
         producer = Producer({"bootstrap.servers": estate.bootstrap_servers(cluster), "enable.idempotence": True})

@@ -1,4 +1,4 @@
-"""A unit's thread follows its plan on real clusters."""
+"""A task's thread follows its plan on real clusters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workers.distribution import distributor
 from workers.distribution.distributor import DistributorThread
 
 
-# How a session copies is tested with both in test_copy_session; the thread is the same.
+# Both loops are tested in test_copy_session; the thread is the same.
 @pytest.fixture(params=[pytest.param("python", marks=pytest.mark.nightly), "native"])
 def pair(request, estate):
     if request.param == "native" and not native.available():
@@ -48,7 +48,7 @@ def state(thread):
 
 
 def test_a_stream_that_comes_without_an_event_is_taken_up(pair, start):
-    """Internal topics are observations: the plan changes although the log's position does not."""
+    """Check a change of internal topics, which are observations: the plan changes, the log's position does not."""
     plan = pair.plan()
     thread = start(replace(plan, streams=()))
     eventually(lambda: state(thread).state == "running", "running without streams")
@@ -117,7 +117,7 @@ def test_checkpoints_that_are_taken_while_the_session_is_asked_for_more_are_take
     given, taken = [], []
 
     class Interrupted(CopySession):
-        """The host takes checkpoints just when the unit's thread is about to add some."""
+        """Take checkpoints, as the host does, just when the task's thread is about to add some."""
 
         def take_checkpoints(self):
             news = super().take_checkpoints()

@@ -1,4 +1,4 @@
-"""Leases of a process that was killed are free at once, and those of one that only stands still are not."""
+"""Leases of a killed process are free at once, those of a stopped one are not."""
 
 from __future__ import annotations
 

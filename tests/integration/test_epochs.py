@@ -1,4 +1,4 @@
-"""Where a log was cut off, found by the leader epochs of its records."""
+"""The truncation point of a log, found by the leader epochs of its records."""
 
 from __future__ import annotations
 

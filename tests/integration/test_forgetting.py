@@ -1,4 +1,4 @@
-"""Logins, and where events came from, go when they are too old, though nobody logs in."""
+"""Logins and sources of events are deleted when they are too old, even without new logins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HERE = Provenance("", "10.0.0.7", "a browser")
 
 
 def fill(database: Database, days: int, many: int) -> None:
-    """So many of each, so old."""
+    """Insert this many of each, of this age."""
     time = datetime.now(UTC) - timedelta(days=days)
     with database.engine.begin() as connection:
         head = connection.execute(sa.select(sa.func.max(event_provenance.c.position))).scalar() or 0

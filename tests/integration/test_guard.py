@@ -1,4 +1,4 @@
-"""Units that no shift looks after are let go, whatever has happened to the thread that sees to it."""
+"""Tasks without a worker session are released, whatever has happened to the guarding thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workers.distribution.shift import UnitHost
 
 
 class Unstoppable:
-    """In place of a unit's thread: asking it to stop fails."""
+    """Stand-in for a task's thread; stopping it fails."""
 
     unit = Unit("c1", 2, 0)
 
@@ -35,7 +35,7 @@ def guards() -> list[threading.Thread]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("failure", [RuntimeError("it cannot be stopped"), SystemExit()], ids=repr)
 def test_a_guard_that_fails_keeps_no_later_shift_from_starting_and_tries_again(database: Database, failure):
-    """By an exception it goes on; by one that ends a thread it dies, and the next shift starts another one."""
+    """Check the guard: it survives an exception; if its thread dies, the next session starts another."""
     unit = Unstoppable(failure)
     host = UnitHost(database.engine, settings().model_copy(update={"lease_ttl_seconds": 0.02}))
     host._threads[unit.unit] = unit

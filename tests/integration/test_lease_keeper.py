@@ -1,4 +1,4 @@
-"""Workers whose renewals are late: they keep what they have, and leave others what is theirs."""
+"""Workers with late renewals keep their leases, and leave those of others alone."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ UNITS = ("u1", "u2", "u3")
 
 @pytest.fixture(autouse=True)
 def recorded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers record in the test's database."""
+    """Let workers record in the test's database."""
     dispatcher = Dispatcher(database.engine, domain_registry(), PROJECTIONS)
     monkeypatch.setattr(context, "dispatcher", lambda: dispatcher)
 
 
 @pytest.fixture
 def keeper(database: Database) -> Iterator[Callable[[str], LeaseKeeper]]:
-    """Makes the keeper of a worker; it renews when it is told to, or by itself once started."""
+    """Yield a function that makes a worker's keeper, which renews on request, or by itself once started."""
     made: list[LeaseKeeper] = []
 
     def make(holder: str) -> LeaseKeeper:
@@ -54,7 +54,7 @@ def keeper(database: Database) -> Iterator[Callable[[str], LeaseKeeper]]:
 
 
 def take(database: Database, keeper: LeaseKeeper, holder: str, units: tuple[str, ...] = UNITS) -> dict[str, int]:
-    """As a shift does: what is free, with the grace that the keeper gives."""
+    """Take leases as a worker session does: the free ones, with the keeper's grace."""
     with database.engine.begin() as connection:
         free = [unit for unit in units if unit not in leases.taken(connection, keeper.grace_seconds)]
         got = leases.acquire(connection, holder, free, keeper.seconds, keeper.grace_seconds)
@@ -175,7 +175,7 @@ time.sleep(600)
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds two leases."""
+    """Yield a process that holds two leases."""
     environment = os.environ | {
         "TREELINE_DATABASE_URL": database.url,
         "TREELINE_LEASE_TTL_SECONDS": str(BASE),

@@ -17,7 +17,7 @@ LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired alr
 
 @pytest.fixture
 def run(database):
-    """Call a function of workers.leases.leases in a transaction of its own."""
+    """Return a function that calls a function of workers.leases.leases in a transaction of its own."""
 
     def call(function, *arguments):
         with database.engine.begin() as connection:

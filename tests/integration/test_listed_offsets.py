@@ -1,5 +1,7 @@
-"""Offsets asked of a real broker. (That topics which some brokers knew later are asked for nevertheless is seen by
-`Brokers.create`, a hundred times in each run of the tests.)
+"""Offsets requested from a real broker.
+
+(Requests for topics that some brokers learn of later are covered by `Brokers.create`, a hundred times in each test
+run.)
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tests.kafka import create_topic
 
 
 class OneAtATime(AdminClient):
-    """Refuses what librdkafka may not survive: to be asked before it has answered (`listed_offsets` says why)."""
+    """Client that refuses a second request before the answer, which librdkafka may not survive."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""What units measure is written down, however much it is, and leases do not wait for that."""
+"""Measures of tasks are stored, however many there are, and leases do not wait for that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = Unit("c1", 2, 1)
 
 
 class Measured:
-    """A unit that has measured so many streams."""
+    """A task with measures of this many streams."""
 
     def __init__(self, streams: int, unit: Unit = UNIT) -> None:
         self.unit = unit
@@ -44,13 +44,13 @@ class Measured:
 
 
 def written(database: Database) -> list[int]:
-    """How many records each row that is there tells of."""
+    """Return the record count of each stored row."""
     with database.engine.connect() as connection:
         return list(connection.execute(sa.select(stream_measures.c.records)).scalars())
 
 
 def waiting_unit() -> DistributorThread:
-    """A unit that may open no session now, and has counted two records before."""
+    """Return a task that may open no session now, and has counted two records before."""
     end = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
     knowledge, copies = Knowledge(), Copies()
     copies.add(2, 20, 0, 0)
@@ -71,7 +71,7 @@ def waiting_unit() -> DistributorThread:
 
 @contextmanager
 def locked(database: Database) -> Iterator[None]:
-    """Nobody else can write measures."""
+    """Lock the table of measures against all other writers."""
     with database.owner.begin() as connection:
         connection.execute(sa.text("LOCK TABLE stream_measures IN ACCESS EXCLUSIVE MODE"))
         yield
@@ -83,7 +83,7 @@ def test_many_rows_are_written_in_turns_and_each_gets_its_turn(database: Databas
         book.take([unit])
         book.write()
         assert len(written(database)) == turn
-    # Rows that waited were written as they were in their turn.
+    # Rows that waited were written in turn, with their newest values.
     assert sorted(set(written(database))) == [1, 2, 3]
 
 

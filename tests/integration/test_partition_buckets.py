@@ -1,4 +1,4 @@
-"""The number of units of a distributor follows what is declared, and changes by a barrier."""
+"""The number of tasks of a distributor follows the declared partitions, and changes by a barrier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def declare(rest: Rest, name: str, partitions: int, **fields: Any) -> None:
 
 
 def enter(rest: Rest, database: Database, count: int) -> None:
-    """Record what each leaf's barrier would."""
+    """Record the events of each leaf's barrier."""
     for cluster in ("c1", "c2", "c3"):
         with database.engine.connect() as connection:
             leaf = get_leaf(connection, cluster)
@@ -60,7 +60,7 @@ def test_units_of_another_number_wait_for_the_barrier(tenant: Rest, database: Da
         assert {unit.bucket for unit in plans} == {0, 1, 2, 3}
         for plan in plans.values():
             assert plan.buckets == 4
-            # What the former units had copied is known to the new ones.
+            # The new tasks know what the former ones had copied.
             former = {group.rpartition(".")[2] for group in plan.inbound_groups}
             assert former >= {"0", "1"}
             why = why_not_entered(connection, plan.target.name, plan.routes_version, plan.buckets)

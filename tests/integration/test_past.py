@@ -1,4 +1,4 @@
-"""What looks see of what is observed: written down as it changes, found again, and let go of when it is old."""
+"""Snapshots of observations: changes are stored, found again, and deleted when they are old."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_is_as_it_was_is_not_written_again(database: Database) -> None:
         keep_health(connection, "K1", {"partitions": 3, "declared_topics": {"a": {}}})
     for _ in range(3):
         look(database)
-    # Published anew, and other topics: nothing of it is kept.
+    # Published again, and other topics: nothing of it is stored.
     commit(database, published_at_ms=1_800_000_000_000)
     with database.engine.begin() as connection:
         keep_health(connection, "K1", {"partitions": 3, "declared_topics": {"b": {}}})
@@ -180,7 +180,7 @@ def test_two_never_look_at_the_same_time(database: Database) -> None:
 def test_what_changes_while_it_looks_is_seen_by_the_next_look(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group that had ended comes back, and another one goes, between two statements of a look."""
+    """Check a concurrent change: one group returns, another one ends, between two statements of a snapshot."""
     commit(database)
     commit(database, "audit")
     look(database)
@@ -217,7 +217,7 @@ def test_what_is_too_old_goes_in_pieces(database: Database, monkeypatch: pytest.
         past.forget(database.engine, hours=2, most_rows=100)
         return count(database, past_commits)
 
-    # Five rows had ended before; the sixth still holds, and is what the look that is left saw.
+    # Five rows had ended before; the sixth still holds, and belongs to the remaining snapshot.
     monkeypatch.setattr(past, "MOST_PIECES", 1)
     assert [forget() for _ in range(4)] == [4, 2, 1, 1] and count(database, looks) == 1
     assert seen(database, late) == [("billing", "c1", 5, [])] and late.at > last.at - timedelta(hours=3)
@@ -231,7 +231,7 @@ def test_the_oldest_go_where_they_are_too_many(database: Database) -> None:
     past.forget(database.engine, hours=2, most_rows=3)
     with database.engine.connect() as connection:
         assert past.oldest_look(connection) == at[6].at
-    # Three that have ended, and the one that holds: all that the looks that are left saw.
+    # Three that have ended, and the one that holds: the content of the remaining snapshots.
     assert count(database, past_commits) == 4 and count(database, looks) == 4
     assert [seen(database, each)[0][2] for each in at[6:]] == [6, 7, 8, 9]
 
@@ -270,7 +270,7 @@ def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: lis
         with database.engine.connect() as connection:
             now: list[CommitRow] = [*list_offsets(connection, ALL)]
         showed.append((look(database), now))
-        # What no look is left of that saw it, and nothing else.
+        # Only rows that no remaining snapshot contains.
         past.forget(database.engine, hours=1, most_rows=rows)
     with database.engine.connect() as connection:
         oldest = past.oldest_look(connection)

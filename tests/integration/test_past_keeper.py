@@ -1,4 +1,4 @@
-"""The worker that looks each minute: when, alone, and what becomes of a look that fails."""
+"""The worker that takes a snapshot each minute: when it runs, that it runs alone, and what follows a failure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_it_lets_go_of_what_is_too_much(database: Database, monkeypatch: pytest.
     clock.seconds += 60
     worker.tick()
     ended(worker)
-    # In pieces, but all of it: the one that holds, and one that has ended.
+    # In batches, but all of it: the one that holds, and one that has ended.
     assert count(database, past_commits) == 2
 
 

@@ -1,4 +1,4 @@
-"""Reading positions on real clusters while transactions that change them are open."""
+"""Reads of positions on real clusters while transactions that change them are open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kafka import create_topic
 
 @pytest.fixture
 def group(estate):
-    """A transaction of a group that has committed position 7 and holds position 9 open."""
+    """Yield a group that has committed position 7 and has position 9 in an open transaction."""
     servers = estate.bootstrap_servers("cluster-1")
     name = f"_treeline.test.{uuid.uuid4().hex[:8]}"
     create_topic(servers, name, 1)

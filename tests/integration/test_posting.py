@@ -33,7 +33,7 @@ def test_an_address_that_is_refused_is_not_called() -> None:
 
 
 def test_each_address_that_a_name_stands_for_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One among others that are allowed is an attempt to reach it by luck."""
+    """Check a denied address among allowed ones: it may be an attempt to reach it by luck."""
     with receiving() as receiver:
         port = urlsplit(receiver.url).port
         found = [
@@ -47,9 +47,9 @@ def test_each_address_that_a_name_stands_for_is_looked_at(monkeypatch: pytest.Mo
 
 
 def test_the_address_that_was_looked_at_is_the_one_that_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a check and a second look-up a name can become another's (DNS rebinding)."""
+    """Check a name whose address changes between the check and a second look-up (DNS rebinding)."""
     look_up = socket.getaddrinfo
-    # One look-up has this answer, and the next one another, where nobody listens.
+    # The first look-up gets this address, the next one another, where no server listens.
     answers = iter(("127.0.0.1", "127.0.0.9"))
 
     def changing(host: str, *rest: Any, **more: Any) -> list[Any]:

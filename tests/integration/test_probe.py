@@ -1,4 +1,4 @@
-"""Asking a cluster who it is, whatever it answers; another process asks, which one answer could end."""
+"""Probes of a cluster's identity, whatever it answers; in a separate process, which one answer could crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_cluster_without_brokers_is_a_reason_and_no_end_of_the_process() -> No
                 return asking.stdout.readline().strip()
 
             assert asked() == "ClusterFacts(kafka_cluster_id='abc', brokers=(7,))"
-            # As a cluster answers whose only broker is fenced for a moment.
+            # The answer of a cluster whose only broker is fenced for a moment.
             broker.brokers = ()
             assert "brokers=" not in asked()
             broker.brokers = there

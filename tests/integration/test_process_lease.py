@@ -1,4 +1,4 @@
-"""Leases of what only one process runs: a process that was overtaken does not go on, even if the lease is free."""
+"""Leases of work that only one process runs: a process that lost its lease stops, even if the lease is free."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired alr
 
 
 def overtake(database: Database, unit: str) -> None:
-    """Another process takes the lease, once it has expired, and gives it back."""
+    """Let another process take the lease, once it has expired, and release it."""
     with database.engine.begin() as connection:
         (epoch,) = leases.acquire(connection, "other", [unit], LONG).values()
         leases.release(connection, "other", [(unit, epoch)])

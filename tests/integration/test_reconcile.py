@@ -1,4 +1,4 @@
-"""What is declared comes to be on every cluster, through the real reconcile loop of the estate."""
+"""Declared streams get their topics on every cluster, through the real reconcile loop of the estate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rest(estate):
 
 @pytest.fixture
 def database(estate):
-    """The estate's own."""
+    """Return the estate's own database."""
     api = next(each for each in load_plan(Home(estate.home).plan).processes if each.name == "api")
     engine = create_engine(api.environment["TREELINE_DATABASE_URL"])
     yield engine
@@ -102,7 +102,7 @@ def test_a_stream_that_is_not_distributed_stays_where_it_is_produced(estate, res
     servers = estate.bootstrap_servers
     for stream in (row, distributed):
         produce(servers("cluster-1"), stream["technical_names"]["cluster-1"], [{"value": b"v", "partition": 0}])
-    # Both were produced in this order to the same cluster: when the second is everywhere, the first had its time.
+    # Both were produced in this order to the same cluster: once the second is everywhere, the first had its time.
     for cluster, topic in distributed["technical_names"].items():
         eventually(lambda c=cluster, t=topic: read_all(servers(c), t), f"the distributed record on {cluster}")
     assert read_all(servers("cluster-4"), row["technical_names"]["cluster-4"]) == []
@@ -133,7 +133,7 @@ def test_records_that_come_after_the_look_for_them_are_kept_and_can_be_taken_up_
     eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
     servers, topic = estate.bootstrap_servers("cluster-2"), row["technical_names"]["cluster-2"]
     produce(servers, topic, [{"value": b"late", "partition": 1}])
-    # What the API does once it has found all topics empty; the record came right behind that.
+    # The API does this once it has found all topics empty; the record arrived right after that.
     place = {"instance": "retail", "environment": "prod", "stream": name}
     record(database, DeleteStream(**place))
 

@@ -1,4 +1,4 @@
-"""Finding one record in a real log, whatever the order of timestamps; and when it arrived."""
+"""Search for one record in a real log, whatever the order of timestamps; and its time of arrival."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.kafka import create_topic, produce, topics
 
 STREAM = origin.stream_id("t/i/e/s")
 CLOCKS_MS = 1_000
-"""Far more than the clocks of two processes of one machine were seen to differ (10 ms)."""
+"""Far more than the observed difference of the clocks of two processes on one machine (10 ms)."""
 BASE = 1_700_000_000_000
 
 
@@ -71,7 +71,7 @@ ORDERS = {
 @pytest.mark.parametrize("timestamp", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("scanned", [5, 5000])
 def test_every_record_is_found_and_no_other(servers, topic, log, monkeypatch, timestamp, scanned):
-    """Two origins take turns; of the first only even offsets are there, so the odd ones must not be found."""
+    """Check two alternating origins; the first has even offsets only, so odd ones must not be found."""
     monkeypatch.setattr(record_search, "SCANNED_RECORDS", scanned)
     monkeypatch.setattr(record_search, "HALVED_DOWN_TO", 4)
     produce(servers, topic, [copy(1 + n % 2, n, timestamp(n)) for n in range(120)])
@@ -99,7 +99,7 @@ def transactional(servers):
 
 
 def commit(producer, log, end):
-    """Until the marker stands in the log before `end`: a coordinator answers before it has sent it."""
+    """Commit, and wait until the marker stands before `end`: a coordinator answers before it sends it."""
     producer.commit_transaction(30)
     eventually(lambda: log.range().high == end, f"the marker stands before {end}")
 
@@ -137,7 +137,7 @@ def test_a_timestamp_ahead_of_the_marker_hides_it(topic, log, transactional):
     first, second = log.at(0), log.at(2)
     assert log.arrived_at_ms(second, compacted=False) is None
     assert log.arrived_at_ms(first, compacted=True) is None
-    # A bound that lies in the future says nothing; one in the past does.
+    # A bound in the future says nothing; one in the past does.
     bound = eventually(lambda: log.arrived_at_ms(first, compacted=False), "the bound is in the past", 0.5)
     assert bound == ahead
 

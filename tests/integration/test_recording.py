@@ -1,4 +1,4 @@
-"""What the reconcile loop did is recorded many at a time, and one refusal costs the others nothing."""
+"""Outcomes of the reconcile loop are recorded in batches, and one refusal does not affect the others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STREAMS = [f"s{number}" for number in range(7)]
 
 
 class Counted(Dispatcher):
-    """A dispatcher that remembers how much each transaction was given."""
+    """A dispatcher that remembers the size of each transaction."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
@@ -92,7 +92,7 @@ def test_a_rounds_outcomes_are_recorded_at_once_in_their_order(dispatcher, datab
     outcomes.applied(aligned("s3"), "r3")
     assert new_events(database) == []
     outcomes.record()
-    # Nothing of s2 waited for its removal.
+    # No topic of s2 waited for its removal.
     assert new_events(database) == [
         ("StreamApplied", "s0", "r0"),
         ("StreamApplyFailed", "s1", "r1"),

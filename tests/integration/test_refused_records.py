@@ -40,12 +40,12 @@ def pair(request, estate):
 
 
 def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start):
-    """50,000 records at once, then 1,562, 48 and 1; what else comes may end a session or two more."""
+    """Check the search: 50,000 records, then 1,562, 48 and 1; other events may end a session or two more."""
     pair.limits = replace(pair.limits, batch_records=50_000)
     asked = 0
 
     def leave(plan):
-        """Asked for twice by each session, before it fences its predecessor and after that."""
+        """Return the permission; each session calls it before it fences its predecessor and after that."""
         nonlocal asked
         asked += 1
 
@@ -68,7 +68,7 @@ def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start
 
 
 def test_a_refusal_that_comes_while_positions_are_sent_is_told_as_one(pair):
-    """librdkafka then answers the positions with _STATE, which is no reason to leave the record where it is."""
+    """Check librdkafka's answer _STATE to the positions, which is no reason to leave the record in place."""
     pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}])
     shortest, longest = 0.0, _LONGEST_DELAY_SECONDS
 
@@ -80,15 +80,17 @@ def test_a_refusal_that_comes_while_positions_are_sent_is_told_as_one(pair):
         shortest, longest = (delay, longest) if passed else (shortest, delay)
         if longest - shortest < _LONGEST_DELAY_SECONDS / 64:
             shortest, longest = 0.0, _LONGEST_DELAY_SECONDS
-        # What the call itself was answered, before the transaction's own failure was asked for.
+        # The answer to the call itself, before the transaction's own failure is read.
         return failure.__cause__.__cause__ is not None and failure.__cause__.__cause__.args[0].code() == STATE
 
     eventually(met, "positions meet the refusal on their way")
 
 
 def refused_after(pair, delay_seconds):
-    """The failure of a session that waits so long between handing the record over and sending the positions, and
-    whether the positions were taken."""
+    """Return a session's failure, and whether its positions were accepted.
+
+    The session waits this long between producing the record and sending the positions.
+    """
     passed = False
 
     def alive(within_seconds=LONGEST_STEP_SECONDS):

@@ -1,4 +1,4 @@
-"""Replaying a record that was set aside, on real brokers: as it was read, where it is missing, and once."""
+"""Replay of a dead-lettered record, on real brokers: as it was read, where it is missing, and once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TARGET, PARTITION = "cluster-4", 3
 
 
 def test_a_record_is_written_where_it_is_missing_as_it_was_read_and_once(known, estate, database):
-    """A topic without the record stands for a target that had refused it."""
+    """Return a scene in which a topic without the record stands for a target that refused it."""
     scene, offset = known
     mark = uuid.uuid4().hex[:8]
     topic, aside, servers = f"lacks.{mark}", f"aside.{mark}", estate.bootstrap_servers(TARGET)

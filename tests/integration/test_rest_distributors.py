@@ -55,7 +55,7 @@ def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
 def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
     tenant: Rest, database: Database
 ) -> None:
-    """As after the database was away, when the first thing read is what was true before."""
+    """Check the first reads after a database outage, which return the rows from before."""
 
     environment = PROD
 
@@ -244,7 +244,7 @@ def test_without_a_tree_there_are_no_distributors(empty_rest: Rest) -> None:
 
 @pytest.fixture
 def shell(grown: Rest, database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliRunner]:
-    """Commands that find a control plane with a tree in the environment."""
+    """Return a runner of commands that find a control plane with a tree in the environment."""
     with serve_here(database.url) as console:
         monkeypatch.setenv("TREELINE_URL", console.url)
         monkeypatch.setenv("TREELINE_TOKEN", TOKEN)

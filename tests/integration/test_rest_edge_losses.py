@@ -1,4 +1,4 @@
-"""Records that targets refuse, and ranges that were gone, on the real estate: told, replayed, acknowledged."""
+"""Records that targets refuse, and lost ranges, on the real estate: reported, replayed, acknowledged."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def test_records_that_were_gone_are_named_exactly_and_acknowledged(rest, stream)
     eventually(lambda: distributor(rest)["state"] == "paused", "paused")
     stream.produce("cluster-3", *({"value": b"%d" % n} for n in range(10)))
     for elsewhere in ("cluster-1", "cluster-4", "cluster-5"):
-        # Or one that is late loses them, too.
+        # Otherwise a late one loses them, too.
         eventually(lambda there=elsewhere: len(stream.values(there)) == 11, f"{elsewhere} has all")
     admin = AdminClient({"bootstrap.servers": stream.servers["cluster-3"]})
     (deleted,) = admin.delete_records([TopicPartition(stream.names["cluster-3"], 0, 7)]).values()
     deleted.result(DEADLINE_SECONDS)
-    # What was fetched before it was paused is kept; another compression makes it begin at its position.
+    # Records fetched before the pause are kept; another compression makes it start at its position.
     rest.ok("PATCH", "/trees/main/distributors/cluster-3/1", {"paused": False, "compression": "zstd"})
     eventually(lambda: len(stream.values("cluster-2")) == 1 + 4, "what is left is copied")
     (row,) = eventually(lambda: of(rest, "/losses", stream), "the loss is told")

@@ -1,4 +1,4 @@
-"""`/events`: list, stream and verification as outsiders rely on them."""
+"""`/events`: list, stream and verification, as promised to clients."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Stream:
         raise AssertionError("the stream ended")
 
     def ends(self) -> bool:
-        """Read to the end, which has to come without an error."""
+        """Read to the end, which must come without an error."""
         return all(not line.startswith("data") for line in self._lines)
 
 

@@ -1,4 +1,4 @@
-"""`/trees/main`, its distributors and targets as outsiders rely on them."""
+"""`/trees/main`, its distributors and targets, as promised to clients."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_earlier_positions_show_the_tree_and_targets_of_then(grown: Rest) -> Non
 def test_a_cluster_on_which_streams_would_meet_does_not_join(tenant: Rest) -> None:
     environment = PROD
     tenant("POST", "/tenants/acme/instances/retail/environments", {"name": "dev"})
-    # Added while there is one stream only, so that the format clashes with nothing yet.
+    # Added while there is only one stream, so that the format clashes with nothing yet.
     tenant("POST", f"{environment}/streams", {"name": "orders"})
     body = {"name": "c4", "bootstrap_servers": NOBODY_LISTENS, "accept_offline": True}
     assert tenant("POST", "/clusters", {**body, "topic_format": "{tenant}-{topic}"}).status_code == 201

@@ -19,7 +19,7 @@ from tests.kafka import create_topic, read_all
 from workers.distribution.schema_gates import SchemaGates
 
 LONG_SECONDS = 3600.0
-"""A wait that no test lives to see the end of."""
+"""A wait longer than any test."""
 NOBODY_LISTENS = "127.0.0.1:9"
 
 
@@ -43,7 +43,7 @@ class Gated(Pair):
         return Endpoint(name=name, number=number, bootstrap_servers=self.servers[name], properties={})
 
     def new_gates(self, wait_seconds):
-        """What one worker process has."""
+        """Create the gates of one worker process."""
         gates = SchemaGates(self.schemas, wait_seconds)
         gates.assign(self.endpoint(self.a))
         return gates
@@ -59,7 +59,7 @@ class Gated(Pair):
         assert producer.flush(30) == 0
 
     def read_schemas(self):
-        """Have the gates know both topics, so that nothing waits for their first reading."""
+        """Have the gates read both topics, so that nothing waits for their first read."""
         for name in (self.a, self.b):
             followed = self.gates.follow(self.endpoint(name))
             eventually(lambda followed=followed: followed.mirror.ready, f"the schemas of {name} are read")
@@ -119,7 +119,7 @@ def test_records_wait_for_their_schema_in_order_and_others_do_not(pair):
     assert pair.b in troubles[pair.topic, 0]
     assert of(pair.copied(), 0) == first[:2]
     assert of(pair.copied(), 1) == second
-    # Neighbours go on while it waits.
+    # Neighbours continue while it waits.
     pair.produce([{"value": b"g", "partition": 1}])
     pair.copy_until(session, lambda: session.totals.copied_records == 5, "the neighbour goes on")
     pair.write_schemas(pair.b, 5)
@@ -208,7 +208,7 @@ def test_a_schemas_topic_that_cannot_be_read_holds_records_up_once(pair):
 
 
 def test_what_is_not_copied_waits_for_nothing(pair):
-    """The other way round: the source has copies of the target's own records."""
+    """Check the reverse case: the source has copies of the target's own records."""
     pair.gates.assign(replace(pair.endpoint(pair.a), name="elsewhere"))
     pair.produce([{"value": wire(7, b"x"), "partition": 0}])
     there = pair.session(gates=SchemaGates(pair.schemas, 0))

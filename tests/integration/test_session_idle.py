@@ -1,4 +1,4 @@
-"""A session of the console ends when nobody uses it; its cookie is this host's own."""
+"""A session of the console ends when it is idle; its cookie belongs to this host only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE = timedelta(minutes=60)
 
 @pytest.fixture
 def session(rest: Rest) -> str:
-    """A session that has been opened, and not used since."""
+    """Return a session that was opened, and not used since."""
     web.add_pages(rest.client.app)  # type: ignore[attr-defined]
     link = rest("POST", "/login-links").json()["url"].partition("?")[2]
     rest.client.get(f"/login?{link}", follow_redirects=False)
@@ -27,7 +27,7 @@ def session(rest: Rest) -> str:
 
 
 def _left(database: Database, session: str) -> timedelta:
-    """How long it lasts from now, by the database's clock."""
+    """Return how long it lasts from now, by the database's clock."""
     query = sa.select(sessions.c.expires_at - sa.func.now()).where(sessions.c.session_hash == hash_of(session))
     with database.engine.connect() as connection:
         found: timedelta = connection.execute(query).scalar_one()

@@ -1,4 +1,4 @@
-"""A source's topic is deleted and made anew: what may be lost with the former one is told, and how certain."""
+"""A source topic is deleted and re-created: the possible losses of the former one, and their certainty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_anew(pair: Pair) -> None:
 
 
 def planned(pair: Pair, incarnation: int = 1):
-    """The plan with the topic's id, as the reconcile loop records it."""
+    """Return the plan with the topic's id, as the reconcile loop records it."""
     admin = AdminClient({"bootstrap.servers": pair.servers[pair.a]})
     found = admin.describe_topics(TopicCollection([pair.topic]))[pair.topic].result(DEADLINE_SECONDS)
     plan = pair.plan()
@@ -37,7 +37,7 @@ def planned(pair: Pair, incarnation: int = 1):
 
 
 def read_the_new_topic(pair: Pair) -> None:
-    """Twice, as after a kill: whoever begins again before it has committed a position tells the same."""
+    """Start twice, as after a kill: a session that has not committed a position yet reports the same again."""
     for _ in range(2):
         pair.session(plan=planned(pair, 2)).close()
     pair.produce([{"value": b"new", "partition": 0}])
@@ -128,7 +128,7 @@ def test_a_unit_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
 
 
 def test_a_log_that_ends_before_the_position_is_told_as_cut_off_and_read_no_further(pair):
-    """A topic made anew that is not known by an id stands for it."""
+    """Check a re-created topic whose id is unknown."""
     pair.produce(numbered(10))
     pair.copy_until_idle()
     make_anew(pair)

@@ -1,4 +1,4 @@
-"""What an adoption's plan is told of the topics that a real cluster holds."""
+"""The survey of the topics of a real cluster, for an adoption's plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a topic ends, asked while it comes to be."""
+"""The end of a topic that is just being created."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def servers(estate: RunningEstate) -> str:
 
 
 def test_a_topic_that_brokers_do_not_know_of_yet_is_waited_for(servers: str) -> None:
-    """As one that was created just now, by whomever: brokers hear of it and of its leader one after the other."""
+    """Check a topic that was just created: brokers learn of it and of its leader one after the other."""
     name = f"t{uuid.uuid4().hex}"
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(TopicAdmin(servers, {}, 60.0).end, name)
-        # It asks for the first time while there is none.
+        # The first request is sent before the topic exists.
         with pytest.raises(KafkaCallFailed):
             TopicAdmin(servers, {}, 0.5).end(name)
         create_topic(servers, name)

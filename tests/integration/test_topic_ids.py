@@ -1,4 +1,4 @@
-"""Clients that ask for topics' ids do not add up while clusters come and go."""
+"""Clients that read topics' ids do not accumulate while clusters come and go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from backend.kafka.copy.topic_ids import _IDLE_SECONDS, TopicIds
 
 
 def endpoint(name: str) -> Endpoint:
-    """One of a cluster that nobody answers for; clients are opened all the same."""
+    """Return an endpoint where no cluster answers; clients are opened all the same."""
     return Endpoint(name=name, number=1, bootstrap_servers="127.0.0.1:9", properties={"client.id": name})
 
 

@@ -1,4 +1,4 @@
-"""Topics that somebody else changes while records flow: set back, followed, or refused with the reason."""
+"""Topics that are changed outside Treeline while records flow: restored, adopted, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rest(estate):
 def name(rest):
     name = f"s{uuid.uuid4().hex[:8]}"
     yield name
-    # The estate is shared: what is refused here would be a trouble of its distributors for other tests.
+    # The estate is shared: what is refused here would degrade its distributors for other tests.
     rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}")
 
 
@@ -88,7 +88,7 @@ def test_a_configuration_that_drifted_is_set_back_and_the_log_says_what_it_was(e
     (event,) = eventually(lambda: events_of(rest, name, "StreamDrifted"), "recorded")
     assert (event["data"]["cluster"], event["data"]["found"]) == ("cluster-2", {"retention.ms": "1000"})
     assert event["data"]["reason"] is None
-    # What the declaration does not speak of is the owner's.
+    # Settings without a declaration belong to the owner.
     assert config_of(servers, topic, "segment.ms") == "60000"
 
 
@@ -167,7 +167,7 @@ def test_records_as_large_as_the_stream_declares_arrive_with_our_headers(estate,
 
 
 def test_every_topic_setting_of_the_brokers_is_known(estate):
-    """The table of settings is Kafka's own: a broker shows none that it lacks."""
+    """Check the table of settings against a broker: it must not show one that the table lacks."""
     servers = estate.bootstrap_servers("cluster-1")
     client = admin(servers)
     topic = next(name for name in client.list_topics(timeout=DEADLINE_SECONDS).topics if name.startswith("acme-"))

@@ -1,4 +1,4 @@
-"""One record followed through the real estate, from any of its copies."""
+"""One record traced through the real estate, from any of its copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.rest_client import RestClient
 
 STREAM = "acme/retail/prod/payments"
 CLOCKS_MS = 1_000
-"""Far more than the clocks of two processes of one machine were seen to differ (10 ms)."""
+"""Far more than the observed difference of the clocks of two processes on one machine (10 ms)."""
 ESTATE = [f"cluster-{n}" for n in range(1, 6)]
 
 
@@ -38,7 +38,7 @@ def technical_name(rest, cluster):
 
 
 def produced(estate, rest, cluster, partition=0, headers=None, transactional_id=None, end="commit"):
-    """Offset of a record produced on a cluster, and when."""
+    """Produce a record on a cluster; return its offset and time."""
     found = []
     config = {"bootstrap.servers": estate.bootstrap_servers(cluster)}
     if transactional_id:
@@ -67,7 +67,7 @@ def asked(cluster, offset, stream=STREAM, partition=0):
 
 
 def complete(rest, cluster, offset, **place):
-    """The trace once nothing is missing."""
+    """Return the trace once nothing is missing."""
 
     def look():
         found = rest.ok("GET", asked(cluster, offset, **place))
@@ -101,7 +101,7 @@ def test_any_copy_tells_the_whole_way(estate, rest, born):
 
 
 def test_a_record_with_the_headers_of_another_is_its_own(estate, rest):
-    """A stream processor on cluster-2 passes the headers of a copy on, into the same stream and partition."""
+    """Check a stream processor on cluster-2 that passes a copy's headers on into the same stream and partition."""
     offset, _ = produced(estate, rest, "cluster-1")
     first = complete(rest, "cluster-1", offset)
     number = first["origin"]["number"]
@@ -115,7 +115,7 @@ def test_a_record_with_the_headers_of_another_is_its_own(estate, rest):
 
 
 def test_a_copy_that_names_no_origin_cannot_be_followed(estate, rest):
-    """As of a time with TREELINE_ORIGIN_HEADER=false."""
+    """Check records from a time with TREELINE_ORIGIN_HEADER=false."""
     flags = copy_flags.encode(copy_flags.mask(copy_flags.HIGHEST_LEVEL))
     offset, _ = produced(estate, rest, "cluster-2", headers=[("copy-flags", flags)])
     refused = rest("GET", asked("cluster-2", offset))
@@ -184,7 +184,7 @@ def test_the_command_shows_the_way_of_a_verified_record(estate):
 
 @pytest.fixture
 def known(estate, rest, monkeypatch):
-    """The scene of a record that is everywhere, and its offset on cluster-1."""
+    """Return the scene of a record that is everywhere, and its offset on cluster-1."""
     monkeypatch.setattr(run, "SECONDS", 3.0)
     offset, _ = produced(estate, rest, "cluster-1", 3)
     complete(rest, "cluster-1", offset, partition=3)
@@ -242,7 +242,7 @@ def test_a_cluster_that_is_asked_and_silent_is_told(known):
 
 
 def test_a_copy_that_is_not_there_is_explained_by_its_distributor(known):
-    """A topic without the record stands for a cluster that it has not reached."""
+    """Check a topic without the record, which stands for a cluster that it has not reached."""
     found, offset = known
     elsewhere = replace(found.places["cluster-4"], topic="acme-prod-orders")
     scene = replace(

@@ -1,4 +1,4 @@
-"""Targets, pauses, limits and the primary, changed from the tree; and the long work that follows."""
+"""Forms of targets, pauses, limits and the primary, and the operations that follow."""
 
 from __future__ import annotations
 

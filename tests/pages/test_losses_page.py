@@ -1,4 +1,4 @@
-"""What distributors lost or could not copy: told, taken note of by name, and replayed by forms."""
+"""The page of losses and dead letters, with the forms that acknowledge and replay them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_losses_are_taken_note_of_by_the_distributors_name(
     sent = {**hidden(preview), "step": "confirm"}
     wrong = operator.client.post(address, data={**sent, "confirm": "c1"})
     assert wrong.status_code == 422 and "type c1:2" in said(wrong)
-    # What came since the preview is not taken note of unseen.
+    # Losses since the preview are not acknowledged unseen.
     make_anew(database, 2, 0)
     late = operator.client.post(address, data={**sent, "confirm": "c1:2"})
     assert late.status_code == 412 and "the losses of c1:2 have changed since you opened this form" in said(late)

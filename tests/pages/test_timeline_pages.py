@@ -1,4 +1,4 @@
-"""The timeline: events as their viewer may see them, one with what it changed, and two positions compared."""
+"""The timeline: events that a viewer may see, one with its changes, and two positions compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def viewer(acme: Console) -> Visitor:
 
 
 def changed(page: httpx2.Response) -> list[tuple[str, str]]:
-    """(what, how it changed), in their order."""
+    """Return (resource, change), in order."""
     found = re.findall(r'data-change="(\w+)" data-of="([^"]*)"', page.text)
     return list(dict.fromkeys((of, change) for change, of in found))
 

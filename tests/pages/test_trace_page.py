@@ -1,4 +1,4 @@
-"""The page that follows one record, on the real estate, and what it says where there is none."""
+"""The page that traces one record, on the real estate, and its answers without a record."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_record_is_followed_over_all_clusters(estate) -> None:
     assert "Cluster cluster-3 Offset 0, still there" in said(page)
     copies = dict(re.findall(r'data-copy="([^"]*)">.*?<td class="code">(\d+)</td>', page.text, re.DOTALL))
     assert copies == {"cluster-2": "0001", "cluster-4": "0100", "cluster-1": "0010", "cluster-5": "0101"}
-    # As of a position before it was produced no copy had come; as of a later one all had.
+    # As of a position before its production no copy had arrived; as of a later one all had.
     earlier = console.get(f"{PAGE}?{asked}&at={before}")
     assert "after this position" in said(earlier) and "No copies had arrived by then." in said(earlier)
     assert sorted(re.findall(r'data-missing="([^"]*)" data-state="later"', earlier.text)) == sorted(copies)

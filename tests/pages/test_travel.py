@@ -1,4 +1,4 @@
-"""Time travel: pages as of an earlier position, the way on from there, and the slider that leads there."""
+"""Time travel: pages as of an earlier position, links between them, and the slider that leads there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.pages.visitors import API_PROD, PROD, Visitor, head, rows, said, visi
 from tests.pages.zoning import begin, reports
 
 OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/switches/plan")
-"""Forms, blocks that follow, and what is about whoever looks."""
+"""Forms, blocks that refresh, and pages about the viewer."""
 OBSERVED = {
     "/drills": "a model, and no estate",
     "/clusters/{cluster}/replication/what-if": "what would be if a broker died now",
@@ -48,7 +48,7 @@ def test_every_page_can_be_shown_as_it_was_or_is_known_to_show_what_is_not_kept(
 
 @pytest.fixture
 def changed(acme: Console) -> dict[str, Any]:
-    """A tenant's things at an earlier position, and otherwise now."""
+    """Create a tenant's resources at an earlier position, and change them afterwards."""
     before = head(acme)["position"]
     acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
     acme.rest.ok("POST", f"{API_PROD}/streams", {"name": "later", "partitions": 3})
@@ -107,7 +107,7 @@ def test_a_page_of_what_is_observed_says_that_it_is_of_now(acme: Console) -> Non
 
 
 def epochs(page: httpx2.Response) -> dict[str, str]:
-    """The three that a page tells, by their names."""
+    """Return the three epochs of a page, by name."""
     return dict(re.findall(r'data-epoch="(\w+)"><dt>\w+</dt><dd class="value">(\d+)<', page.text))
 
 

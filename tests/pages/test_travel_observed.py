@@ -33,7 +33,7 @@ def look(database: Database) -> None:
 
 
 def event(console: Console) -> int:
-    """Something happens; its position."""
+    """Append an event; return its position."""
     margin = head(console)["position"] % 100 + 1
     console.rest.ok("PATCH", "/tenants/acme/instances/retail/environments/prod", {"margin_seconds": margin})
     return int(head(console)["position"])
@@ -41,7 +41,7 @@ def event(console: Console) -> int:
 
 @pytest.fixture
 def moved(acme: Console, database: Database) -> dict[str, int]:
-    """Positions: before any look, of a group at 35,000, and of it at 40,000 with another one beside it."""
+    """Return positions: before any snapshot, of a group at 35,000, and at 40,000 beside another group."""
     none = event(acme)
     committed(database, ORDERS, "billing")
     look(database)
@@ -127,7 +127,7 @@ def test_a_tenant_sees_its_own_of_then_and_not_where_the_log_ends(acme: Console,
     assert shown(page) == [f"c1/{ORDERS}/0/billing"] and "40,000" in said(page)
     assert re.search(r"what was seen at [^:]*:[\d:]+ UTC, [\d.]+ m?s before your newest event by then", said(page))
     assert ITEMS not in owner.get(f"{OFFSETS}/-export?at={moved['second']}").text
-    # Others' events come after its own: what it is told of then is the same, wherever the log ends.
+    # Events of other tenants follow its own: its view of then is the same, wherever the log ends.
     acme.rest.ok("POST", "/users", {"name": "somebody", "role": "viewer"})
     acme.rest.ok("PUT", "/trees/main/primary", {"cluster": "c3", "take_over": True})
     newest = head(acme)["position"]
@@ -210,7 +210,7 @@ def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
 
 @pytest.fixture
 def traced() -> Trace:
-    """Produced on c1 at 1000 ms; on c2 at 2000, on c3 at 3000, on c4 nobody knows when; not on c5."""
+    """Return a trace: produced on c1 at 1000 ms; on c2 at 2000, on c3 at 3000, on c4 unknown; not on c5."""
     copies = [TracedCopy(f"c{n}", 7, 1, None, arrived) for n, arrived in ((2, 2000), (3, 3000), (4, None))]
     origin = TracedOrigin("c1", 1, 7, 1000, present=True)
     return Trace(origin, tuple(copies), (Missing(cluster="c5", state="absent", reason="it is on its way"),))

@@ -1,4 +1,4 @@
-"""The tree is edited step by step, proven before it is set, and never written over: pages without a browser."""
+"""The tree editor without a browser: steps, proof, and protection against concurrent changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def operator(acme: Console) -> Visitor:
 
 
 def step(who: Visitor, page: httpx2.Response, do: str, node: str, argument: str = "") -> httpx2.Response:
-    """Send one of the page's forms, and follow."""
+    """Send one of the page's forms, and follow the redirect."""
     state = {name: value for name, value in hidden(page).items() if name in ("from", "steps", "done")}
     given = {**state, "do": do, "node": node, **({"with": argument} if argument else {})}
     answer = who.client.get(EDIT, params=given)
@@ -32,14 +32,14 @@ def step(who: Visitor, page: httpx2.Response, do: str, node: str, argument: str 
 
 
 def saved(who: Visitor, page: httpx2.Response) -> tuple[httpx2.Response, httpx2.Response]:
-    """The preview, and what comes of confirming it."""
+    """Return the preview, and the answer to its confirmation."""
     preview = who.client.post(EDIT, data={**hidden(page), "step": "preview"})
     assert preview.status_code == 200, said(preview)
     return preview, who.client.post(EDIT, data={**hidden(preview), "step": "confirm"})
 
 
 def lists(page: httpx2.Response) -> dict[str, list[str]]:
-    """The lists of what would be."""
+    """Return the lists of effects."""
     found = re.findall(r'<ul class="items" data-list="([^"]*)">(.*?)</ul>', page.text, re.DOTALL)
     return {
         html.unescape(name): [html.unescape(line) for line in re.findall("<li>(.*?)</li>", text)]
@@ -48,7 +48,7 @@ def lists(page: httpx2.Response) -> dict[str, list[str]]:
 
 
 def nodes(page: httpx2.Response) -> list[str]:
-    """Labels of the nodes, by place."""
+    """Return the labels of the nodes, by place."""
     found = re.findall(r'id="node-(r[01]*)".*?aria-label="([^"]*)"', page.text, re.DOTALL)
     return [f"{place} {html.unescape(label)}" for place, label in sorted(found)]
 
@@ -116,7 +116,7 @@ def test_steps_are_taken_back_and_done_again_by_addresses(operator: Visitor) -> 
     assert nodes(again) == nodes(page)
     first = operator.get(html.unescape(undo.search(back.text)[1]))
     assert nodes(first)[1] == "r0 c1 primary" and undo.search(first.text) is None
-    # Another step forgets what was taken back.
+    # Another step drops the undone ones.
     other = step(operator, back, "remove", "r00")
     assert redo.search(other.text) is None and "Remove c2" in said(other)
 

@@ -1,4 +1,4 @@
-"""The tree is edited in real Chromium: by mouse, by keyboard alone, and without JavaScript; and pictures of it."""
+"""The tree editor in real Chromium: by mouse, by keyboard alone, and without JavaScript; with pictures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EDIT = "/tree/edit"
 
 @pytest.fixture
 def five(acme: Console) -> Console:
-    """Two clusters more than the tree has."""
+    """Return a console with two clusters more than the tree has."""
     for name in ("c4", "c5"):
         body = {"name": name, "bootstrap_servers": "127.0.0.1:8", "accept_offline": True}
         acme.rest.ok("POST", "/clusters", body)
@@ -25,7 +25,7 @@ def five(acme: Console) -> Console:
 
 
 def tree(console: Console) -> str:
-    """The tree now: `2(c1, 1(c2, c3))`."""
+    """Return the current tree as text: `2(c1, 1(c2, c3))`."""
 
     def text(node: dict) -> str:
         return node.get("cluster") or f"{node['level']}({', '.join(map(text, node['children']))})"
@@ -105,7 +105,7 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
 
 
 def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) -> None:
-    """Each on the page that it was meant for: where the first of them had led, not where it was pressed."""
+    """Check key presses: each acts on the page where the previous one led, not where it was pressed."""
     page = open_page(five, f"{EDIT}?node=r")
 
     held: list[Route] = []
@@ -128,7 +128,7 @@ def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) ->
     expect(page.locator("#add-with")).to_be_focused()
     expect(page.locator("#node-r10")).to_have_attribute("aria-label", "c3 leaf")
     expect(page).to_have_url(re.compile(r"steps=swap:r1,remove:r10&done=1&"))
-    # Nothing of it is left over for a page that comes later.
+    # No key press is left over for a later page.
     page.reload()
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("ArrowUp")

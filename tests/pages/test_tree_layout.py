@@ -1,4 +1,4 @@
-"""The diagram's places: nothing lies on anything else, whatever the tree."""
+"""Places of the diagram: nothing overlaps, whatever the tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ESTATES = sorted((PROJECT_ROOT / "estates").glob("*.yaml"))
 
 @st.composite
 def trees(draw: st.DrawFn, most_leaves: int = 16) -> tuple[Node, dict[tuple[str, int], str]]:
-    """A tree of any shape, and any targets that it allows."""
+    """Draw a tree of any shape, and any targets that it allows."""
 
     def node(names: list[str], highest: int) -> Node:
         if len(names) == 1:
@@ -88,7 +88,7 @@ def check(drawn: Diagram, root: Node, targets: dict[tuple[str, int], str]) -> No
 
 
 def check_lines(drawn: Diagram, cards: dict[str, Box]) -> None:
-    """Each line has ports and a stretch of lane of its own, and runs up and down through no label."""
+    """Check that each line has its own ports and stretch of lane, and crosses no label."""
     ports = sorted(x for arrow in drawn.arrows for x in (arrow.start, arrow.end))
     assert all(right - left >= PORT_PITCH - 0.001 for left, right in pairwise(ports))
     assert ports[0] > BAND_LABEL_WIDTH
@@ -113,7 +113,7 @@ def check_lines(drawn: Diagram, cards: dict[str, Box]) -> None:
 
 
 def check_branches(drawn: Diagram) -> None:
-    """No branch runs behind a node; equal levels stand in one row."""
+    """Check that no branch runs behind a node, and that equal levels are in one row."""
     for branch in drawn.branches:
         parts = re.fullmatch(r"M(\S+) (\S+)H(\S+)q(\S+) 0 \S+ (\S+)V(\S+)", branch.path)
         assert parts

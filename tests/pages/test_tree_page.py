@@ -1,4 +1,4 @@
-"""The Tree page on a control plane whose clusters are all away: what it says, to whom, and how it stays right."""
+"""The Tree page on a control plane whose clusters are all offline: its content, its viewers, and its updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TREE = {
     "level": 2,
     "children": [{"cluster": "c1"}, {"level": 1, "children": [{"cluster": "c2"}, {"cluster": "c3"}]}],
 }
-# Nobody falls silent while a slow machine opens a page.
+# No worker falls silent while a slow machine opens a page.
 LATER = sa.text("now() + interval '1 hour'")
 ARROWS = ["c1:2", "c2:1", "c2:2", "c3:1", "c3:2"]
 
@@ -123,7 +123,7 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     expect(arrow.locator(".late")).to_have_text(["late"] if verdict == "late" else [])
     said = arrow.get_attribute("aria-label") or ""
     assert f", 0 records a second, {spoken}. " in said
-    # Who speaks to the machine says what is seen, in its order.
+    # For voice control, the label begins with what is seen, in order.
     seen = " ".join(map(str.strip, arrow.locator(".label text").all_text_contents()))
     assert said.endswith(f" {seen}")
     assert seen.startswith("L2 blocked late 0/s" if verdict == "late" else "L2 blocked 0/s")
@@ -239,7 +239,7 @@ def test_without_javascript_the_page_is_whole_and_reloads_itself(console: Consol
     expect(page.locator("#timeline .event")).to_have_count(7)
     assert '<noscript><meta http-equiv="refresh"' in page.content()
     add_cluster(console, "c4")
-    # Not by us: by the page.
+    # Reloaded by the page, not by the test.
     expect(page.locator("#timeline .event")).to_have_count(9, timeout=20_000)
 
 
@@ -352,7 +352,7 @@ def test_everything_has_its_room(console: Console, database: Database, open_page
            }).map(label => label.textContent)"""
     )
     assert too_wide == []
-    # Degraded is the longest of the states; as these clusters are away, none is.
+    # Degraded is the longest of the states; as these clusters are offline, none is.
     room = page.locator("[data-distributor='c1:2'] .label").evaluate(
         """label => {
              const state = label.querySelector('text.state');

@@ -1,4 +1,4 @@
-"""The Tree page in front of the default estate: five real clusters, twelve real distributors, real records."""
+"""The Tree page of the default estate: five real clusters, twelve real distributors, real records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGETS = {
     "cluster-5:3": "cluster-2",
 }
 RUN_SECONDS = 60
-# Enough for several looks of the page while they are copied.
+# Enough for several updates of the page while they are copied.
 RECORDS = 10_000
 RATE = "[data-distributor='cluster-1:3'] .rate"
 # Keeps every text that an element ever shows.
@@ -42,13 +42,13 @@ RECORD = """selector => {
 
 
 def rates(page: Page) -> set[str]:
-    """Rates other than none that the page has shown."""
+    """Return the non-zero rates that the page has shown."""
     return set(page.evaluate("[...window.seen]")) - {"0/s"}
 
 
 @pytest.mark.nightly
 def test_twelve_distributors_run_and_their_rates_follow_the_records(boot_estate, open_page) -> None:
-    # Its own: on one that others use, distributors may be degraded by what was tried there.
+    # Its own stream: on a shared one, distributors may be degraded by other tests.
     estate = boot_estate(DEFAULT_ESTATE)
     page = open_page(Console(estate.url, estate.token), "/")
     arrows = page.locator("svg [data-distributor]")
@@ -68,7 +68,7 @@ def test_twelve_distributors_run_and_their_rates_follow_the_records(boot_estate,
         outcome = verified.result()
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert rates(page), "records were copied, and the page never said so"
-    # And it comes to rest again.
+    # And it becomes idle again.
     expect(page.locator("#total-lag")).to_have_text("0", timeout=RUN_SECONDS * 1000)
     expect(page.locator(RATE)).to_have_text("0/s", timeout=RUN_SECONDS * 1000)
 

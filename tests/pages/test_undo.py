@@ -1,4 +1,4 @@
-"""Undo: what an event changed is as it was before, by a command that is logged; what was changed since stays."""
+"""Undo: what an event changed is restored by a command that is logged; later changes stay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTRIBUTOR = "/trees/main/distributors/c1/2"
 
 
 def _application(console: Console) -> None:
-    """By an owner of one tenant; what it asks of the other waits."""
+    """Create an application by an owner of one tenant; its request to the other tenant waits."""
     console.rest.ok("POST", "/users", {"name": "bob", "tenants": {"acme": "owner"}})
     token = console.rest.ok("POST", "/users/bob/tokens", {"name": "t"})["secret"]
     body = {"name": "billing", "consumes": ["acme/retail/prod/orders", "globex/shop/prod/items"]}
@@ -37,12 +37,12 @@ def _user(console: Console) -> None:
 
 
 def rest(method: str, path: str, body: Any = None) -> Do:
-    """A step."""
+    """Return a step that sends a request."""
     return lambda console: console.rest.ok(method, path, body)
 
 
 def both(first: Do, second: Do) -> Do:
-    """One after the other."""
+    """Return a step that runs both, one after the other."""
     return lambda console: (first(console), second(console))
 
 
@@ -89,17 +89,17 @@ NOT_AS_BEFORE = {
     "AccessGranted": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},
     "AccessWithdrawn": {("grant", "acme/retail/prod/billing consume globex/shop/prod/items")},  # with a reason
     "UserCreated": {("user", "ada"), ("member", "ada of acme")},
-    # A row that says what is so without one:
+    # A row that describes the state without an undo:
     "DistributorPaused": {("settings of distributor", "c1:2")},
     "DistributorLimitChanged": {("settings of distributor", "c1:2")},
     "DistributorCompressionChanged": {("settings of distributor", "c1:2")},
     "PlacementPolicySet": {("placement policy", "c1")},
 }
-"""What is another one than before the event although it was undone, and why that is told."""
+"""Differences that remain after an undo, and why they are reported."""
 
 
 def event(console: Console, name: str) -> int:
-    """Position of the newest event of a kind."""
+    """Return the position of the newest event of a kind."""
     found = console.rest.ok("GET", "/events?limit=1000")["items"]
     return max(int(each["position"]) for each in found if each["name"] == name)
 
@@ -165,7 +165,7 @@ def test_what_no_command_takes_back_is_told(acme: Console, name: str, why: str) 
     assert why in refused.json()["detail"]
     page = visitor(acme, "operator").get(f"/timeline/{event(acme, name)}/-undo")
     assert page.status_code == 422 and why in said(page)
-    # There is nothing to go on to.
+    # There is nothing to continue with.
     assert 'value="preview"' not in page.text and "Nothing was changed" in said(page)
 
 

@@ -1,4 +1,4 @@
-"""The estate that the fault tests break, one after the other; one for each run of the folder."""
+"""The estate of five clusters that the fault tests share; one for each run of the folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 
 @pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Five clusters behind the proxy; every test leaves it whole. Booting it takes longer than any test of it."""
+    """Yield five clusters behind the proxy, which every test leaves intact. Booting takes longer than any test."""
     home = tmp_path_factory.mktemp("faults") / "home"
     estate = boot(home, FIVE_CLUSTERS)
     try:

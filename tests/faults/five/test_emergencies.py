@@ -1,4 +1,4 @@
-"""A cluster stops while applications run, clients are moved without asking it, and it comes back."""
+"""Emergency switches: a cluster stops while applications run, clients are moved without it, and it comes back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRANDED = 40
 
 @contextmanager
 def alone(place: Place) -> Iterator[None]:
-    """Nothing leaves the old cluster meanwhile."""
+    """Keep all records on the old cluster in the meantime."""
     levels = [row["level"] for row in place.distributors() if row["cluster"] == OLD]
     for level in levels:
         place.pause(OLD, level)
@@ -41,7 +41,7 @@ def paused(place: Place) -> set[tuple[str, int]]:
 
 
 class Struck:
-    """The old cluster holds records that no other one has, and does not answer any more."""
+    """An old cluster that holds unreplicated records and does not answer any more."""
 
     def __init__(self, place: Place, tenant: Tenant, applications: Applications) -> None:
         self.place, self.tenant, self.applications = place, tenant, applications
@@ -53,7 +53,7 @@ class Struck:
             place.stop(place.pid(broker))
 
     def leave(self) -> str:
-        """The switch that is commanded."""
+        """Order the switch and return its id."""
         body = self.tenant.wish(OLD, NEW, mode="emergency")
         row: dict[str, Any] = self.place._ask("POST", "/switches", body)
         assert self.tenant.active() == (NEW, 2), "the command itself moves clients"
@@ -64,7 +64,7 @@ class Struck:
             self.place.go_on(self.place.pid(broker))
 
     def arrived(self, switch: str) -> dict[str, Any]:
-        """What has come late, once it has."""
+        """Return the report on late records, once they have arrived."""
         path = f"/switches/{switch}"
         row = eventually(
             lambda: found if (found := self.place._ask("GET", path))["stranded_arrived"] else None,
@@ -121,7 +121,7 @@ def test_the_control_plane_is_killed_while_clients_are_looked_for(place: Place, 
 
 @pytest.mark.nightly
 def test_the_cluster_comes_back_while_nobody_waits_for_it(place: Place, tenant: Tenant):
-    """Its records are distributed while the worker that looks for them is stopped."""
+    """Check records that are distributed while the worker that looks for them is stopped."""
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
         with alone(place):

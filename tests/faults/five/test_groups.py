@@ -1,4 +1,4 @@
-"""Groups whose clusters are behind, and whose worker is killed: what they do not see is skipped nowhere."""
+"""Groups whose clusters lag, and whose worker is killed: no unseen record is skipped anywhere."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_offset_rises_as_a_target_catches_up(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(5))
     groups.wait_for(5)
-    # Records of cluster-2 come to cluster-5 on this way alone; progress made on cluster-1 on another one.
+    # Records of cluster-2 reach cluster-5 on this route only; progress made on cluster-1 takes another one.
     groups.pause("cluster-2", True, level=3)
     try:
         groups.produce("cluster-2", numbered(40, 5))
@@ -78,7 +78,7 @@ def test_progress_leaves_the_map_of_a_cluster_that_was_away_when_the_stream_was_
     assert on_the_map(groups, "cluster-3")[-1] is not None
     place.link("refuse", "cluster-3")
     groups.delete()
-    # Once this is dealt with, the deletion was known, and cluster-3 could not be told.
+    # Once this is processed, the deletion was known, and cluster-3 could not be notified.
     other.commit("cluster-1", other.offset_of("cluster-1", "r0003"))
     eventually(lambda: other.shown("cluster-1"), "commits elsewhere are translated meanwhile", 0.2)
     place.heal()
@@ -127,13 +127,13 @@ def test_what_a_deleted_group_had_made_elsewhere_before_stays_away_though_the_wo
     for each in (groups, other):
         assert each.stands("cluster-1")[0] == NO_OFFSET
         assert {each.next_value(cluster) for cluster in ("cluster-2", "cluster-3")} == {"r0010"}
-    # Whoever goes on where it was deleted is followed again.
+    # A group that continues where its offset was deleted is followed again.
     groups.go_on_at("cluster-1", "r0012")
     assert {groups.next_value(cluster) for cluster in groups.servers} == {"r0012"}
 
 
 def on_the_map(groups: Groups, cluster: str) -> list[object]:
-    """What the map of a cluster has said of a group's progress there, in order."""
+    """Return what a cluster's map topic has recorded about a group's progress there, in order."""
     said = []
     for message in read_all(groups.servers[cluster], MAP_TOPIC):
         whose, where = offset_map.decode_key(message.key())
@@ -149,7 +149,7 @@ def test_commits_while_the_worker_is_killed(place, make_groups: Made):
     groups.wait_for(400)
     every = [groups, *(groups.another() for _ in range(4))]
     for number in range(100):
-        # Now on one cluster, now on another one; killed in the middle of it, twice.
+        # The group alternates between two clusters; its worker is killed in between, twice.
         n, cluster = number // 5, ("cluster-1", "cluster-3")[number // 5 % 2]
         every[number % 5].commit(cluster, groups.offset_of(cluster, f"r{n * 20:04}"))
         if number % 50 == 20:

@@ -1,6 +1,6 @@
-"""The network between workers and clusters is cut, one way or both, refuses, flaps, is slow: nothing is lost.
+"""Network faults between workers and clusters: cut one way or both, refusing, flapping, slow; nothing is lost.
 
-A cluster's link carries the producers of its records too, as a data centre's would.
+A cluster's link carries its producers' records too, as that of a data centre would.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_links_fail_for_a_while_and_heal(place, faults):
 
 @pytest.mark.nightly
 def test_a_slow_cluster_and_one_that_cannot_be_reached_hold_up_nobody_else(place):
-    """Nothing goes by way of cluster-3 in the default tree; so the four others must not notice."""
+    """Check that the other four notice nothing: no route of the default tree passes cluster-3."""
     with Run(place) as run:
         place.link("delay", "cluster-3", delay_ms=400)
         run.flow(2)
@@ -65,7 +65,7 @@ def test_a_slow_cluster_and_one_that_cannot_be_reached_hold_up_nobody_else(place
 
 
 def arrived(run, member):
-    """What a cluster has of the run: (cluster where it was born, number there)."""
+    """Return the records of the run on a cluster, as (origin cluster, number there)."""
     marks = map(run.history.mark, read_from_zero(member.bootstrap_servers, member.topic))
     return {(mark.cluster, mark.sequence) for mark in marks if mark is not None}
 

@@ -1,4 +1,4 @@
-"""kill -9 and SIGSTOP of whatever runs, while records flow: the checker finds nothing."""
+"""kill -9 and SIGSTOP of every process while records flow: the checker finds no anomaly."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_holder_sleeps_beyond_its_leases_and_wakes(place):
 
 @contextmanager
 def starved(processes: int) -> Iterator[None]:
-    """So many processes want a processor for themselves."""
+    """Run busy processes that compete for the CPUs."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -114,7 +114,7 @@ def starved(processes: int) -> Iterator[None]:
 
 @pytest.mark.nightly
 def test_a_starved_machine_slows_down_and_moves_no_unit(place):
-    """Leases of six seconds expired, workers took each other's units, and sessions were fenced by the hundred."""
+    """Check a starved worker: its leases must not expire, or workers fence each other."""
 
     def fenced() -> int:
         return len(place.rest.ok("GET", "/events?stream=fenced-workers")["items"])
@@ -137,7 +137,7 @@ def test_a_starved_machine_slows_down_and_moves_no_unit(place):
 
 @pytest.mark.nightly
 def test_a_worker_that_runs_ever_more_rarely_keeps_its_units(place):
-    """The pauses outgrow the usual length of a lease, as on a machine that has more and more to do."""
+    """Check pauses that exceed the usual duration of a lease, as on a machine under growing load."""
     with Run(place) as run:
         run.flow(2)
         before, rarely_run = place.epochs(), max(place.holders())
@@ -152,7 +152,7 @@ def test_a_worker_that_runs_ever_more_rarely_keeps_its_units(place):
 
 @pytest.mark.nightly
 def test_units_run_on_two_workers_at_once(place):
-    """Another process believes against all leases that units are its own, and does so again and again."""
+    """Let another process run tasks against all leases, again and again."""
     with Run(place) as run:
         engine = create_engine(place.database_url())
         with engine.connect() as connection:
@@ -168,7 +168,7 @@ def test_units_run_on_two_workers_at_once(place):
             ]
             for rival in rivals:
                 rival.start()
-            # They fence the holders, who take the units anew and fence them in turn.
+            # They fence the holders, which open sessions again and fence them in turn.
             eventually(lambda rivals=rivals: any(rival.state("rival").reason for rival in rivals), "one is fenced")
             for rival in rivals:
                 rival.stop()

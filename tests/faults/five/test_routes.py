@@ -1,4 +1,4 @@
-"""Routes change while records flow: nothing is lost, doubled or out of order, whoever is away meanwhile."""
+"""Routes change while records flow: nothing is lost, duplicated or reordered, whichever cluster is down."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_trees_are_replaced_while_leaves_go_and_come(place):
 
 @pytest.mark.nightly
 def test_the_target_dies_with_what_it_had_not_passed_on_and_returns(place):
-    """What had come as far as the target reaches the others from another leaf all the same."""
+    """Check that records which had reached the target arrive on the others from another leaf."""
     with Run(place) as run:
         run.flow(1)
         row = next(row for row in place.distributors() if row["cluster"] == "cluster-1" and row["level"] == 3)
         dead = row["target"]
         other = next(name for name in row["allowed_targets"] if name != dead)
-        # What it gets from cluster-1's side stays with it.
+        # Records that it gets from cluster-1's side stay on it.
         place.pause(dead, 1)
         run.flow(2)
         place.link("refuse", dead)
@@ -58,7 +58,7 @@ def test_the_target_dies_with_what_it_had_not_passed_on_and_returns(place):
 
 @pytest.mark.nightly
 def test_a_leaf_is_lost_for_good_and_a_late_return_doubles_nothing(place):
-    """What had left it for some leaf reaches all of them, from the leaf that has most of it."""
+    """Check that records which had reached some leaf arrive on all, from the leaf that has most of them."""
     with Run(place) as run:
         run.flow(2)
         words, undo = lose_a_leaf(place, Random(run.seed))

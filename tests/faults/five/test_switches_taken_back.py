@@ -1,5 +1,4 @@
-"""A switch that is aborted after a kill, that nobody carries on for longer than clients may be held, or that they
-cannot hear of."""
+"""Switches that are aborted after a kill, outlast the time that clients may be held, or are missed by clients."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from tests.faults.runs import Place
 from tests.switches.applications import Applications, Tenant
 
 __all__ = ["tenant"]
-# As in test_switches.
+# Same values as in test_switches.
 pytestmark = pytest.mark.nightly
 
 HOLD_SECONDS = Settings().switch_hold_seconds
 
 
 def state(place: Place, switch: str) -> str:
-    """As the database has it: for a time without the API."""
+    """Return the state in the database, since the API is down for a while."""
     with psycopg.connect(place.database_url().replace("+psycopg", "")) as connection:
         query = "SELECT state FROM switches WHERE id = %s AND valid_to IS NULL"
         row = connection.execute(query, [switch]).fetchone()
@@ -36,7 +35,7 @@ def state(place: Place, switch: str) -> str:
     [(WORKER, "holding"), (WORKER, "draining"), (WORKER, "closing"), (WORKER, "moving"), (API, "closing")],
 )
 def test_it_is_aborted_after_a_kill(place: Place, tenant: Tenant, victim: str, phase: str):
-    """At once, perhaps before anybody carries it on again."""
+    """Abort at once, perhaps before another process continues the switch."""
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
         reached = Reached(place, tenant, applications, closed)
@@ -58,7 +57,7 @@ def test_it_is_aborted_after_a_kill(place: Place, tenant: Tenant, victim: str, p
 def test_nobody_can_be_told_anything_for_longer_than_clients_may_be_held(
     place: Place, tenant: Tenant, phase: str, away: tuple[str, ...]
 ):
-    """They go on where they are; whoever carries the switch on takes it back."""
+    """Check that clients continue where they are; the process that continues the switch aborts it."""
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
         reached = Reached(place, tenant, applications, closed)
@@ -66,7 +65,7 @@ def test_nobody_can_be_told_anything_for_longer_than_clients_may_be_held(
         began = time.monotonic()
         for name in away:
             place.stop(place.pid(name))
-        # They go on by themselves, which nobody but the records can tell.
+        # Clients continue by themselves, which only the records can show.
         applications.all_read()
         eventually(lambda: time.monotonic() - began > HOLD_SECONDS, "too long for anybody to be held", 1)
         if WORKER not in away:
@@ -84,15 +83,18 @@ def test_nobody_can_be_told_anything_for_longer_than_clients_may_be_held(
 
 
 def late_producers(tenant: Tenant) -> int:
-    """Those that hold, and were heard a moment ago."""
+    """Return the number of producers that hold, and were heard a moment ago."""
     query = "&".join(f"{name}={value}" for name, value in tenant.place.items())
     rows = tenant.ask("GET", f"/discovery/clients?{query}", None)["items"]
     return sum(row["phase"] == "held" and row["generation"] == 1 and row["silent_ms"] < 5_000 for row in rows)
 
 
 def test_nobody_can_hear_of_the_move_for_longer_than_a_word_to_hold_lasts(place: Place, tenant: Tenant):
-    """Clients go on where they were. What they write there is counted and comes before what they write afterwards,
-    however long it takes; what they read there, and then again, is in the report; nothing else goes wrong."""
+    """Check clients that continue on the old cluster.
+
+    Records written there are counted and precede those written afterwards, however long it takes; records read
+    there, and then a second time, are in the report; nothing else goes wrong.
+    """
     hop, _ = neighbours(place)
     with ExitStack() as closed:
         applications = closed.enter_context(Applications(tenant))
@@ -101,7 +103,7 @@ def test_nobody_can_hear_of_the_move_for_longer_than_a_word_to_hold_lasts(place:
         place.stop(place.pid(API))
         let_go()
         eventually(lambda: state(place, reached.switch) in ("verifying", "completed"), "they are moved", 0.2)
-        # What is written from now on does not come far.
+        # Records written from now on are not distributed far.
         place.link("cut", hop, direction="both")
         applications.all_read()
         place.go_on(place.pid(API))

@@ -1,4 +1,4 @@
-"""kill -9 of Celery workers in the middle of 100,000 records: all on every cluster exactly once, without help."""
+"""kill -9 of Celery workers during 100,000 records: all arrive exactly once, without intervention."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ TOPIC = "_treeline.verify"
 
 
 def kill_worker(place):
-    """The whole Celery worker: its parent process; the pool must not outlive it."""
+    """Kill the whole Celery worker by its parent process; the pool must not outlive it."""
     os.kill(place.pid("worker:shifts"), signal.SIGKILL)
 
 
 def kill_pool_process(place):
-    """One pool process, with half of all units."""
+    """Kill one pool process, with half of all tasks."""
     max(map(psutil.Process, place.pool()), key=lambda process: process.num_threads()).kill()
 
 
 def kill_all_celery(place):
-    """Everything of Celery at once: the reconcile loop and the schedule too."""
+    """Kill all of Celery at once, including the reconcile loop and the schedule."""
     for pid in [place.pid(name) for name in ("worker:shifts", "worker:control", "beat")]:
         os.kill(pid, signal.SIGKILL)
 
 
 def end_of(servers):
-    """How far the topic has grown on a cluster: its records, and a few markers of transactions."""
+    """Return how far the topic has grown on a cluster: its records, and a few transaction markers."""
     reader = Consumer({"bootstrap.servers": servers, "group.id": "test-ends"})
     try:
         partitions = reader.list_topics(TOPIC, 15).topics[TOPIC].partitions
@@ -49,7 +49,7 @@ def end_of(servers):
     "kill",
     [
         kill_all_celery,
-        # Random faults do these, too.
+        # Random faults cover these, too.
         pytest.param(kill_worker, marks=pytest.mark.nightly),
         pytest.param(kill_pool_process, marks=pytest.mark.nightly),
     ],

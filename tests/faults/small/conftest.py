@@ -1,4 +1,4 @@
-"""The small estate that tests break, one file after the other; the last file takes it away."""
+"""The small estate that tests share, one file after the other; the last file removes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
 
 @pytest.fixture(scope="package")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEstate]:
-    """Two clusters behind the proxy; every test leaves them whole."""
+    """Yield two clusters behind the proxy, which every test leaves intact."""
     home = tmp_path_factory.mktemp("small") / "home"
     yield boot(home, SMALL_ESTATE)
     treeline(home, "down", "--wipe")

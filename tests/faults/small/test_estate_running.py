@@ -1,4 +1,4 @@
-"""A running estate: answers, faults on its links, and everything in it that can be killed."""
+"""A running estate: its answers, faults on its links, and kills of every process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to
 PROCESSES = ["postgres", "valkey", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
              "worker:shifts", "worker:offsets", "worker:schemas", "beat"]  # fmt: skip
 ALONE = ["postgres", "kafka:cluster-1:1", "api"]
-"""What all others wait for is killed for itself, the rest at one blow."""
+"""Processes that all others depend on are killed one by one, the rest all at once."""
 KILLED = [*([name] for name in ALONE), [name for name in PROCESSES if name not in ALONE]]
 
 
@@ -40,7 +40,7 @@ def healed(small: RunningEstate) -> Iterator[None]:
 
 
 def answers(small: RunningEstate, cluster: str) -> bool:
-    """Whether a client's way to this cluster works."""
+    """Return whether a client can reach this cluster."""
     admin = AdminClient({"bootstrap.servers": small.bootstrap_servers(cluster), "log_level": 0})
     try:
         return bool(admin.list_topics(timeout=LOOK_SECONDS).brokers)
@@ -146,7 +146,7 @@ def test_secrets_are_private_files_and_in_no_command_line(small: RunningEstate) 
 
 
 def test_api_and_workers_are_at_the_database_by_the_login_without_rights(small: RunningEstate) -> None:
-    """And their environment, all that the system shows of it, has no address of the owner."""
+    """Check that their environment, as the system shows it, does not contain the owner's URL."""
     place, owner = Place(small), Home(small.home).secret("postgres-password")
     with psycopg.connect(place.owner_url().replace("+psycopg", "")) as connection:
         seen = connection.execute("SELECT usename FROM pg_stat_activity WHERE application_name = 'treeline'")
@@ -162,7 +162,7 @@ def test_api_and_workers_are_at_the_database_by_the_login_without_rights(small: 
 
 
 def test_memory_of_the_database_is_with_its_data(small: RunningEstate) -> None:
-    """Who kills and wipes it leaves nothing: what PostgreSQL keeps in /dev/shm by itself would stay there."""
+    """Check that a kill and a wipe leave nothing behind: PostgreSQL's files in /dev/shm would otherwise remain."""
     files = Path(f"/proc/{small.process('postgres')['pid']}/maps").read_text()
     assert f"{small.home}/data/small/postgres/pg_dynshmem/" in files
     assert "/dev/shm/" not in files

@@ -1,4 +1,4 @@
-"""A registry whose cluster, topic or process goes away: what is known is answered, and nothing is made up."""
+"""A registry whose cluster, topic or process fails: known schemas are answered, and nothing is made up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.registry.written_log import avro
 
 @pytest.fixture
 def path(request: pytest.FixtureRequest) -> str:
-    """Versions of a subject of the test's own."""
+    """Return the path of the versions of a subject of this test."""
     return f"/subjects/{request.node.name}/versions"
 
 
@@ -50,7 +50,7 @@ def kill_api(small: RunningEstate) -> None:
 
 
 def code(registry: Address, method: str, path: str, body: object = None) -> tuple[int, int] | None:
-    """Status and error code of a refusal."""
+    """Return the status and error code of a refusal."""
     answer = registry(method, path, body)
     return None if answer.is_success else (answer.status_code, answer.json()["error_code"])
 
@@ -64,7 +64,7 @@ def test_while_a_cluster_is_away_reads_are_answered_and_writes_are_refused(small
     assert int(answer.headers["Retry-After"]) > 0
     assert registry("POST", path, {"schema": avro("a")}).json() == {"id": schema_id}
 
-    # A process that has never read it has nothing to say, and says that.
+    # A process that has never read the topic has nothing to answer, and reports that.
     kill_api(small)
     eventually(lambda: code(registry, "GET", f"/schemas/ids/{schema_id}") == (503, 50002), "it is told")
     faults.order(Home(small.home), "heal", "cluster-1")
@@ -79,7 +79,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning(small, registry, 
     register(registry, path, "a", "b?")
     admin = AdminClient({"bootstrap.servers": small.bootstrap_servers("cluster-1")})
     admin.delete_topics([TOPIC])[TOPIC].result(DEADLINE_SECONDS)
-    # The first write makes it anew; ids begin anew with it, since nobody knows of the old ones.
+    # The first write creates the topic again; ids start over, since no process knows the old ones.
     answer = settled(lambda: registry("POST", "/subjects/new/versions", {"schema": avro("n")}), "it is written")
     assert answer == {"id": 1}
     assert registry.get("/subjects") == ["new"]

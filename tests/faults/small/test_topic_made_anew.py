@@ -1,4 +1,4 @@
-"""A topic is deleted and made anew under its name while records flow: nothing is there twice, nothing missing."""
+"""A topic is deleted and re-created under its name while records flow: nothing is duplicated or missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
 
 @dataclass(frozen=True)
 class Two:
-    """Two clusters, and a stream of the test's own with two partitions."""
+    """Two clusters, and a stream of this test with two partitions."""
 
     rest: RestClient
     servers: dict[str, str]
@@ -88,13 +88,13 @@ def test_a_sources_new_topic_is_not_taken_for_the_old_one_however_fast_it_grows(
     two.send("cluster-1", old)
     eventually(lambda: two.values("cluster-2") == old, "the old ones arrived", 0.3)
     two.make_anew("cluster-1")
-    # Beyond every position in the old topic, before anybody has noticed.
+    # Beyond every position in the old topic, before any poll has noticed.
     two.send("cluster-1", new)
     eventually(lambda: two.recorded("cluster-1"), "the new topic is recorded", 0.3)
     eventually(lambda: set(two.values("cluster-2")) >= set(new), "the new ones arrived", 0.5)
     assert two.values("cluster-2") == sorted(new + old)
     told = [each for each in two.rest.ok("GET", "/losses")["items"] if each["stream"].endswith(two.stream)]
-    # Nothing is known to be lost; that nothing was written after the last look, nobody can know.
+    # No loss is certain; whether records were written after the last poll is unknown.
     assert {(each["partition"], each["first_offset"], each["at_least"]) for each in told} == {
         (0, 50, 0),
         (1, 50, 0),

@@ -107,7 +107,7 @@ def test_a_cluster_that_is_down_at_start_is_named_and_joins_when_it_comes(boot_e
 
 @pytest.mark.nightly
 def test_a_cluster_that_never_came_is_registered_offline(boot_estate: Boot, tmp_path: Path) -> None:
-    # Its data folder is a file: the broker cannot start, from the first moment on.
+    # Its data folder is a file, so the broker cannot start at all.
     folder = tmp_path / "home" / "data" / "small" / "cluster-2" / "broker-1"
     folder.mkdir(parents=True)
     (folder / "data").write_text("in the way")
