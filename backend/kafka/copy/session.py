@@ -302,10 +302,7 @@ class CopySession:
         self._commit()
 
     def rest(self) -> None:
-        """Idle step while copying is paused or throttled: keep the lag and the positions up to date.
-
-        Raises CopyFailed.
-        """
+        """Keep the lag and the positions up to date while copying is paused or throttled. Raises CopyFailed."""
         try:
             self._alive()
             self._keep_positions()
