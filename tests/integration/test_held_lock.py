@@ -31,11 +31,7 @@ LIMITS = ("lock_timeout", "statement_timeout", "idle_session_timeout")
 
 @pytest.fixture
 def engine(database: Database):
-<<<<<<< HEAD
     """Return an engine for which PostgreSQL ends a transaction that is idle for 0.2 s."""
-=======
-    """Return an engine on which PostgreSQL ends a transaction that is idle for 0.2 s."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
     made = create_engine(database.url, idle_in_transaction_timeout_ms=IDLE_MS)
     yield made
     made.dispose()
@@ -106,11 +102,7 @@ def test_the_connection_goes_back_with_the_usual_limits(engine):
 
 @pytest.fixture
 def silent_cluster():
-<<<<<<< HEAD
     """Accept connections without ever answering."""
-=======
-    """Yield a cluster that accepts connections, and never answers."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         yield ClusterRow(
@@ -142,11 +134,7 @@ def test_nobody_else_sets_offsets_while_a_reset_waits_for_its_cluster(engine, si
 
 
 def test_two_replays_of_a_stream_take_turns(engine, monkeypatch):
-<<<<<<< HEAD
     """Without the lock both would find the record missing, and both would write it."""
-=======
-    """Check two concurrent replays: both would find the record missing, and both would write it."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
     monkeypatch.setattr("backend.tracing.replay._WAIT_SECONDS", 0.2)
     row = SimpleNamespace(origin=(1, 0, 5), stream="acme/retail/prod/orders")
     with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=1), pytest.raises(LockBusy):

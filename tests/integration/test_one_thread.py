@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Occasional work in a thread of its own: one at a time, and closed when none is running."""
-=======
-"""Work that is started now and then in a separate thread: one at a time, and closed when idle."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
 
 from __future__ import annotations
 
@@ -15,11 +11,7 @@ from workers.one_thread import OneThread
 
 
 class Work:
-<<<<<<< HEAD
     """Work that runs until it may end, and counts."""
-=======
-    """Work that runs until it may end, and counts its runs."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
 
     def __init__(self) -> None:
         self.may_end, self.begun, self.closed = threading.Event(), 0, 0

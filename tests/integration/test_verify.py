@@ -51,11 +51,7 @@ def test_a_wrong_number_of_records_is_refused(estate, records):
 
 
 def test_a_run_that_found_something_wrong_ends_with_1_and_says_what(grown, database, monkeypatch):
-<<<<<<< HEAD
     """Clusters that are down are the cheapest failure to produce."""
-=======
-    """Check unreachable clusters, the cheapest of all failures."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
     monkeypatch.setattr(run, "_OFFLINE_SECONDS", 0.0)
     with serve_here(database.url) as console:
         monkeypatch.setenv("TREELINE_URL", console.url)

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Cost of an open page for the control plane: one query a second for all viewers, none without viewers."""
-=======
-"""The cost of an open page for the control plane: one poll a second for all watchers, none without any."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
 
 from __future__ import annotations
 
@@ -29,11 +25,7 @@ WATCHERS = 5
 
 
 class Counted:
-<<<<<<< HEAD
     """A live tree over a real database, which counts drawings and queries."""
-=======
-    """A live tree over a real database, which counts drawings and polls."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
 
     def __init__(self, database: Database) -> None:
         self.services = Services(Settings(database_url=database.url))
@@ -56,11 +48,7 @@ class Counted:
         return f"lost at {lost_at}" if lost_at else ""
 
     async def watch_until(self, head: int) -> list[str]:
-<<<<<<< HEAD
         """Return what a viewer has received by then."""
-=======
-        """Return what a watcher has seen by then."""
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
         seen = []
         async with aclosing(self.live.watch()) as watching:
             async for news in watching:
@@ -112,11 +100,7 @@ def test_nothing_is_drawn_while_nothing_changes_and_nothing_asked_while_nobody_l
                 quiet += not news
                 if quiet == 3:
                     break
-<<<<<<< HEAD
         # The task ends with the last viewer; otherwise it would end only with the services.
-=======
-        # The task has ended with the last watcher; one that went on would only end with the services.
->>>>>>> 3e09985d (Words of the tests of faults, copying, the tree, traces and snapshots)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         counted.services.stop()
         before = counted.statements
