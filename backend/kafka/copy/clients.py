@@ -60,7 +60,7 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
 
 
 def open_group_member(plan: EdgePlan) -> GroupReader:
-    """A consumer of the target that never subscribes: positions are read and written in its group."""
+    """Open a consumer of the target that never subscribes: it reads and writes positions in its group."""
     return GroupReader(
         client_config(
             plan.target.bootstrap_servers,
