@@ -127,7 +127,7 @@ def test_a_change_and_its_undo_say_different_things(acme: Console, viewer: Visit
     position = event(acme, "StreamChanged")
     shorter = "Stream acme/retail/prod/orders changed: retention: 7 days → 4 days"
     undo = said(visitor(acme, "operator").get(f"{PAGE}/{position}/-undo"))
-    assert f"“{shorter}” would be undone" in undo and "Retention 4 days 7 days" in undo
+    assert f"“{shorter}” will be undone" in undo and "Retention 4 days 7 days" in undo
     acme.rest.ok("POST", f"/events/{position}/undo")
     found = rows(viewer.get(f"{PAGE}?name=StreamChanged"), "data-event")
     assert shorter in found[str(position)]

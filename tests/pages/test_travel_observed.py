@@ -159,7 +159,7 @@ def test_replication_is_as_a_look_saw_it(acme: Console, database: Database) -> N
     assert "All replicas are in sync" in said(operator.get(REPLICATION))
     page = operator.get(f"{REPLICATION}?at={then}")
     text = said(page)
-    assert "Degraded" in text and "5 brokers, 1 away" in text and "12 partitions under-replicated" in text
+    assert "Degraded" in text and "5 brokers, 1 offline" in text and "12 partitions under-replicated" in text
     assert "a plan is proposed for review, and nothing moves" in text
     assert re.search(r"online · seen [\d.]+ m?s before", text) and "ago" not in text.partition("When brokers")[0]
     assert '<tr data-broker="6" data-tone="bad">' in page.text

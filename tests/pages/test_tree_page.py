@@ -90,7 +90,7 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     arrow = page.locator("[data-distributor='c1:2']")
     expect(arrow.locator(".rate")).to_have_text("2.5k/s")
     expect(arrow.locator(".lag")).to_have_text("lag 1.2k")
-    expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records a second"))
+    expect(arrow).to_have_attribute("aria-label", re.compile("c1 level 2 to c2: blocked, 2.5k records per second"))
     cells = page.locator("[data-row='c1:2'] > *").all_inner_texts()
     assert cells[:8] == ["c1", "L2", "0011", "0010", "c2", "none", "blocked", "1,200"]
     assert cells[8:12] == ["in time", "2.5k", "1", "w:1"]
@@ -122,7 +122,7 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     arrow = page.locator("[data-distributor='c1:2']")
     expect(arrow.locator(".late")).to_have_text(["late"] if verdict == "late" else [])
     said = arrow.get_attribute("aria-label") or ""
-    assert f", 0 records a second, {spoken}. " in said
+    assert f", 0 records per second, {spoken}. " in said
     # For voice control, the label begins with what is seen, in order.
     seen = " ".join(map(str.strip, arrow.locator(".label text").all_text_contents()))
     assert said.endswith(f" {seen}")
@@ -130,7 +130,7 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     expect(page.locator("#distributor-table thead th").nth(8)).to_have_text("Within 60 s")
     cell = page.locator("[data-row='c1:2'] > *").nth(8)
     expect(cell).to_have_text(verdict)
-    expect(page.locator("[data-row='c2:1'] > *").nth(8)).to_have_text("not known")
+    expect(page.locator("[data-row='c2:1'] > *").nth(8)).to_have_text("unknown")
     figure = page.locator("#summary-list > div", has=page.locator("#in-time"))
     expect(figure).to_have_text(re.compile(rf"Within 60 s\s*{summary}"))
     expect(figure).to_have_class(re.compile("bad" if verdict == "late" else "^$"))
@@ -213,7 +213,7 @@ def test_what_an_operator_has_set_is_shown_now_and_as_it_was(console: Console, o
     console.rest.ok("PATCH", "/trees/main/distributors/c2/1", body)
     expect(settings).to_have_text("paused, at most 5.0MB/s, zstd")
     expect(page.locator("#timeline")).to_contain_text("c2 level 1 paused")
-    expect(page.locator("#timeline")).to_contain_text("at most 5,000,000 bytes a second")
+    expect(page.locator("#timeline")).to_contain_text("at most 5,000,000 bytes per second")
     expect(page.locator('[data-row="c2:2"] [data-settings]')).to_have_text("none")
     page.goto(f"{console.url}/tree?at={before}")
     expect(settings).to_have_text("–")
@@ -300,7 +300,7 @@ def test_a_lost_database_is_told_and_the_last_state_kept(
         page = open_page(console)
         expect(page.locator("#live")).to_have_text("live")
         own_postgres.kill()
-        told = re.compile(r"cannot reach its database since \d\d:\d\d:\d\d UTC")
+        told = re.compile(r"has not reached its database since \d\d:\d\d:\d\d UTC")
         expect(page.locator("#outage")).to_contain_text(told, timeout=20_000)
         expect(page.locator("svg [data-distributor]")).to_have_count(5)
         expect(page.locator("#live")).to_have_text("live")

@@ -192,7 +192,7 @@ def test_the_page_shows_what_it_would_do_and_does_it_once(acme: Console) -> None
     assert f'href="/timeline/{position}/-undo"' in owner.get(f"/timeline/{position}").text
     path = f"/timeline/{position}/-undo"
     text = said(owner.get(path))
-    assert "would be undone by EnvironmentChanged, added to the event log" in text
+    assert "will be undone by a new event: EnvironmentChanged. Earlier events stay in the log." in text
     assert "Margin (seconds) 7 60" in text
     assert f"treeline undo {position}" in text
     assert acme.rest.ok("GET", API_PROD)["margin_seconds"] == 7

@@ -209,7 +209,7 @@ class Distributor:
         if self.row.observed is None:
             return base
         in_time = f"wait {self.in_time}" if self.row.observed.in_time is None else self.in_time
-        said = f"{base}: {self.state}, {compact(self.rate)} records a second, lag {full(self.lag)}, {in_time}"
+        said = f"{base}: {self.state}, {compact(self.rate)} records per second, lag {full(self.lag)}, {in_time}"
         return f"{said}. {self.reason}" if self.reason else said
 
 
