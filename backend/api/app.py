@@ -77,8 +77,10 @@ _REFUSALS = {
 
 @functools.cache
 def routes() -> Sequence[BaseRoute]:
-    """Every route of the REST API, which all applications of a process share: what a route takes and answers is
-    worked out once, which takes tenths of a second."""
+    """Build the routes of the REST API once for all applications of a process.
+
+    FastAPI takes tenths of a second to work out what each route takes and answers.
+    """
     refusals: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "content": {problems.MEDIA_TYPE: {"schema": _PROBLEM}}}
         for status, text in _REFUSALS.items()

@@ -38,7 +38,7 @@ def asked_once(rest: Rest, **query: Any) -> Response:
 
 
 def switched(rest: Rest, *commands: SwitchCommand, switch: str = "s1") -> None:
-    """What a runner does, without one."""
+    """Move a switch through its states as a runner does."""
     app: Any = rest.client.app  # type: ignore[attr-defined]
     for command in commands:
         app.state.services.dispatcher.execute(
@@ -52,7 +52,7 @@ def switched(rest: Rest, *commands: SwitchCommand, switch: str = "s1") -> None:
 
 
 def start(source: str = "c1", target: str = "c2", generation: int = 2, zone: str | None = None) -> StartSwitch:
-    """Of acme/retail/prod."""
+    """Return the clients of acme/retail/prod."""
     return StartSwitch(
         switch="s1",
         source=source,
@@ -266,7 +266,7 @@ def test_what_was_found_for_one_cluster_says_nothing_of_the_next(tenant: Rest) -
 
 
 def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> None:
-    """Whoever fell silent for longer may have gone on, though it says that it holds each time that it is heard."""
+    """A client that was silent for longer may have gone on, although each of its reports says that it holds."""
     switched(tenant, start(), *MOVED)
     late = {"client_id": "late", "role": "producer", "generation": 1, "phase": "held"}
     discover(tenant, **late)
@@ -281,7 +281,7 @@ def test_a_word_that_was_not_renewed_in_time_is_another_one(tenant: Rest) -> Non
 
 
 def test_a_word_that_waited_for_the_database_is_not_taken(tenant: Rest) -> None:
-    """Its client may have let go of it meanwhile."""
+    """The client of such a request may have closed the connection meanwhile."""
     app: Any = tenant.client.app  # type: ignore[attr-defined]
     place = "&".join(f"{name}={value}" for name, value in PROD.items())
     word = {"client_id": "slow", "role": "producer", "generation": 1}

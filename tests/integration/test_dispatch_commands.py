@@ -106,7 +106,7 @@ def test_a_projection_that_fails_takes_the_command_with_it(database):
 
 
 def test_facts_read_by_build_stay_true_until_the_events_are_in(dispatcher, database):
-    """Of twenty commands for one name, each on its own stream, exactly one gets it."""
+    """Exactly one of twenty commands for one name, each on its own stream, gets the name."""
 
     def unless_taken(connection: Connection) -> Pay:
         if sample_projection.read(connection):

@@ -95,7 +95,7 @@ def test_a_follower_misses_nothing_of_many_processes(database):
 
 
 def test_a_second_writer_waits_until_the_first_commits(database):
-    """Without the append lock the second writer would commit position 2 first."""
+    """The append lock keeps the second writer from committing position 2 first."""
     with database.engine.connect() as first, ThreadPoolExecutor(1) as pool:
         PostgresEventLog(first, registry()).append("a", 0, [paid(1)], metadata=METADATA, time=TIME)
 

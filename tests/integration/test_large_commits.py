@@ -68,8 +68,10 @@ def stand(pair, vector):
 
 
 def taken(member, rows):
-    """Whether the positions were committed; not yet while the coordinator of a cluster that has just begun is not
-    there."""
+    """Tell whether the positions were committed.
+
+    A cluster that has just started has no coordinator yet; nothing is committed then.
+    """
     try:
         return all(row.error is None for row in member.commit(offsets=rows, asynchronous=False))
     except KafkaException as error:

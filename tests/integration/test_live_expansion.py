@@ -1,5 +1,8 @@
-"""A cluster grows by a broker and shrinks again under 2,000 records a second, as an operator does it: with
-`treeline estate` and `treeline placement` on estates/replicated.yaml, confirmed by Kafka's own tools."""
+"""A cluster grows by a broker and shrinks again under 2,000 records a second.
+
+The test uses `treeline estate` and `treeline placement` on estates/replicated.yaml, as an operator does, and
+checks the result with Kafka's own tools.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ class Load:
 
 
 def said(replicated: RunningEstate, *words: str) -> Any:
-    """The JSON that `treeline` prints."""
+    """Return the JSON that `treeline` prints."""
     done = replicated.treeline(*words, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)

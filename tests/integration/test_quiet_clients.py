@@ -27,7 +27,7 @@ SETTLED_SECONDS = 2.0
 
 
 class Requests:
-    """How often all clients of this process have asked for metadata, as librdkafka logs it."""
+    """Counts the metadata requests of all clients of this process, from librdkafka's log."""
 
     def __init__(self) -> None:
         self.metadata = 0
@@ -36,7 +36,7 @@ class Requests:
         self.metadata += "Sent MetadataRequest" in (message % args if args else message)
 
     def while_polled(self, poll: Callable[[float], Any], seconds: float) -> int:
-        """Those in this time. The log of a client is told as it is polled."""
+        """Return the requests in this time. A client's log is emitted while it is polled."""
         before, deadline = self.metadata, time.monotonic() + seconds
         while time.monotonic() < deadline:
             poll(0.1)
@@ -44,7 +44,7 @@ class Requests:
 
 
 def threads() -> int:
-    """Of this process, those of librdkafka among them."""
+    """Return the threads of this process, including those of librdkafka."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
@@ -56,7 +56,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
 
 
 def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEstate, requests: Requests) -> None:
-    """Else nothing would have to be kept from it; see `probe.ask_of_no_topic`."""
+    """A topic that is created by a metadata request is what `probe.ask_of_no_topic` avoids."""
     admin = AdminClient(client_config.client_config(estate.bootstrap_servers("cluster-1"), PROTOCOL))
     describe(admin, ConnectionReasons(), SECONDS)
     requests.while_polled(admin.poll, SETTLED_SECONDS)
@@ -81,7 +81,7 @@ def test_who_answers_is_asked_by_a_client_that_is_gone_then(estate: RunningEstat
 
 
 def test_one_that_got_no_answer_is_gone_though_its_error_is_kept() -> None:
-    """What is raised knows the frames that it came through, and they know the client."""
+    """An exception refers to the frames that it came through, and they refer to the client."""
     before, errors = threads(), []
     for _ in range(3):
         with pytest.raises(KafkaException) as refused:

@@ -1,4 +1,4 @@
-"""What REST says of real Kafka clusters: who answers, the same one twice, streams with records."""
+"""REST on real Kafka clusters: reachability, one cluster added twice, and streams with records."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def shell(orders: Rest, database: Database, tmp_path: Path) -> Iterator[Shell]:
 
 
 def observed(database: Database, lags: dict[str, int | None], position: int) -> None:
-    """What workers would have written of these units."""
+    """Write the observations that workers make of these tasks."""
     engine = create_engine(database.url)
     unit = {
         "holder": "w", "epoch": 1, "state": "running", "target": "c2", "records_per_second": 0.0,

@@ -29,7 +29,7 @@ from tests.integration.test_discovery import MOVED, PROD, discover, start, switc
 EMERGENCY = {"from": "c1", "to": "c2", "mode": "emergency"}
 STEPS = [to(phase) for phase in (Phase.HOLDING, Phase.DRAINING, Phase.CLOSING)]
 OTHER = Retarget(cluster="c1", level=2, target="c3", previous="c2")
-"""Where records of c1 go while c2 is left."""
+"""Targets of the records of c1 while clients leave c2."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def retargeted(rest: Rest) -> None:
 
 
 def target_of(rest: Rest) -> str:
-    """That c1 copies to at level 2."""
+    """Return the cluster to which c1 copies at level 2."""
     target: str = rest("GET", "/trees/main/distributors/c1/2").json()["target"]
     return target
 
@@ -298,7 +298,7 @@ def test_a_client_that_holds_is_named_again_once_its_word_has_run_out(tenant: Re
 
 @pytest.mark.parametrize("later", [(), (to(Phase.MOVING),), (to(Phase.MOVING), to(Phase.HOLDING))])
 def test_an_abort_takes_the_targets_back_in_the_same_transaction(tenant: Rest, later: tuple[Any, ...]) -> None:
-    """Also when the hold has run out after they were changed, and began again."""
+    """Targets come back even if the hold ended after they were changed, and began again."""
     retargeted(tenant)
     switched(tenant, *later)
     head = tenant.head()
@@ -387,7 +387,7 @@ def carried_on(rest: Rest) -> list[str]:
 
 
 def test_a_forced_client_is_forced_for_good(tenant: Rest) -> None:
-    """Also when the hold begins anew."""
+    """The same is true after the hold has begun anew."""
     discover(tenant, client_id="orders-1", role="producer", generation=1)
     switched(tenant, start(), to(Phase.HOLDING), Force(clients=("orders-1",)), *STEPS[1:], to(Phase.HOLDING))
     assert get(tenant)["forced"] == ["orders-1"] and get(tenant)["now"]["waiting_for"] == []

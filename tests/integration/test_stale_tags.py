@@ -1,4 +1,4 @@
-"""Whoever changes what somebody else has changed meanwhile is told so, on every route that looks at If-Match."""
+"""Each route that checks If-Match refuses a change of a resource that was changed meanwhile."""
 
 from __future__ import annotations
 

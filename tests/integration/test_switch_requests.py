@@ -1,4 +1,4 @@
-"""What holds for all requests, of switches and of clients that say goodbye: If-Match, keys, dry runs."""
+"""If-Match, idempotency keys and dry runs, for requests of switches and for clients that sign off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.integration.test_discovery import MOVED, discover, start, switched, t
 
 
 def version(rest: Rest) -> str:
-    """The ETag of s1."""
+    """Return the ETag of s1."""
     return str(rest("GET", "/switches/s1").headers["ETag"])
 
 

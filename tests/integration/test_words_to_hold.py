@@ -51,7 +51,7 @@ def test_a_consumer_that_may_go_on_since_the_hold_began_again_is_asked_again(ten
 
 
 def test_who_was_not_heard_of_since_is_believed(tenant: Rest) -> None:
-    """It was told nothing, so it keeps its word until that ends by itself."""
+    """The client received no answer, so it holds until its promise ends by itself."""
     begun(tenant, "s0")
     discover(tenant, **P, generation=1, phase="held")
     switched(tenant, Abort(by=OPERATOR), switch="s0")
@@ -82,7 +82,7 @@ def test_who_heard_of_a_move_too_late_keeps_its_word_while_it_waits(tenant: Rest
 
 
 def test_a_hold_counts_from_when_clients_were_told_last(tenant: Rest) -> None:
-    """What began it may have died before anybody was told."""
+    """The process that began the hold may have died before any client was notified."""
     engine = tenant.client.app.state.services.engine  # type: ignore[attr-defined]
     with engine.begin() as connection:
         switch_progress.begin_hold(connection, "s1")

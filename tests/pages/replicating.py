@@ -24,8 +24,10 @@ TOPICS = {"acme-retail-prod-orders": 12, "acme-retail-prod-payments": 8, "globex
 
 
 def looked_at(brokers: int = 6, away: tuple[int, ...] = (), elsewhere: tuple[int, ...] = ()) -> dict[str, Any]:
-    """Three replicas of each partition, on brokers in three racks; those that are away keep up with nothing, and
-    brokers of `elsewhere` lead nothing although they keep up."""
+    """Record three replicas of each partition, on brokers in three racks.
+
+    Brokers that are away keep up with nothing; brokers of `elsewhere` keep up and lead nothing.
+    """
     partitions = {}
     for topic, count in TOPICS.items():
         for number in range(count):

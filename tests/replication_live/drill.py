@@ -48,13 +48,14 @@ class Observed:
 
     @property
     def errors(self) -> dict[int, str]:
-        """By number; a record of which nothing was heard has one too."""
+        """Return offsets by record number; a record without an answer has an entry, too."""
         return {each.number: each.error or "nothing heard" for each in self.sent if each.acknowledged_ms is None}
 
 
 def run(cluster: Cluster, topic: str, faults: Iterable[Fault], seconds: float) -> Observed:
-    """Create the topic (led by broker 1), carry the faults out while records are produced for so many seconds,
-    have all brokers back, and read what there is.
+    """Create the topic (led by broker 1), produce for so many seconds under the faults, and read the log.
+
+    All brokers are back before the log is read.
 
     For the main thread (see Cluster). The cluster must be whole, and is so afterwards.
 

@@ -1,4 +1,4 @@
-"""Whether leaders and in-sync replicas that a real cluster had, in their order, are ones that fixed mode permits.
+"""Check that the leaders and in-sync replicas of a real cluster, in order, are ones that fixed mode permits.
 
 The model is run beside what was observed: from every state that it may be in, all that can happen next is tried
 until leader and ISR are those that were seen next. Faults are given, so that nobody stops being up by itself.
@@ -28,12 +28,14 @@ _NO_FAULTS = Bounds(crashes=0)
 _WRITTEN_TOGETHER_MS = 2
 """A cluster writes a change and what it is due to at one time; the order among them is its own."""
 _MOST_STATES = 20_000
-"""Between two changes that were seen; some tens are usual."""
+"""The most states between two observed changes; some tens are usual."""
 
 
 class Fault(NamedTuple):
-    """Something that was done to a broker, or that the cluster did to it: crash, restart, pause, resume, fenced
-    (it was given up), session_expiry (it was given up although nothing was done to it).
+    """A fault of a broker, or the cluster's reaction to one.
+
+    Kinds: crash, restart, pause, resume, fenced (the broker was given up), session_expiry (the broker was
+    given up although nothing was done to it).
 
     A restart or an expiry may have shown already in the change before, which the cluster writes with it.
     """
@@ -53,13 +55,13 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of it."""
+    """Result of the comparison."""
 
     permitted: bool
     changes: int
-    """That were explained, of those that were seen."""
+    """Number of observed changes that the model explains."""
     why: str = ""
-    """What could not be explained."""
+    """The change that the model does not explain."""
 
 
 def permits(configuration: Configuration, events: Sequence[Fault | Change]) -> Verdict:
@@ -118,7 +120,7 @@ def _befell(worlds: dict[int, World], fault: Fault, silent: dict[int, str]) -> d
 
 
 def _suffered(worlds: dict[int, World], action: Action) -> dict[int, World]:
-    """It comes to all; one that has had it already stays."""
+    """Apply a fault to all states; a state that has had it already stays."""
     twins = [world.copy() for world in worlds.values()]
     for twin in twins:
         perform(twin, action)
@@ -128,8 +130,9 @@ def _suffered(worlds: dict[int, World], action: Action) -> dict[int, World]:
 def _followed(
     worlds: dict[int, World], to: tuple[int, frozenset[int]], extra: tuple[Action, ...]
 ) -> dict[int, World]:
-    """All states with that leader and ISR to which steps lead that show nothing else but that nobody leads,
-    or a part of those that the leader drops.
+    """Return all reachable states with that leader and ISR.
+
+    The steps in between may show no leader, or some of the replicas that the leader drops, and nothing else.
 
     Each of `extra` may come once.
     """
@@ -164,7 +167,7 @@ def _is_between(shown: tuple[int, frozenset[int]], to: tuple[int, frozenset[int]
 
 
 def _next(world: World) -> Iterator[Action]:
-    """What may happen by itself: everything but that a broker comes back."""
+    """Return the steps that may happen by themselves: all but the return of a broker."""
     for action, _ in possible(world, _NO_FAULTS, (0, 0, 0)):
         if action[0] != "restart":
             yield action

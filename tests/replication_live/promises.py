@@ -1,4 +1,4 @@
-"""What Kafka promises a producer with acks=all, and of its leaders, held against what a drill observed.
+"""Compare Kafka's promises to a producer with acks=all, and about leaders, with the observations of a drill.
 
 Looked for: a record that was acknowledged and is not in the log; one that the log has twice, or out of order; one
 that is elsewhere than its acknowledgement says; a record that nobody sent; sequence numbers of a producer's epoch
@@ -28,8 +28,11 @@ from tests.replication_live.workload import Logged
 
 @dataclass(frozen=True)
 class _Change:
-    """Of the partition. `had_all`: who surely had all that was committed, without those that ended uncleanly and
-    register again with this very change."""
+    """A change of the partition.
+
+    `had_all`: the replicas that surely had all committed records, without those that ended uncleanly and
+    register again with this very change.
+    """
 
     before: Seen
     after: Seen

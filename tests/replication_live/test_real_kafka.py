@@ -1,5 +1,7 @@
-"""What acks=all promises holds on a real Kafka and in the model, under the same faults; and leaders and replicas
-in sync that the cluster had are, in their order, ones that the model permits. The first leader is broker 1.
+"""The promises of acks=all hold on a real Kafka and in the model, under the same faults.
+
+The model permits the leaders and in-sync replicas that the cluster had, in their order. The first leader is
+broker 1.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ def topic() -> str:
 
 
 def story(observed: Observed) -> str:
-    """Its history and what was sent again, for a failure that comes once in many runs."""
+    """Return the history and the records that were sent again, for a failure that comes once in many runs."""
     return "\n".join(str(entry) for entry in [*observed.history.entries, *sent_again(observed)])
 
 
 def kept(observed: Observed) -> Observed:
-    """It, if every promise was kept, every record acknowledged, and all brokers are in sync at its end.
+    """Return the run if it kept every promise, all records were acknowledged and all brokers are in sync.
 
     The log has each record once, beside the copies that the producer itself sent again in a new epoch.
     """
@@ -52,7 +54,7 @@ def same_in_the_model(faults: Sequence[Fault]) -> Sequence[Fault]:
 
 
 def leaders(observed: Observed) -> list[int]:
-    """One after the other."""
+    """Run the schedules one after the other."""
     return [leader for leader, _ in groupby(seen.leader for seen in observed.history.partition)]
 
 

@@ -49,7 +49,7 @@ class Logged:
     producer_id: int
     producer_epoch: int
     sequence: int
-    """Its place in all that the producer sent to the partition in this epoch; the first one is 0."""
+    """The record's number among those that the producer sent to the partition in this epoch; the first has 0."""
 
 
 class Workload:

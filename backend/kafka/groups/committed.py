@@ -1,14 +1,13 @@
-"""What a group has committed for a partition, as requests for offsets return it."""
+"""The offset that a group has committed for a partition, as requests for offsets return it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backend.kafka.base.asking import Place
+
 NOTHING = -1001
 """librdkafka's offset of a partition without a commit."""
-
-Place = tuple[str, int]
-"""(topic, partition)."""
 
 
 @dataclass(frozen=True)
