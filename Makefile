@@ -116,7 +116,8 @@ $(PROJECT): pyproject.toml requirements/runtime.in $(RUNTIME)
 	@touch $@
 
 # The loop in C for the confluent-kafka installed; says in one line if there will be none.
-$(NATIVE): $(wildcard backend/kafka/copy/native/*.[ch]) backend/kafka/copy/native/build.py $(PROJECT)
+$(NATIVE): $(wildcard backend/kafka/copy/native/*.[ch]) backend/kafka/copy/native/build.py \
+  backend/kafka/base/confluent_version.py $(PROJECT)
 	@$(BIN)/python -m backend.kafka.copy.native.build
 	@touch $@
 

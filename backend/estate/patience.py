@@ -67,9 +67,8 @@ def waited(pids: Iterable[int]) -> tuple[float, bool]:
     nanoseconds, disk = 0, False
     for pid in pids:
         for thread in _threads(pid):
-            with contextlib.suppress(
-                OSError, IndexError, ValueError
-            ):  # the process may end while its file is read
+            # The process may end while its file is read.
+            with contextlib.suppress(OSError, IndexError, ValueError):
                 nanoseconds += int((thread / "schedstat").read_text().split()[1])
                 disk = disk or (thread / "stat").read_text().rpartition(")")[2].split()[0] == "D"
     return nanoseconds / 1e9, disk

@@ -11,6 +11,7 @@ import pytest
 from tests.mutants.patches import PROJECT, Mutant, MutantMalformed, read, read_all
 
 MUTANTS = read_all()
+NIGHTLY = "pytest.mark.nightly"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -27,6 +28,22 @@ def test_a_mutant_applies_and_names_a_page_and_tests_that_there_are(mutant: Muta
         parsed = ast.parse((PROJECT / file).read_text())
         functions = {each.name for each in ast.walk(parsed) if isinstance(each, ast.FunctionDef)}
         assert not function or function in functions, f"{file} has no {function}"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_caught_by_tests_of_make_test(mutant: Mutant):
+    assert [node for node in mutant.caught_by if not is_nightly(node)], "make nightly alone would catch it"
+
+
+def is_nightly(node: str) -> bool:
+    """Tell whether a test, or each test of a file, is marked nightly as a whole; parameters are not looked at."""
+    file, _, rest = node.partition("::")
+    function = rest.partition("[")[0].rpartition("::")[2]
+    module = ast.parse((PROJECT / file).read_text())
+    if any("pytestmark" in ast.unparse(each) and NIGHTLY in ast.unparse(each) for each in module.body):
+        return True
+    tests = [each for each in ast.walk(module) if isinstance(each, ast.FunctionDef) and each.name == function]
+    return bool(tests) and all(NIGHTLY in map(ast.unparse, each.decorator_list) for each in tests)
 
 
 def test_each_mutant_breaks_something_of_its_own():

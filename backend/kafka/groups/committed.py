@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backend.kafka.base.asking import Place
+
 NOTHING = -1001
 """librdkafka's offset of a partition without a commit (RD_KAFKA_OFFSET_INVALID)."""
-
-Place = tuple[str, int]
-"""(topic, partition)."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from backend.kafka.groups.committed import NOTHING, Committed, Place
+from backend.kafka.base.asking import Place
+from backend.kafka.groups.committed import NOTHING, Committed
 
 
 def read(

@@ -20,10 +20,12 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
 
+from backend.kafka.base.asking import Place
+from backend.kafka.base.confluent_version import LAYOUT_KNOWN_OF
 from backend.kafka.groups import consumer_per_group
-from backend.kafka.groups.committed import Committed, Place
+from backend.kafka.groups.committed import Committed
 
-TESTED_VERSIONS = frozenset({"2.16.1"})
+TESTED_VERSIONS = frozenset({LAYOUT_KNOWN_OF})
 """Versions of confluent-kafka whose clients begin as `_Handle` says; tests/integration/test_group_reader.py."""
 _GROUP = "_treeline-reader"
 """Group id of consumers opened only for these requests; they join nothing and commit nothing."""

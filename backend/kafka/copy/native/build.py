@@ -16,10 +16,8 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
+from backend.kafka.base.confluent_version import LAYOUT_KNOWN_OF
 from backend.kafka.copy.native.built import SOURCES, built
-
-# The loop relies on its memory layout: check it before changing the version.
-CONFLUENT_KAFKA_VERSION = "2.16.1"
 
 # Runs in a separate process, since a wrong layout crashes. Clients without a cluster report their names.
 _SELF_TEST = """
@@ -53,8 +51,8 @@ def build() -> None:
     target = built()
     target.unlink(missing_ok=True)
     installed = metadata.version("confluent-kafka")
-    if installed != CONFLUENT_KAFKA_VERSION:
-        raise BuildFailed(f"it is written for confluent-kafka {CONFLUENT_KAFKA_VERSION}, not {installed}")
+    if installed != LAYOUT_KNOWN_OF:
+        raise BuildFailed(f"it is written for confluent-kafka {LAYOUT_KNOWN_OF}, not {installed}")
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if shutil.which(compiler[0]) is None:
         raise BuildFailed(f"there is no C compiler ({compiler[0]}; Debian: apt-get install gcc)")
@@ -65,7 +63,7 @@ def build() -> None:
     unfinished = target.with_suffix(".unfinished")
     command = [
         *compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-cast-function-type",
-        "-shared", "-fPIC", "-fvisibility=hidden", f'-DCONFLUENT_KAFKA_VERSION="{CONFLUENT_KAFKA_VERSION}"',
+        "-shared", "-fPIC", "-fvisibility=hidden", f'-DCONFLUENT_KAFKA_VERSION="{LAYOUT_KNOWN_OF}"',
         f"-I{include}", *map(str, sorted(SOURCES.glob("*.c"))), "-o", str(unfinished), "-ldl",
     ]  # fmt: skip
     compiled = subprocess.run(command, capture_output=True, text=True, check=False)
