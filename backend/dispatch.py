@@ -2,7 +2,8 @@
 
 The append lock is taken first. So neither the state on which a decision is based nor anything that `build` reads
 from projections (names taken, numbers assigned) can change before the events are appended, and no conflict needs a
-retry. The price is that commands run one after another; each takes milliseconds.
+retry. The price is that commands run one after another; each takes milliseconds. A transaction that the database
+ended because this process stalled is run once more.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
 from itertools import groupby, islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import structlog
 from sqlalchemy import Connection, Engine
@@ -22,7 +24,7 @@ from sqlalchemy import Connection, Engine
 from backend.domain.base.errors import StaleVersion
 from backend.domain.base.event import Event
 from backend.eventlog import provenance
-from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown
+from backend.eventlog.faults import DatabaseUnavailable, OutcomeUnknown, TransactionEnded
 from backend.eventlog.idempotency import Answer, IdempotencyKey, recall, remember
 from backend.eventlog.recorded import Metadata, RecordedEvent, Write
 from backend.eventlog.registry import EventRegistry
@@ -38,8 +40,27 @@ log = structlog.get_logger("events")
 S = TypeVar("S")
 C = TypeVar("C")
 A = TypeVar("A")
+P = ParamSpec("P")
 
 STATES_KEPT = 256
+
+
+def _again_if_ended(run: Callable[P, A]) -> Callable[P, A]:
+    """Run a command a second time if the database ended its transaction because this process stalled.
+
+    A machine that pauses for some seconds is no reason to refuse a command: the server has rolled the first
+    transaction back, even if it was about to be committed.
+    """
+
+    @wraps(run)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> A:
+        try:
+            return run(*args, **kwargs)
+        except TransactionEnded as error:
+            log.warning("command is run again", error=str(error))
+            return run(*args, **kwargs)
+
+    return repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +100,7 @@ class Dispatcher:
         self._projections = projections
         self._states = _StateCache()
 
+    @_again_if_ended
     def execute(
         self,
         decider: Decider[S, C],
@@ -123,6 +145,7 @@ class Dispatcher:
             _log(recorded)
         return result
 
+    @_again_if_ended
     def execute_many(
         self, commands: Sequence[Directed] | Callable[[Connection], Sequence[Directed]], *, time: datetime
     ) -> list[Outcome]:
@@ -147,6 +170,7 @@ class Dispatcher:
             for write in writes
         ]
 
+    @_again_if_ended
     def execute_together(
         self,
         build: Callable[[Connection], Sequence[Directed]],
@@ -238,6 +262,8 @@ class Dispatcher:
             try:
                 with part("commit"):
                     connection.commit()
+            except TransactionEnded:
+                raise  # before the server read the COMMIT
             except DatabaseUnavailable as error:
                 # The server may have committed and died before it could confirm.
                 raise OutcomeUnknown(

@@ -19,6 +19,13 @@ class DatabaseUnavailable(DomainError):
     kind: ClassVar[Kind] = Kind.UNAVAILABLE
 
 
+class TransactionEnded(DatabaseUnavailable):
+    """The control plane's database is not available."""
+
+    # It keeps its parent's slug, since a client needs to know no more. The dispatcher does: nothing was saved, so
+    # the command may run again.
+
+
 class LogBusy(DatabaseUnavailable):
     """Other commands held the event log for too long."""
 
@@ -79,6 +86,11 @@ def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError 
         return NotStorable("A text contains the character NUL, which the database cannot store.")
     if sqlstate == _LOCK_NOT_AVAILABLE:
         return LogBusy("Other commands are being saved; nothing was changed. Try again.")
+    if sqlstate == _IDLE_IN_TRANSACTION:
+        return TransactionEnded(
+            "The control plane's process stalled in a transaction for too long, so the database rolled it back "
+            f"(SQLSTATE {sqlstate}). Nothing was changed. Try again."
+        )
     # During connection setup the driver knows no SQLSTATE, only the server's message.
     if _NO_ROLE.search(message):
         return DatabaseUnavailable(
@@ -87,8 +99,6 @@ def translate(sqlstate: str | None, message: str, *, lost: bool) -> DomainError 
         )
     if sqlstate is None and lost:
         return DatabaseUnavailable("The database does not respond. Try again.")
-    if sqlstate is not None and (
-        sqlstate[:2] in _UNAVAILABLE_CLASSES or sqlstate in (_IDLE_IN_TRANSACTION, _READ_ONLY)
-    ):
+    if sqlstate is not None and (sqlstate[:2] in _UNAVAILABLE_CLASSES or sqlstate == _READ_ONLY):
         return DatabaseUnavailable(f"The database is temporarily unavailable (SQLSTATE {sqlstate}). Try again.")
     return None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from backend import dispatch
 from backend.dispatch import Decider, Dispatcher, Outcome
 from backend.domain.base.errors import AlreadyExists, StaleVersion, ValueInvalid
+from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.store import PostgresEventLog
 from backend.queries.base import events as queries
 from tests import sample_projection
@@ -93,6 +95,53 @@ def test_whatever_fails_leaves_nothing(dispatcher, database, error, amount, chan
         pay(dispatcher, amount, **change)
     assert stored(database) == []
     assert balances(database) == {}
+
+
+class Standstill:
+    """A process that stands still in a transaction, as often as told, for longer than the database allows."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self, connection: Connection) -> None:
+        if self.times > 0:
+            self.times -= 1
+            me = connection.scalar(sa.text("SELECT pg_backend_pid()"))
+            connection.execute(sa.text("SET idle_in_transaction_session_timeout = 1"))
+            while ended(connection.engine, me) is False:
+                time.sleep(0.001)
+
+
+def ended(engine: Engine, process: int | None) -> bool:
+    with engine.connect() as other:
+        return not other.scalar(sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :me"), {"me": process})
+
+
+@pytest.mark.parametrize("place", ["before it decides", "before the commit"])
+def test_a_command_in_which_the_process_stood_still_runs_once_more(dispatcher, database, place):
+    standstill = Standstill(1)
+
+    def build(connection: Connection) -> Pay:
+        if place == "before it decides":
+            standstill(connection)
+        return Pay(5)
+
+    def answer(connection: Connection, outcome: Outcome) -> Outcome:
+        if place == "before the commit":
+            standstill(connection)
+        return outcome
+
+    outcome = dispatcher.execute(PURSE, "purse", build, metadata=METADATA, time=TIME, answer=answer)
+    assert (outcome.version, standstill.times) == (1, 0)
+    assert [event.position for event in stored(database)] == [1]
+    assert balances(database) == {"purse": 5}
+
+
+def test_a_process_that_stands_still_again_is_told_that_nothing_was_changed(dispatcher, database):
+    standstill = Standstill(2)
+    with pytest.raises(DatabaseUnavailable, match=r"stalled.*25P03.*Nothing was changed"):
+        pay(dispatcher, 5, answer=lambda connection, _: standstill(connection))
+    assert (stored(database), balances(database)) == ([], {})
 
 
 def test_a_projection_that_fails_takes_the_command_with_it(database):

@@ -38,7 +38,11 @@ def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
         ("stream=acme/retail/prod/orders&cluster=c1&partition=99&offset=0", 404, "has no topic on c1"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=x&offset=0", 422, "is not a valid partition"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=-1", 422, "is not a valid offset"),
-        ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=99999999999999999999", 422, "is not a valid offset"),
+        (
+            "stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=99999999999999999999",
+            422,
+            "is not a valid offset",
+        ),
         ("stream=acme/retail/prod/orders&cluster=c1", 422, "Give the record&#39;s stream, partition and offset"),
         ("stream=%00&cluster=c1&partition=0&offset=0", 404, "There is no stream"),
         ("stream=<script>&cluster=<b>&partition=0&offset=0", 404, "There is no cluster"),
