@@ -20,7 +20,7 @@ def group_name_problem(name: str) -> str | None:
     if at is not None:
         return f"it has the character U+{ord(name[at]):04X} at position {at + 1}"
     if name != name.strip(" "):
-        return f"it {'begins' if name[0] == ' ' else 'ends'} with a blank (U+0020)"
+        return f"it {'begins' if name[0] == ' ' else 'ends'} with a space (U+0020)"
     if len(name) > LONGEST_GROUP:
         return f"it has {len(name)} characters, at most {LONGEST_GROUP} are allowed"
     return None

@@ -52,8 +52,8 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
         ("acme-retail-test-billing", "acme-retail-prod-orders", "group 'acme-retail-test-billing' does not match"),
         ("connect-cluster", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
         ("acme-retail-prod-", "acme-retail-prod-orders", "in acme/retail/prod, the environment of"),
-        ("acme-retail-prod-a\tb", "acme-retail-prod-orders", "it has the character U+0009 at place 2"),
-        ("acme-retail-prod-billing ", "acme-retail-prod-orders", "it ends with a blank"),
+        ("acme-retail-prod-a\tb", "acme-retail-prod-orders", "it has the character U+0009 at position 2"),
+        ("acme-retail-prod-billing ", "acme-retail-prod-orders", "it ends with a space"),
         ("acme-retail-prod-" + "g" * 250, "acme-retail-prod-orders", "it has 250 characters, at most 249"),
     ],
 )

@@ -38,8 +38,8 @@ REFUSED = [
     ("a\u202eb", "the character U+202E at position 2"),
     ("a\u200bb", "the character U+200B at position 2"),
     ("a\udc80", "the character U+DC80 at position 2"),
-    (" a", "begins with a blank (U+0020)"),
-    ("a ", "ends with a blank (U+0020)"),
+    (" a", "begins with a space (U+0020)"),
+    ("a ", "ends with a space (U+0020)"),
     ("g" * 250, "250 characters, at most 249"),
 ]
 BILLING = ApplicationName("acme", "retail", "prod", "billing")

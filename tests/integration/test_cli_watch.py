@@ -177,7 +177,7 @@ def test_in_a_terminal_it_is_drawn_in_place_and_not_below_its_last_line(program:
         create(program, f"tenant-{number:02}")
     frames = drawn(program, "get", "tenants", *FAST, until=b"\x1b[J\x1b[H").split(b"\x1b[J")
     assert frames[0].startswith(b"\x1b[2J\x1b[H") and b"tenant-00" in frames[0]
-    assert b"lines more: the window is too low" in frames[0]
+    assert b"more lines: the window is too small" in frames[0]
     assert frames[0].count(b"\n") <= 11
     assert frames[1].startswith(b"\x1b[H"), "over what stood there"
 

@@ -117,9 +117,9 @@ def test_refusals(seen: Rest):
     problem(seen("POST", "/offsets/reset", {**body, "cluster": "c9"}), 404, "not-found")
     problem(seen("POST", "/offsets/reset", body), 404, "not-found")
     refused = problem(seen("POST", "/offsets/reset", {**body, "group": "No\tGroup"}), 422, "name-invalid")
-    assert refused["errors"][0]["pointer"] == "/group" and "U+0009 at place 3" in refused["detail"]
+    assert refused["errors"][0]["pointer"] == "/group" and "U+0009 at position 3" in refused["detail"]
     refused = problem(seen("GET", "/offsets?group=" + quote("No\u202eGroup")), 422, "name-invalid")
-    assert "U+202E at place 3" in refused["detail"]
+    assert "U+202E at position 3" in refused["detail"]
 
 
 def test_pages_go_on_behind_a_group_of_any_name(tenant: Rest, database):

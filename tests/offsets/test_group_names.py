@@ -82,7 +82,7 @@ def test_an_application_may_be_granted_one(named: list[Groups]):
     shown = named[0].rest.ok("POST", f"{home}/applications?dry_run=true", {"name": name, "groups": NAMES})
     assert shown["groups"] == sorted(NAMES)
     refused = named[0].rest("POST", f"{home}/applications?dry_run=true", {"name": name, "groups": ["a\tb"]})
-    assert refused.status_code == 422 and "U+0009 at place 2" in refused.json()["detail"]
+    assert refused.status_code == 422 and "U+0009 at position 2" in refused.json()["detail"]
 
 
 def test_a_client_of_the_package_reads_as_one(estate: RunningEstate, named: list[Groups]):
@@ -115,4 +115,4 @@ def test_a_name_that_cannot_be_seen_is_listed_with_its_character(named: list[Gro
         rows = odd.rest.ok("GET", "/offsets/not-followed?limit=1000")["items"]
         return next((row["reason"] for row in rows if "U+202E" in row["reason"]), None)
 
-    assert "at place 2" in str(eventually(listed, "it is listed"))
+    assert "at position 2" in str(eventually(listed, "it is listed"))

@@ -136,7 +136,7 @@ def test_a_group_of_any_name_is_quoted_in_the_command(owner_of_acme: Visitor) ->
     [
         ({"stream": ITEMS}, 404, "there is no stream 'globex/shop/prod/items'"),
         ({"stream": "nobody/has/this/stream"}, 404, "there is no stream"),
-        ({"group": "b\tc"}, 422, "cannot name a group: it has the character U+0009 at place 2"),
+        ({"group": "b\tc"}, 422, "cannot name a group: it has the character U+0009 at position 2"),
         ({"partition": "9"}, 422, "there is no partition 9"),
         ({"partition": "x"}, 422, "must be a whole number"),
         ({"cluster": "c9"}, 404, "there is no cluster 'c9'"),

@@ -22,7 +22,7 @@ _AHEAD_IDS = 1000
 """Ids above the highest known one that may be assigned before they are seen; as many as a take-over skips."""
 _ANY_ID = 2**32 - 1
 _DUMMY_HASH_SECONDS = 1.0
-"""What the primary, which answers, has not heard of for so long is no schema's id."""
+"""An id that the primary, while it answers, has not known for this long belongs to no schema."""
 
 log = structlog.get_logger("schema-gates")
 

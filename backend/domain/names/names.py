@@ -78,11 +78,11 @@ def group_name_problem(name: str) -> str | None:
     at = next((at for at, character in enumerate(name) if not character.isprintable()), None)
     if at is not None:
         return (
-            f"it has the character U+{ord(name[at]):04X} at place {at + 1}; names of groups take every character "
-            "that can be seen, and the usual blank"
+            f"it has the character U+{ord(name[at]):04X} at position {at + 1}; the name of a group "
+            "may have any visible character and ordinary spaces (U+0020)"
         )
     if name != name.strip(" "):
-        return f"it {'begins' if name[0] == ' ' else 'ends'} with a blank (U+0020), which tools and forms drop"
+        return f"it {'begins' if name[0] == ' ' else 'ends'} with a space (U+0020), which tools and forms drop"
     if len(name) > LONGEST_GROUP:
         return f"it has {len(name)} characters, at most {LONGEST_GROUP} are allowed"
     return None
