@@ -144,7 +144,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("users", "/users", "All users"),
         Picture("user", "/users/ada", "One user"),
         Picture("password", "/users/ada", "Form: set a password", narrow=True,
-                acts=("Set a password",)),
+                acts=("Set password",)),
         Picture("token-new", "/users/ada", "Preview of a token before it is issued", acts=TOKEN),
         Picture("token", "/users/ada", "A new token, shown once", acts=(*TOKEN, "Issue the token")),
         Picture("session-end", "/account", "Preview before a session is ended", acts=("End the session",)),

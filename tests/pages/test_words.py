@@ -105,7 +105,7 @@ BEFORE = {"tenant": "t", "environment": "e", "revision": 1, "events": ["a"], "pr
     ("data", "text"),
     [
         ({"revision": 2, "events": ["a", "b"]}, "events: a → a, b"),
-        ({"properties": {"k": "secret", "q": "y"}}, "client properties k, p, q"),
+        ({"properties": {"k": "secret", "q": "y"}}, "client properties: k, p, q changed"),
         ({"limits": {"a": 1}, "zone": "z"}, None),
         ({"events": None, "tenant": "t2"}, "events: a → none; tenant: t → t2"),
         ({"revision": 2}, None),
