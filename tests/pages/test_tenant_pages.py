@@ -155,7 +155,7 @@ CALLED = {
     "retention_ms": "Retention",
     "max_message_bytes": "Maximum message size",
     "min_insync_replicas": "min.insync.replicas",
-    "cleanup_policy": "Cleanup",
+    "cleanup_policy": "Cleanup policy",
 }
 
 
@@ -212,8 +212,8 @@ def test_a_change_is_shown_field_by_field_with_before_and_after(acme: Console, o
     page = owner.preview(path, **{**fields, "version": "4", "partitions": "8", "retention_ms": "for ever"})
     shown = rows(page, "data-field")
     assert shown["Partitions"] == "Partitions 4 8"
-    assert shown["Records are kept"] == "Records are kept 7 d for ever"
-    assert shown["Cleanup"] == "Cleanup delete unchanged"
+    assert shown["Retention"] == "Retention 7 d for ever"
+    assert shown["Cleanup policy"] == "Cleanup policy delete unchanged"
     assert yaml.safe_load(code(page, "same-yaml"))["tenants"]["acme"]["instances"]["retail"]["environments"] == {
         "prod": {"streams": {"orders": {"partitions": 8, "retention_ms": -1}}}
     }
