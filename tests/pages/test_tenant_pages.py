@@ -189,7 +189,7 @@ def test_a_preview_says_the_same_as_a_file_and_as_a_call_that_do_the_same(
     acme: Console, owner: Visitor, tmp_path: Path
 ) -> None:
     page = owner.preview(f"{PROD}/-new", **{"name": "payments", **STREAM, "cleanup_policy": "compact"})
-    assert "Cleanup compact" in said(page)
+    assert "Cleanup policy compact" in said(page)
     assert code(page, "same-command") == "treeline diff -f payments.yaml\ntreeline apply -f payments.yaml"
     file = tmp_path / "payments.yaml"
     file.write_text(code(page, "same-yaml"))

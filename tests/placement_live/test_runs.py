@@ -115,7 +115,9 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
     )
     brokers.kill(3)
     eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
-    assert f"replicas would be placed on unavailable brokers ({topic}-0: broker 3): start them first" in reason(row(0, 1, 3))
+    assert f"replicas would be placed on unavailable brokers ({topic}-0: broker 3): start them first" in reason(
+        row(0, 1, 3)
+    )
     assert replicas_of(admin, topic) == [(1, 2)] * 3
 
 
