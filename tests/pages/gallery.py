@@ -146,7 +146,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("password", "/users/ada", "Form: set a password", narrow=True,
                 acts=("Set password",)),
         Picture("token-new", "/users/ada", "Preview of a token before it is issued", acts=TOKEN),
-        Picture("token", "/users/ada", "A new token, shown once", acts=(*TOKEN, "Issue the token")),
+        Picture("token", "/users/ada", "A new token, shown once", acts=(*TOKEN, "Issue token")),
         Picture("session-end", "/account", "Preview before a session is ended", acts=("End the session",)),
         Picture("login", "/login", "Login page", dark=True, narrow=True),
     ),
