@@ -173,7 +173,7 @@ class _ClusterQueries:
             if logical is not None or name in known:
                 wanted.append(name)
         asked = {name: list(places) for name in wanted[:MOST_GROUPS]}
-        for (group, place), standing in (offsets.standing(asked) if asked else {}).items():
+        for (group, place), standing in (offsets.committed(asked) if asked else {}).items():
             # An offset that a committer set is the progress of a group on another cluster.
             if standing.offset is not None and standing.is_fresh:
                 answer.commits[group, places[place]] = standing.offset
@@ -245,7 +245,7 @@ class _ClusterQueries:
             for group in groups(assignment.bucket(stream, partition, self._buckets)):
                 wanted.setdefault(group, []).append(place)
         found: dict[PartitionOf, list[Position]] = {}
-        for (_, place), standing in (offsets.standing(wanted) if wanted else {}).items():
+        for (_, place), standing in (offsets.committed(wanted) if wanted else {}).items():
             if standing.offset is None:
                 continue
             try:

@@ -125,7 +125,7 @@ def test_offsets_of_a_group_that_do_not_fit_into_one_commit_are_set(pair):
     }
     answers = offsets.set({group: wanted})
     assert answers == dict.fromkeys([(group, place) for place in wanted])
-    standing = offsets.standing({group: wanted})
+    standing = offsets.committed({group: wanted})
     assert {place[1]: each.offset for (_, place), each in standing.items()} == {n: n for n in range(PARTITIONS)}
     assert {each.metadata for each in standing.values()} == {metadata}
 

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from backend.domain.offsets import commit_metadata
 from backend.domain.offsets.commit_metadata import CommitMark
-from backend.domain.offsets.committing import Action, Standing, decide
-from backend.domain.offsets.offset_map import NO_TIMESTAMP, Follower, Progress
+from backend.domain.offsets.commit_rules import Action, CommittedOffset, decide
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, GroupPartition, Progress
 from backend.eventlog.held_lock import HeldLock
 from backend.kafka.groups.group_offsets import GroupOffsets, Refused, Setting
 from backend.kafka.logs.log_ends import Place
 from workers.offsets.applied import Applied, State
-from workers.offsets.choosing import Chooser, Goal, Going
 from workers.offsets.directory import Directory
+from workers.offsets.offset_choice import Chooser, OffsetRequest, Resumption
 
 _UNTRANSLATED = "the group's own commit on this cluster is not translated yet; the newer of the two will be used"
 _NOT_ASKED = "the topic could not be queried, or the group is far behind and waits for others"
@@ -30,10 +30,10 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class DueOffset:
     """A group's offset of one partition to check."""
 
-    follower: Follower
+    group_partition: GroupPartition
     group: str
     """Technical name of the group on the cluster."""
     topic: str
@@ -56,7 +56,7 @@ class Work:
     @property
     def key(self) -> _Key:
         """Return (group, partition of the topic)."""
-        return self.group, (self.topic, self.follower.partition)
+        return self.group, (self.topic, self.group_partition.partition)
 
     @property
     def metadata(self) -> str:
@@ -105,21 +105,21 @@ class Work:
         """Return the previous result, which still holds."""
         return self.before and replace(self.before, incarnation=self.incarnation)
 
-    def applied(self, offset: int, going: Going, applied_at_ms: int) -> Applied:
+    def applied(self, offset: int, resumption: Resumption, applied_at_ms: int) -> Applied:
         """Return the row after the offset was set."""
         return replace(
             self._row(State.APPLIED, None),
             offset=offset,
-            mode=going.mode,
-            re_read_bound=going.chosen.re_read_bound,
-            settled=going.chosen.settled,
+            mode=resumption.mode,
+            re_read_bound=resumption.chosen.re_read_bound,
+            settled=resumption.chosen.settled,
             applied_at_ms=applied_at_ms,
             incarnation=self.incarnation,
             set_for_ms=self.newest[1].committed_at_ms,
         )
 
 
-class Carrier:
+class OffsetSetter:
     """Offset setter of one cluster; used by one thread."""
 
     def __init__(
@@ -132,108 +132,117 @@ class Carrier:
         """`lock` excludes others from setting offsets on the cluster while it is entered and its check passes."""
         self._here, self._offsets, self._chooser, self._lock = cluster, offsets, chooser, lock
 
-    def carry_out(self, works: Sequence[Work], read: Callable[[], Directory]) -> dict[Follower, Applied | None]:
+    def set_due(
+        self, due_offsets: Sequence[DueOffset], read: Callable[[], Directory]
+    ) -> dict[GroupPartition, Applied | None]:
         """Process the work; return the results, None for nothing left to do. Raises KafkaCallFailed, LockLost."""
-        standing = self._offsets.standing(_by_group(dict.fromkeys(work.key for work in works)))
-        found: dict[Follower, Applied | None] = {}
-        actions: dict[Action, list[Work]] = {action: [] for action in Action}
-        for work in works:
-            if work.key in standing:
-                stands, moved = standing[work.key], work.in_other_topic
-                action = decide(self._here, work.newest, work.own, stands, in_other_topic=moved)
-                actions[action].append(work)
+        committed = self._offsets.committed(_by_group(dict.fromkeys(due.key for due in due_offsets)))
+        found: dict[GroupPartition, Applied | None] = {}
+        actions: dict[Action, list[DueOffset]] = {action: [] for action in Action}
+        for due in due_offsets:
+            if due.key in committed:
+                stands, moved = committed[due.key], due.in_other_topic
+                action = decide(self._here, due.newest, due.own, stands, in_other_topic=moved)
+                actions[action].append(due)
             else:
-                found[work.follower] = work.unfinished(State.FAILED, _NO_ANSWER)
-        for work in actions[Action.NOTHING]:
+                found[due.group_partition] = due.unfinished(State.FAILED, _NO_ANSWER)
+        for due in actions[Action.NOTHING]:
             # Own progress: it has replaced ours. Otherwise the committed offset is later than everything known.
-            found[work.follower] = None if work.newest[0] == self._here else work.as_before()
-        for work in actions[Action.WAIT]:
-            found[work.follower] = work.unfinished(State.WAITING, _UNTRANSLATED)
-        found |= self._put_back(actions[Action.PUT_BACK], standing)
-        return found | self._apply(actions[Action.APPLY], standing, read)
+            found[due.group_partition] = None if due.newest[0] == self._here else due.as_before()
+        for due in actions[Action.WAIT]:
+            found[due.group_partition] = due.unfinished(State.WAITING, _UNTRANSLATED)
+        found |= self._put_back(actions[Action.PUT_BACK], committed)
+        return found | self._apply(actions[Action.APPLY], committed, read)
 
     def _put_back(
-        self, works: Sequence[Work], standing: Mapping[_Key, Standing]
-    ) -> dict[Follower, Applied | None]:
+        self, due_offsets: Sequence[DueOffset], committed: Mapping[_Key, CommittedOffset]
+    ) -> dict[GroupPartition, Applied | None]:
         answers = self._set(
-            {work.key: Setting(offset=work.newest[1].offset, metadata=work.metadata) for work in works}, standing
+            {due.key: Setting(offset=due.newest[1].offset, metadata=due.metadata) for due in due_offsets},
+            committed,
         )
-        return {work.follower: _refusal(work, answers[work.key]) for work in works}
+        return {due.group_partition: _refusal(due, answers[due.key]) for due in due_offsets}
 
     def _apply(
-        self, works: Sequence[Work], standing: Mapping[_Key, Standing], read: Callable[[], Directory]
-    ) -> dict[Follower, Applied | None]:
-        goals = [
-            Goal(follower=work.follower, topic=work.topic, progress=work.newest[1], exact=work.exact)
-            for work in works
+        self,
+        due_offsets: Sequence[DueOffset],
+        committed: Mapping[_Key, CommittedOffset],
+        read: Callable[[], Directory],
+    ) -> dict[GroupPartition, Applied | None]:
+        requests = [
+            OffsetRequest(
+                group_partition=due.group_partition, topic=due.topic, progress=due.newest[1], exact=due.exact
+            )
+            for due in due_offsets
         ]
-        going = self._chooser.choose(goals, read) if goals else {}
+        resumptions = self._chooser.choose(requests, read) if requests else {}
         offsets = {
-            work.follower: _never_back(work, standing[work.key], going[work.follower])
-            for work in works
-            if work.follower in going
+            due.group_partition: _never_back(due, committed[due.key], resumptions[due.group_partition])
+            for due in due_offsets
+            if due.group_partition in resumptions
         }
         settings = {
-            work.key: Setting(offset=offsets[work.follower], metadata=work.metadata)
-            for work in works
-            if work.follower in offsets and not self._stands(work, standing[work.key], offsets[work.follower])
+            due.key: Setting(offset=offsets[due.group_partition], metadata=due.metadata)
+            for due in due_offsets
+            if due.group_partition in offsets
+            and not self._stands(due, committed[due.key], offsets[due.group_partition])
         }
-        answers, now = self._set(settings, standing), int(time.time() * 1000)
-        found: dict[Follower, Applied | None] = {}
-        for work in works:
-            if work.follower not in going:
-                found[work.follower] = work.unfinished(State.WAITING, _NOT_ASKED)
+        answers, now = self._set(settings, committed), int(time.time() * 1000)
+        found: dict[GroupPartition, Applied | None] = {}
+        for due in due_offsets:
+            if due.group_partition not in resumptions:
+                found[due.group_partition] = due.unfinished(State.WAITING, _NOT_ASKED)
                 continue
             since = now
-            if work.key not in settings and work.before is not None:
-                since = work.before.applied_at_ms or now
-            refused = _refusal(work, answers.get(work.key))
-            done = work.applied(offsets[work.follower], going[work.follower], since)
-            found[work.follower] = refused or done
+            if due.key not in settings and due.before is not None:
+                since = due.before.applied_at_ms or now
+            refused = _refusal(due, answers.get(due.key))
+            done = due.applied(offsets[due.group_partition], resumptions[due.group_partition], since)
+            found[due.group_partition] = refused or done
         return found
 
-    def _stands(self, work: Work, standing: Standing, offset: int) -> bool:
-        return not work.renew and standing.offset == offset and _is_of(standing, work)
+    def _stands(self, due: DueOffset, committed: CommittedOffset, offset: int) -> bool:
+        return not due.renew and committed.offset == offset and _is_of(committed, due)
 
     def _set(
-        self, settings: Mapping[_Key, Setting], standing: Mapping[_Key, Standing]
+        self, settings: Mapping[_Key, Setting], committed: Mapping[_Key, CommittedOffset]
     ) -> dict[_Key, Refused | None]:
         """Set the offsets that did not change meanwhile: choosing takes time in which a switch may happen."""
         if not settings:
             return {}
         with self._lock() as lock:
-            now = self._offsets.standing(_by_group(dict.fromkeys(settings)))
-            same = {key: each for key, each in settings.items() if now.get(key) == standing[key]}
+            now = self._offsets.committed(_by_group(dict.fromkeys(settings)))
+            same = {key: each for key, each in settings.items() if now.get(key) == committed[key]}
             lock.check()  # the cluster may have taken long to answer
             answers = self._offsets.set(_by_group(same)) if same else {}
         unasked = {key: Refused(reason=_NO_ANSWER if key in same else _CHANGED) for key in settings}
         return {key: answers.get(key, unasked[key]) for key in settings}
 
 
-def _is_of(standing: Standing, work: Work) -> bool:
-    cluster, progress = work.newest
-    return standing.mark is not None and standing.mark.is_of(cluster, progress.order)
+def _is_of(committed: CommittedOffset, due: DueOffset) -> bool:
+    cluster, progress = due.newest
+    return committed.mark is not None and committed.mark.is_of(cluster, progress.order)
 
 
-def _never_back(work: Work, standing: Standing, going: Going) -> int:
+def _never_back(due: DueOffset, committed: CommittedOffset, resumption: Resumption) -> int:
     """Return the offset to set: for the same progress never below the committed offset.
 
     Exceptions: the committed offset lies beyond the end, or in a log that was truncated or re-created since.
     """
-    same_log = work.before is not None and work.before.incarnation == work.incarnation
-    if standing.offset is not None and same_log and _is_of(standing, work):
-        return max(going.chosen.offset, min(standing.offset, going.end))
-    return going.chosen.offset
+    same_log = due.before is not None and due.before.incarnation == due.incarnation
+    if committed.offset is not None and same_log and _is_of(committed, due):
+        return max(resumption.chosen.offset, min(committed.offset, resumption.end))
+    return resumption.chosen.offset
 
 
-def _refusal(work: Work, refused: Refused | None) -> Applied | None:
+def _refusal(due: DueOffset, refused: Refused | None) -> Applied | None:
     if refused is None:
         return None
     if refused.has_members:
-        return work.unfinished(State.HAS_MEMBERS, _MEMBERS)
+        return due.unfinished(State.HAS_MEMBERS, _MEMBERS)
     if refused.reason == _CHANGED:
-        return work.unfinished(State.WAITING, _CHANGED)
-    return work.unfinished(State.FAILED, refused.reason)
+        return due.unfinished(State.WAITING, _CHANGED)
+    return due.unfinished(State.FAILED, refused.reason)
 
 
 def _by_group(wanted: Mapping[_Key, Value]) -> dict[str, dict[Place, Value]]:

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain.offsets import commit_metadata
 from backend.domain.offsets.commit_metadata import CommitMark
-from backend.domain.offsets.committing import Action, OwnCommit, Standing, commit_time, decide
+from backend.domain.offsets.commit_rules import Action, CommittedOffset, OwnCommit, commit_time, decide
 from backend.domain.offsets.offset_map import End, Progress, newest
 
 HERE, THERE = "cluster-1", "cluster-2"
@@ -20,14 +20,14 @@ def progress(at, offset=10, generation=1):
 
 def ours(at, offset, cluster=THERE, generation=1):
     mark = CommitMark(flags=2, timestamp_ms=1, committed_at_ms=at, generation=generation, cluster=cluster)
-    return Standing(offset=offset, metadata=commit_metadata.encode(mark))
+    return CommittedOffset(offset=offset, metadata=commit_metadata.encode(mark))
 
 
-NOTHING, FRESH = Standing(offset=None), Standing(offset=10, metadata="")
+NOTHING, FRESH = CommittedOffset(offset=None), CommittedOffset(offset=10, metadata="")
 
 
 @pytest.mark.parametrize(
-    ("latest", "own", "standing", "action"),
+    ("latest", "own", "committed", "action"),
     [
         ((THERE, progress(5)), None, NOTHING, Action.APPLY),
         ((THERE, progress(5)), None, ours(4, 3), Action.APPLY),
@@ -35,7 +35,7 @@ NOTHING, FRESH = Standing(offset=None), Standing(offset=10, metadata="")
         ((THERE, progress(5)), None, ours(6, 3), Action.NOTHING),
         ((THERE, progress(5, generation=2)), None, ours(6, 3), Action.APPLY),
         ((THERE, progress(5)), None, ours(6, 3, generation=2), Action.NOTHING),
-        ((THERE, progress(5)), None, Standing(offset=3, metadata="treeline:9;newer"), Action.APPLY),
+        ((THERE, progress(5)), None, CommittedOffset(offset=3, metadata="treeline:9;newer"), Action.APPLY),
         ((THERE, progress(5)), None, FRESH, Action.WAIT),
         ((THERE, progress(5)), progress(4), FRESH, Action.APPLY),
         ((THERE, progress(5)), progress(4, offset=9), FRESH, Action.WAIT),
@@ -47,22 +47,22 @@ NOTHING, FRESH = Standing(offset=None), Standing(offset=10, metadata="")
         ((HERE, progress(5)), progress(5), NOTHING, Action.NOTHING),
     ],
 )
-def test_what_is_done(latest, own, standing, action):
-    assert decide(HERE, latest, own, standing) is action
+def test_what_is_done(latest, own, committed, action):
+    assert decide(HERE, latest, own, committed) is action
 
 
 @pytest.mark.parametrize(
-    ("standing", "action"),
+    ("committed", "action"),
     [
         (NOTHING, Action.APPLY),
         (ours(5, 3, cluster=HERE), Action.APPLY),  # once more: the log has grown
         (ours(6, 3), Action.NOTHING),
         (FRESH, Action.NOTHING),
-        (Standing(offset=3, metadata=""), Action.WAIT),
+        (CommittedOffset(offset=3, metadata=""), Action.WAIT),
     ],
 )
-def test_progress_goes_on_in_a_topic_that_was_made_anew(standing, action):
-    assert decide(HERE, (HERE, progress(5)), progress(5), standing, in_other_topic=True) is action
+def test_progress_goes_on_in_a_topic_that_was_made_anew(committed, action):
+    assert decide(HERE, (HERE, progress(5)), progress(5), committed, in_other_topic=True) is action
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ class Place:
 
     def __init__(self):
         self.made, self.to_come, self.known = [], [], {}
-        self.standing, self.is_for = NOTHING, (0, 0)
+        self.committed, self.is_for = NOTHING, (0, 0)
 
     def commit(self, cluster):
         # Forth and back, never twice the same: two commits at one offset cannot be told apart by what stands, and
@@ -99,7 +99,7 @@ class Place:
         self.made.append((cluster, one))
         self.to_come.append((cluster, one))
         if cluster == HERE:
-            self.standing, self.is_for = Standing(offset=one.offset, metadata=""), one.order
+            self.committed, self.is_for = CommittedOffset(offset=one.offset, metadata=""), one.order
 
     def arrive(self):
         if self.to_come:
@@ -111,17 +111,17 @@ class Place:
         if found is None:
             return
         cluster, latest = found
-        action = decide(HERE, found, self.known.get(HERE), self.standing)
+        action = decide(HERE, found, self.known.get(HERE), self.committed)
         if race:
             # Between the question and the answer: it is overwritten, and found out later.
             self.commit(HERE)
         if action is Action.APPLY:
             assert cluster != HERE, "what was committed here is nobody's to set"
             assert race or latest.order >= self.is_for, "back to earlier progress"
-            self.standing, self.is_for = ours(latest.committed_at_ms, 100, cluster), latest.order
+            self.committed, self.is_for = ours(latest.committed_at_ms, 100, cluster), latest.order
         elif action is Action.PUT_BACK:
             assert cluster == HERE and (race or latest.order >= self.is_for)
-            self.standing, self.is_for = ours(latest.committed_at_ms, latest.offset, HERE), latest.order
+            self.committed, self.is_for = ours(latest.committed_at_ms, latest.offset, HERE), latest.order
 
     def settle(self):
         while self.to_come:
@@ -131,11 +131,11 @@ class Place:
 
     def is_at_the_latest(self):
         if not self.made:
-            return self.standing == NOTHING
+            return self.committed == NOTHING
         cluster, one = self.made[-1]
         if cluster == HERE:
-            return self.standing.offset == one.offset and self.is_for == one.order
-        return self.standing.mark is not None and self.standing.mark.order == one.order
+            return self.committed.offset == one.offset and self.is_for == one.order
+        return self.committed.mark is not None and self.committed.mark.order == one.order
 
 
 @pytest.mark.parametrize("seed", range(500))

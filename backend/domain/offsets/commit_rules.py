@@ -15,7 +15,7 @@ from backend.domain.offsets.offset_map import LATEST_MS, Progress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class CommittedOffset:
     """The committed offset of a group on a cluster, for one partition."""
 
     offset: int | None
@@ -92,7 +92,7 @@ def decide(
     here: str,
     newest: tuple[str, Progress],
     own: Progress | None,
-    standing: Standing,
+    committed: CommittedOffset,
     *,
     in_other_topic: bool = False,
 ) -> Action:
@@ -102,14 +102,14 @@ def decide(
     cluster; `in_other_topic` says that it was made in a topic that has been re-created since.
     """
     cluster, progress = newest
-    if standing.is_fresh:
-        if own is None or own.offset != standing.offset:
+    if committed.is_fresh:
+        if own is None or own.offset != committed.offset:
             return Action.WAIT
         return Action.NOTHING if cluster == here else Action.APPLY
-    mark = standing.mark
+    mark = committed.mark
     if mark is not None and mark.order > progress.order:
         return Action.NOTHING
     if cluster != here or in_other_topic:
         return Action.APPLY
     # An offset that expired or was deleted stays so: the map is going to report the end as well.
-    return Action.NOTHING if standing.offset in (None, progress.offset) else Action.PUT_BACK
+    return Action.NOTHING if committed.offset in (None, progress.offset) else Action.PUT_BACK

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from backend.domain.offsets.committing import Standing
-from backend.domain.offsets.offset_map import Follower, Progress
-from backend.domain.offsets.target_log import Chosen
+from backend.domain.offsets.commit_rules import CommittedOffset
+from backend.domain.offsets.offset_map import GroupPartition, Progress
+from backend.domain.offsets.target_log import ChosenOffset
 from workers.offsets.applied import Applied
-from workers.offsets.carrying_out import Carrier, Work, _never_back
-from workers.offsets.choosing import Going
+from workers.offsets.offset_choice import Resumption
+from workers.offsets.offset_setter import DueOffset, OffsetSetter, _never_back
 
-WHOSE = Follower(tenant="a", instance="b", environment="c", stream="d", partition=0, group="g")
+WHOSE = GroupPartition(tenant="a", instance="b", environment="c", stream="d", partition=0, group="g")
 PROGRESS = Progress(timestamp_ms=1, committed_at_ms=5, generation=1, vector={}, offset=3)
 
 
@@ -23,18 +23,18 @@ def work(incarnation, before=1):
         technical_group="g", state="applied", reason=None, origin_cluster="c2", generation=1, committed_at_ms=5,
         offset=100, incarnation=before,
     )  # fmt: skip
-    return Work(
-        follower=WHOSE, group="g", topic="t", newest=("c2", PROGRESS), flags=1, own=None, exact=True,
+    return DueOffset(
+        group_partition=WHOSE, group="g", topic="t", newest=("c2", PROGRESS), flags=1, own=None, exact=True,
         before=applied, renew=False, in_other_topic=False, incarnation=incarnation,
     )  # fmt: skip
 
 
 def test_what_stands_is_set_once_more_before_the_cluster_forgets_it():
-    one, carrier = work(1), Carrier("c1", None, None, nullcontext)
-    standing = Standing(offset=100, metadata=one.metadata)
-    assert carrier._stands(one, standing, 100)
-    assert not carrier._stands(replace(one, renew=True), standing, 100)
-    assert not carrier._stands(one, standing, 120)
+    one, setter = work(1), OffsetSetter("c1", None, None, nullcontext)
+    committed = CommittedOffset(offset=100, metadata=one.metadata)
+    assert setter._stands(one, committed, 100)
+    assert not setter._stands(replace(one, renew=True), committed, 100)
+    assert not setter._stands(one, committed, 120)
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,7 @@ def test_what_stands_is_set_once_more_before_the_cluster_forgets_it():
 )
 def test_never_back_in_the_same_log(incarnation, chosen, end, offset):
     one = work(incarnation)
-    going = Going(chosen=Chosen(offset=chosen, re_read_bound=0, settled=True), mode="exact", end=end)
-    assert _never_back(one, Standing(offset=100, metadata=one.metadata), going) == offset
+    resumption = Resumption(
+        chosen=ChosenOffset(offset=chosen, re_read_bound=0, settled=True), mode="exact", end=end
+    )
+    assert _never_back(one, CommittedOffset(offset=100, metadata=one.metadata), resumption) == offset

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 
-from backend.domain.offsets.offset_map import End, Follower
+from backend.domain.offsets.offset_map import End, GroupPartition
 from backend.kafka.admin.topics import TopicAdmin
 from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.tenants.streams import StreamRow
@@ -26,9 +26,9 @@ _REQUEST_SECONDS = 10.0
 class EndedProgress:
     """Group partitions whose offset is gone, grouped by what happens to their progress."""
 
-    ended: dict[Follower, End] = field(default_factory=dict)
+    ended: dict[GroupPartition, End] = field(default_factory=dict)
     """Progress that ends: there is, or may be, other progress elsewhere."""
-    removed: list[Follower] = field(default_factory=list)
+    removed: list[GroupPartition] = field(default_factory=list)
     """Progress that is removed from the map: there is none elsewhere."""
 
 
@@ -41,7 +41,7 @@ class Place:
     """Tells whether the latest commits on all other clusters are known."""
 
 
-def read(engine: Engine, place: Place, gone: Mapping[Follower, int], known: Directory) -> EndedProgress:
+def read(engine: Engine, place: Place, gone: Mapping[GroupPartition, int], known: Directory) -> EndedProgress:
     """Sort group partitions without an offset; `gone` gives the tombstone's offset in `__consumer_offsets`.
 
     Group partitions whose topic is gone, or that committed after the tombstone, are in neither part. Raises
