@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from backend.domain.base.errors import ClusterUnreachable
 from backend.domain.distribution import assignment
-from backend.domain.distribution.assignment import OWN_GROUPS, Unit
+from backend.domain.distribution.assignment import OWN_GROUPS, Task
 from backend.domain.names.readings import Reader
 from backend.domain.records.births import births_of
 from backend.domain.records.marks import MetadataInvalid, Position, decode_metadata
@@ -216,7 +216,7 @@ class _ClusterQueries:
             cluster,
             offsets,
             topics,
-            lambda bucket: [Unit(self._wish.source, lv, bucket).kafka_name for lv in levels],
+            lambda bucket: [Task(self._wish.source, lv, bucket).kafka_name for lv in levels],
         )
 
     def _covered(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Vector]]:

@@ -113,7 +113,7 @@ def _is_beyond(scene: Scene, row: SetAsideRow, leaf: LeafRow | None, buckets: in
     assert row.origin is not None
     place = scene.places[cluster]
     number, incarnation, offset = row.origin
-    groups = [unit.kafka_name for unit in leaf.units_ever(buckets)] if leaf else []
+    groups = [task.kafka_name for task in leaf.tasks_ever(buckets)] if leaf else []
     try:
         marks = positions.read_all(place.bootstrap_servers, place.properties, groups)
     except KafkaCallFailed as failure:

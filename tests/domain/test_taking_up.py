@@ -1,10 +1,10 @@
-"""Taking up a partition: what a unit's own position still says of a topic that may have been made anew."""
+"""Taking up a partition: what a task's own position still says of a topic that may have been made anew."""
 
 from __future__ import annotations
 
 import pytest
 
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.domain.distribution.taking_up import Beginning, take_up
 from backend.domain.records.marks import Mark, Position
@@ -33,7 +33,7 @@ def taken_up(own: Position | None, *, incarnation: int, target_incarnation: int 
         holes={},
     )
     plan = EdgePlan(
-        unit=Unit("c1", 1, 0),
+        task=Task("c1", 1, 0),
         source=endpoint("c1", SOURCE),
         target=endpoint("c2", 2),
         rule=EdgeRule(source_number=SOURCE, level=1, known_origins=frozenset({SOURCE, 2})),
@@ -51,7 +51,7 @@ def position(incarnation: int, target_incarnation: int = 1) -> Position:
     return Position(50, Mark(incarnation, target_incarnation, COPIED, COPIED), leader_epoch=7)
 
 
-def test_reading_goes_on_at_the_units_position_in_the_topic_that_is_there() -> None:
+def test_reading_goes_on_at_the_tasks_position_in_the_topic_that_is_there() -> None:
     begin = taken_up(position(1), incarnation=1)
     assert (begin.offset, begin.own, begin.owed, begin.unread) == (50, position(1), None, None)
 

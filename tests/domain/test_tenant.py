@@ -242,7 +242,7 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, []),
         ([*WITH_STREAM, replace(DELETED, clusters=()), APPLIED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, DELETED], RecordApplyFailed(**IN, cluster="c1", reason="no"), []),
-        # Several units find one loss; the next one of any partition, and the next topic, are numbered on.
+        # Several tasks find one loss; the next one of any partition, and the next topic, are numbered on.
         ([*WITH_STREAM, APPLIED], TAIL, [TAIL_LOST]),
         ([*WITH_STREAM, APPLIED, TAIL_LOST], TAIL, []),
         (

@@ -32,7 +32,7 @@ def start(pair):
     threads = []
 
     def started(plan, why_not=lambda plan: None, knowledge=Knowledge()):  # noqa: B008
-        thread = DistributorThread(plan.unit, 1, pair.limits, why_not, knowledge, plan, 7)
+        thread = DistributorThread(plan.task, 1, pair.limits, why_not, knowledge, plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -88,7 +88,7 @@ def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, sta
     )
 
 
-def test_a_fenced_unit_asks_before_it_goes_on(pair, start):
+def test_a_fenced_task_asks_before_it_goes_on(pair, start):
     plan = pair.plan()
     reasons = []
     first = start(plan, lambda plan: reasons[-1] if reasons else None)

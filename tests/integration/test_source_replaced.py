@@ -46,7 +46,7 @@ def read_the_new_topic(pair: Pair) -> None:
 
     def saved():
         session.copy_batch(0.2)
-        marks = positions.read_all(pair.servers[pair.b], {}, [session._plan.unit.kafka_name]).values()
+        marks = positions.read_all(pair.servers[pair.b], {}, [session._plan.task.kafka_name]).values()
         return all(mark.incarnation == 2 for each in marks for mark in each)
 
     eventually(saved, "positions in the new topic are saved")
@@ -54,7 +54,7 @@ def read_the_new_topic(pair: Pair) -> None:
     session.close()
     told = len(pair.replaced)
     pair.session(plan=planned(pair, 2)).close()
-    assert len(pair.replaced) == told, "a unit that reads the new topic has told it"
+    assert len(pair.replaced) == told, "a task that reads the new topic has told it"
 
 
 def told(pair: Pair) -> dict[int, Unread]:
@@ -116,13 +116,13 @@ def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monk
     assert len(pair.copied()) == 10 + 41
 
 
-def test_a_unit_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
+def test_a_task_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
     pair.produce(numbered(10))
     pair.copy_until_idle()
     make_anew(pair)
     plan = planned(pair, 2)
     # Another bucket copied, as if there had been more of them before.
-    later = replace(plan, unit=replace(plan.unit, bucket=1), inbound_groups=(plan.unit.kafka_name,))
+    later = replace(plan, task=replace(plan.task, bucket=1), inbound_groups=(plan.task.kafka_name,))
     pair.session(plan=later).close()
     assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
 

@@ -200,7 +200,7 @@ def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -
     assert operator.get(f"{address}?at={before}").status_code == 404
 
 
-def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
+def test_whether_tasks_ran_then_is_said_to_be_unknown(acme: Console) -> None:
     operator = visitor(acme, "operator")
     for target in ("c3", "c2"):
         acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": target})

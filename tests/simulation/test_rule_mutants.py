@@ -20,7 +20,7 @@ def sessions_that_do_not_ask(patch):
 
 
 def barriers_that_do_not_fence(patch):
-    patch.setattr(World, "fence_inbound", lambda world, cluster, unit: None)
+    patch.setattr(World, "fence_inbound", lambda world, cluster, task: None)
 
 
 def reading_on_at_the_own_position(patch):

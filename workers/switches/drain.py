@@ -30,7 +30,7 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.groups.cluster_clients import ClusterClients
 from backend.kafka.logs.log_ranges import LogRange
 from workers.distribution import checkpoints
-from workers.switches import unit_positions
+from workers.switches import task_positions
 from workers.switches.estate_view import EstateView
 from workers.switches.hops import Hops
 from workers.switches.marked_log import MarkedLog
@@ -299,7 +299,7 @@ class Drain:
         return found
 
     def _read_furthest(self, topology: Topology, logs: Sequence[MarkedLog]) -> None:
-        found = unit_positions.read(
+        found = task_positions.read(
             topology, self._estate, self._source, {log.partition: log.births for log in logs}
         )
         for log in logs:

@@ -18,7 +18,7 @@ from backend.domain.records.births import Births
 from backend.domain.records.log_index import Prefix
 from backend.kafka.logs.log_ranges import LogRange
 from workers.distribution import checkpoints
-from workers.switches import commit_rows, unit_positions
+from workers.switches import commit_rows, task_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
 from workers.switches.estate_view import EstateView
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, PrefixState, bases_of
@@ -128,7 +128,7 @@ class ProgressReader:
         rows: CommitRows,
     ) -> dict[tuple[Partition, int], PrefixState]:
         born = {partition: log.births for partition, log in logs.items()}
-        positions = unit_positions.read(topology, self._estate, self._cluster, born)
+        positions = task_positions.read(topology, self._estate, self._cluster, born)
         with self._estate.engine.connect() as connection:
             noted = checkpoints.read(connection, self._cluster, list(logs))
         wanted = []

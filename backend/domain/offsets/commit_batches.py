@@ -1,4 +1,4 @@
-"""Cut an offset commit into pieces that a group coordinator can write.
+"""Split an offset commit into batches that a group coordinator can write.
 
 A coordinator writes all that one request commits as one batch of `__consumer_offsets`. A batch above that topic's
 `max.message.bytes` is refused as a whole: a transactional commit with UNKNOWN_SERVER_ERROR, after which the

@@ -46,7 +46,7 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,
-            transactional_id=plan.unit.kafka_name,
+            transactional_id=plan.task.kafka_name,
             transaction_timeout_ms=limits.transaction_timeout_ms,
             # A backlog fills a request sooner; short, since records are in flight while positions are sent.
             linger_ms=5,
@@ -65,7 +65,7 @@ def open_group_member(plan: EdgePlan) -> GroupReader:
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,
-            group_id=plan.unit.kafka_name,
+            group_id=plan.task.kafka_name,
             enable_auto_commit=False,
         )
     )
@@ -88,7 +88,7 @@ def open_source(
         client_config(
             plan.source.bootstrap_servers,
             plan.source.properties,
-            group_id=plan.unit.kafka_name,
+            group_id=plan.task.kafka_name,
             fetch_wait_max_ms=limits.fetch_wait_max_ms,
             queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
             fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,

@@ -83,7 +83,7 @@ class CopySession:
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
-        self._where = f"{plan.unit.name} to {plan.target.name}"
+        self._where = f"{plan.task.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
         self._taken_up: set[str] = set()
         self._progress: dict[Place, Progress] = {}
@@ -322,7 +322,7 @@ class CopySession:
         moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
         self._source.note_leader_epochs([place for place, _ in moved])
         offsets = [each.committed(partition) for (_, partition), each in moved]
-        group, longest = self._plan.unit.kafka_name, self._limits.transaction_timeout_ms / 1000
+        group, longest = self._plan.task.kafka_name, self._limits.transaction_timeout_ms / 1000
         try:
             # The positions are in flight while the records are.
             asked = (self._group_member, group, offsets, self._commit_bytes, self._alive)

@@ -112,7 +112,7 @@ def distributors_of(
 ) -> list[DistributorRow]:
     """Return `read_distributors`, for callers that have read the tree and the clusters already."""
     clusters = {row.name: row for row in known}
-    units = {} if at is not None else units_seen(connection)
+    states = {} if at is not None else task_states_seen(connection)
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
     since = 0 if at is not None else asked_since(connection)
@@ -123,8 +123,8 @@ def distributors_of(
         observed = None
         chosen = tree.settings.get((cluster, level), DEFAULTS)
         if at is None:
-            names = [unit.name for unit in assignment.units([(cluster, level)], buckets)]
-            rows = [units.get(name) for name in names]
+            names = [task.name for task in assignment.tasks([(cluster, level)], buckets)]
+            rows = [states.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
             if observed.position < since:
@@ -151,7 +151,7 @@ def asked_since(connection: Connection) -> int:
     return connection.scalar(newest) or 0
 
 
-def units_seen(connection: Connection) -> dict[str, Row[Any]]:
+def task_states_seen(connection: Connection) -> dict[str, Row[Any]]:
     """Return the states of tasks with a valid lease, by task; `silent` if the holder last reported long ago.
 
     After a database outage, the first rows read are those from before.

@@ -14,7 +14,7 @@ from backend.queries.base.observed import unit_states
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitState:
+class TaskState:
     """State of a task as its holder reports it; `state` is one of the contract's distributor states."""
 
     unit: str
@@ -36,7 +36,7 @@ class UnitState:
 
 
 def _replacing() -> Insert:
-    names = [field.name for field in fields(UnitState)]
+    names = [field.name for field in fields(TaskState)]
     statement = insert(unit_states).values(
         {name: sa.bindparam(name) for name in names} | {"seen_at": sa.func.clock_timestamp()}
     )
@@ -55,7 +55,7 @@ _REPLACING = _replacing()
 """Built once: it is executed every second, for each task."""
 
 
-def write(connection: Connection, states: Iterable[UnitState]) -> None:
+def write(connection: Connection, states: Iterable[TaskState]) -> None:
     """Replace the rows of these tasks; counts of former holders are kept beside those of the current one."""
     rows = [asdict(state) for state in states]
     if rows:

@@ -39,7 +39,7 @@ class OffsetsHost:
         self._translator: Translator | None = None
         self._committers: dict[str, CommitterThread] = {}
 
-    def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+    def run_session(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Work for `seconds`; `stopping` waits that many seconds and tells whether to stop."""
         with self._lease.renewing():
             self._run_until(time.monotonic() + seconds, stopping)

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Engine
 
 from backend.domain.base.errors import DomainError
 from backend.domain.distribution import assignment
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.kafka.copy.clients import CopyLimits
@@ -32,7 +32,7 @@ from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.topic_ids import TopicIds
 from backend.queries.distribution.leaf_routes import known_origins, why_not_entered
 from backend.settings import Settings
-from workers.distribution import checkpoints, desired, edge_losses, unit_states
+from workers.distribution import checkpoints, desired, edge_losses, task_states
 from workers.distribution.desired import Desired
 from workers.distribution.distributor import DistributorThread
 from workers.distribution.schema_gates import SchemaGates
@@ -60,7 +60,7 @@ def copy_limits(settings: Settings) -> CopyLimits:
     )
 
 
-class UnitHost:
+class TaskHost:
     """The tasks of one process; `_tick` is called about once a second by the current session."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -70,7 +70,7 @@ class UnitHost:
         self._limits = copy_limits(settings)
         self._topic_ids = TopicIds()
         self._schema_gates = SchemaGates(settings.schemas_topic, settings.schema_wait_seconds)
-        self._threads: dict[Unit, DistributorThread] = {}
+        self._threads: dict[Task, DistributorThread] = {}
         self._desired = Desired(-1, {})
         self._seen_position: tuple[int, int] | None = None
         self._looked_after = time.monotonic()
@@ -80,7 +80,7 @@ class UnitHost:
         self._abandoned: list[DistributorThread] = []
         self._measures = MeasureBook(engine)
 
-    def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+    def run_session(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Run the tasks for a while; `stopping` waits that many seconds and returns whether to stop."""
         if self._guard is None or not self._guard.is_alive():
             # A thread can be started only once: a dead guard is replaced.
@@ -117,7 +117,7 @@ class UnitHost:
         self._schema_gates.tidy(())
         try:
             with self._engine.begin() as connection:
-                leases.end_shift(connection, self.holder)
+                leases.end_session(connection, self.holder)
         except DomainError as error:
             log.warning("end of session not recorded", reason=error.detail)
 
@@ -132,68 +132,68 @@ class UnitHost:
                 self._seen_position = now
                 self._schema_gates.assign(self._desired.primary)
             grace = self._leases.grace_seconds
-            shifts = leases.report_shift(connection, self.holder, self._leases.seconds, grace)
-            unit_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
+            sessions = leases.report_session(connection, self.holder, self._leases.seconds, grace)
+            task_states.write(connection, [t.state(self.holder) for t in self._threads.values()])
             checkpointed = self._write_checkpoints(connection)
             taken = leases.taken(connection, grace)
         for thread, streams in checkpointed:
             thread.checkpoints_written(streams)
         plans = self._desired.plans
-        self._schema_gates.tidy({plans[unit].target.name for unit in self._threads if unit in plans})
+        self._schema_gates.tidy({plans[task].target.name for task in self._threads if task in plans})
         lost = [
             thread
-            for unit, thread in self._threads.items()
-            if self._leases.is_lost(unit.name, thread.epoch) or not thread.is_alive()
+            for task, thread in self._threads.items()
+            if self._leases.is_lost(task.name, thread.epoch) or not thread.is_alive()
         ]
         self._abandon_hung()
-        lost = [thread for thread in lost if thread.unit in self._threads]
-        surplus = [self._threads[unit] for unit in assignment.surplus(list(self._threads), plans, shifts)]
+        lost = [thread for thread in lost if thread.task in self._threads]
+        surplus = [self._threads[task] for task in assignment.surplus(list(self._threads), plans, sessions)]
         self._stop(lost + [thread for thread in surplus if thread not in lost], _STOP_SECONDS)
-        free = [unit for unit in sorted(plans) if unit.name not in taken and unit not in self._threads]
-        wanted = assignment.wanted(free, len(self._threads), len(plans), shifts, is_late=self._leases.is_late)
+        free = [task for task in sorted(plans) if task.name not in taken and task not in self._threads]
+        wanted = assignment.wanted(free, len(self._threads), len(plans), sessions, is_late=self._leases.is_late)
         if wanted:
             self._take(wanted)
-        for unit, thread in self._threads.items():
-            if unit in plans:
-                thread.assign(plans[unit], self._desired.position)
+        for task, thread in self._threads.items():
+            if task in plans:
+                thread.assign(plans[task], self._desired.position)
         # Last, and after the leases' transaction: there may be many rows, and nothing waits for them.
         self._measures.take(self._threads.values())
         self._measures.write()
         self._measures.forget_others(plans.values())
 
-    def _take(self, wanted: tuple[Unit, ...]) -> None:
+    def _take(self, wanted: tuple[Task, ...]) -> None:
         with self._engine.begin() as connection:
-            names = [unit.name for unit in wanted]
+            names = [task.name for task in wanted]
             got = leases.acquire(connection, self.holder, names, self._leases.seconds, self._leases.grace_seconds)
         for name, epoch in got.items():
             self._leases.hold(name, epoch)
-        for unit in wanted:
-            if unit.name not in got:
+        for task in wanted:
+            if task.name not in got:
                 continue
             thread = DistributorThread(
-                unit,
-                got[unit.name],
+                task,
+                got[task.name],
                 self._limits,
-                self._why_not(unit.name, got[unit.name]),
-                self._knowledge(unit),
-                self._desired.plans[unit],
+                self._why_not(task.name, got[task.name]),
+                self._knowledge(task),
+                self._desired.plans[task],
                 self._desired.position,
             )
-            self._threads[unit] = thread
+            self._threads[task] = thread
             thread.start()
         log.info("tasks taken", tasks=sorted(got))
 
-    def _why_not(self, unit: str, epoch: int) -> Callable[[EdgePlan], str | None]:
+    def _why_not(self, task: str, epoch: int) -> Callable[[EdgePlan], str | None]:
         def why_not(plan: EdgePlan) -> str | None:
             with self._engine.connect() as connection:
-                if not leases.holds(connection, self.holder, unit, epoch):
+                if not leases.holds(connection, self.holder, task, epoch):
                     return "another worker holds the lease"
                 return why_not_entered(connection, plan.target.name, plan.routes_version, plan.buckets)
 
         return why_not
 
-    def _knowledge(self, unit: Unit) -> Knowledge:
-        source = unit.cluster
+    def _knowledge(self, task: Task) -> Knowledge:
+        source = task.cluster
 
         def foreign(number: int) -> bool:
             with self._engine.connect() as connection:
@@ -206,10 +206,10 @@ class UnitHost:
         return Knowledge(
             foreign=foreign,
             checkpoints=read,
-            set_aside=lambda what: edge_losses.set_aside(unit, what),
-            lost=lambda what: edge_losses.lost(unit, what),
-            replaced=lambda what: edge_losses.replaced(unit, what),
-            cut_off=lambda what: edge_losses.cut_off(unit, what),
+            set_aside=lambda what: edge_losses.set_aside(task, what),
+            lost=lambda what: edge_losses.lost(task, what),
+            replaced=lambda what: edge_losses.replaced(task, what),
+            cut_off=lambda what: edge_losses.cut_off(task, what),
             schema_gate=self._schema_gates.of,
             topic_ids=self._topic_ids,
         )
@@ -220,7 +220,7 @@ class UnitHost:
         streams = []
         for thread in self._threads.values():
             if news := thread.take_checkpoints():
-                taken.setdefault(thread.unit.cluster, []).extend(news)
+                taken.setdefault(thread.task.cluster, []).extend(news)
                 streams.append((thread, {stream for stream, _, _ in news}))
         for cluster in sorted(taken):
             checkpoints.write(connection, cluster, taken[cluster])
@@ -241,13 +241,13 @@ class UnitHost:
         if not ended:
             return
         for thread in ended:
-            self._threads.pop(thread.unit, None)
-            self._leases.drop(thread.unit.name)
-        log.info("tasks released", tasks=sorted(thread.unit.name for thread in ended))
+            self._threads.pop(thread.task, None)
+            self._leases.drop(thread.task.name)
+        log.info("tasks released", tasks=sorted(thread.task.name for thread in ended))
         self._measures.write_last(ended)
         try:
             with self._engine.begin() as connection:
-                leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in ended])
+                leases.release(connection, self.holder, [(t.task.name, t.epoch) for t in ended])
         except DomainError as error:
             log.warning("leases not released; they expire", reason=error.detail)
 
@@ -262,13 +262,13 @@ class UnitHost:
             return
         for thread in hung:
             thread.stop()
-            del self._threads[thread.unit]
-            self._leases.drop(thread.unit.name)
+            del self._threads[thread.task]
+            self._leases.drop(thread.task.name)
         self._abandoned += hung
-        log.error("hanging tasks abandoned", tasks=sorted(thread.unit.name for thread in hung))
+        log.error("hanging tasks abandoned", tasks=sorted(thread.task.name for thread in hung))
         self._measures.write_last(hung)
         with self._engine.begin() as connection:
-            leases.release(connection, self.holder, [(t.unit.name, t.epoch) for t in hung])
+            leases.release(connection, self.holder, [(t.task.name, t.epoch) for t in hung])
         self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
         if len(self._abandoned) > _MOST_ABANDONED:
             log.error("too many abandoned tasks; this process exits")

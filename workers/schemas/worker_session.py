@@ -39,7 +39,7 @@ class SchemasHost:
         self._targets: dict[str, TargetThread] = {}
         self._changes: Counter[str] = Counter()
 
-    def run_shift(self, seconds: float, stopping: Callable[[float], bool]) -> None:
+    def run_session(self, seconds: float, stopping: Callable[[float], bool]) -> None:
         """Work for a while; `stopping` waits that many seconds and tells whether to stop."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
