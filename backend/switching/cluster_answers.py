@@ -10,7 +10,7 @@ from backend.domain.base.errors import ClusterUnreachable
 from backend.domain.distribution import assignment
 from backend.domain.distribution.assignment import OWN_GROUPS, Task
 from backend.domain.names.readings import Reader
-from backend.domain.records.births import births_of
+from backend.domain.records.incarnations import incarnations_of
 from backend.domain.records.marks import MetadataInvalid, Position, decode_metadata
 from backend.domain.records.origin import Vector
 from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
@@ -123,7 +123,7 @@ class _ClusterQueries:
             found[place] = lacking(
                 low=low,
                 end=end,
-                births=births_of(
+                incarnations=incarnations_of(
                     row.tails.get(self._wish.source, {}), place[1], row.incarnations.get(self._wish.source, 1)
                 ),
                 outgoing=outgoing.get(place, ()),

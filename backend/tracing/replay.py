@@ -131,8 +131,8 @@ def _write(scene: Scene, row: SetAsideRow, kept: Kept, cluster: str, *, dry_run:
     ours = {scene.flags_header, scene.origin_header}
     headers: list[Header] = [header for header in kept.headers if header[0] not in ours]
     headers.append((scene.flags_header, copy_flags.encode(flags)))
-    born = Origin(number, scene.stream_id, scene.partition, offset, incarnation)
-    headers.append((scene.origin_header, origin.encode(born)))
+    record_origin = Origin(number, scene.stream_id, scene.partition, offset, incarnation)
+    headers.append((scene.origin_header, origin.encode(record_origin)))
     if dry_run:
         return
     try:

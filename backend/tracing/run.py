@@ -80,7 +80,7 @@ def run(scene: Scene, cluster: str, offset: int) -> Trace:
     record = _record_at(scene, cluster, offset)
     wanted = _wanted(scene, cluster, record)
     if wanted.certain and not _is_first(scene, cluster, record, wanted):
-        wanted = _born(scene, cluster, record)
+        wanted = _produced_here(scene, cluster, record)
     return _trace(scene, wanted, _search_all(scene, wanted))
 
 
@@ -114,13 +114,13 @@ def _wanted(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
             f"the record at offset {record.offset} of {cluster} has copy flags but names no origin: it was copied "
             "while origins were switched off"
         )
-    return _born(scene, cluster, record)
+    return _produced_here(scene, cluster, record)
 
 
-def _born(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
+def _produced_here(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
     incarnation = scene.stream.incarnation(cluster, scene.partition, record.offset)
-    born = Origin(scene.clusters[cluster], scene.stream_id, scene.partition, record.offset, incarnation)
-    return _Wanted(born, record.timestamp_ms, certain=False)
+    record_origin = Origin(scene.clusters[cluster], scene.stream_id, scene.partition, record.offset, incarnation)
+    return _Wanted(record_origin, record.timestamp_ms, certain=False)
 
 
 def _is_first(scene: Scene, cluster: str, record: LogRecord, wanted: _Wanted) -> bool:
@@ -238,8 +238,8 @@ def _trace(scene: Scene, wanted: _Wanted, found: dict[str, _Outcome]) -> Trace:
 def _origin(wanted: _Wanted, home: str | None, found: dict[str, _Outcome]) -> TracedOrigin:
     at_home = found.get(home) if home is not None else None
     present = isinstance(at_home, _Find) if isinstance(at_home, _Find | NotThere) else None
-    born = wanted.origin
-    return TracedOrigin(home, born.cluster, born.offset, wanted.timestamp_ms, present)
+    record_origin = wanted.origin
+    return TracedOrigin(home, record_origin.cluster, record_origin.offset, wanted.timestamp_ms, present)
 
 
 def _copy(scene: Scene, wanted: _Wanted, home: str | None, cluster: str, find: _Find) -> TracedCopy:

@@ -25,7 +25,7 @@ def taken_up(own: Position | None, *, incarnation: int, target_incarnation: int 
         source_topic="orders",
         target_topic="orders",
         partitions=(0,),
-        births={0: ((0, incarnation),)},
+        incarnations={0: ((0, incarnation),)},
         target_incarnation=target_incarnation,
         source_topic_id=None,
         target_topic_id=None,

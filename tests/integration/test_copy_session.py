@@ -48,7 +48,7 @@ class Pair:
         }
         self.make_topics(partitions)
         self.partitions = partitions
-        self.lost, self.replaced, self.cut_off, self.refused = [], [], [], []
+        self.lost, self.replaced, self.truncated, self.refused = [], [], [], []
         self.seen_ends = SeenEnds()
 
     def make_topics(self, partitions):
@@ -77,7 +77,7 @@ class Pair:
         knowledge = Knowledge(
             lost=self.lost.append,
             replaced=self.replaced.append,
-            cut_off=self.cut_off.append,
+            truncated=self.truncated.append,
             set_aside=self.set_aside,
             seen_ends=self.seen_ends,
         )

@@ -32,8 +32,10 @@ def planned(pair: Pair, incarnation: int = 1):
     found = admin.describe_topics(TopicCollection([pair.topic]))[pair.topic].result(DEADLINE_SECONDS)
     plan = pair.plan()
     (stream,) = plan.streams
-    births = dict.fromkeys(stream.births, ((0, incarnation),))
-    return replace(plan, streams=(replace(stream, births=births, source_topic_id=str(found.topic_id)),))
+    incarnations = dict.fromkeys(stream.incarnations, ((0, incarnation),))
+    return replace(
+        plan, streams=(replace(stream, incarnations=incarnations, source_topic_id=str(found.topic_id)),)
+    )
 
 
 def read_the_new_topic(pair: Pair) -> None:
@@ -137,12 +139,12 @@ def test_a_log_that_ends_before_the_position_is_told_as_cut_off_and_read_no_furt
 
     def told_of():
         session.copy_batch(0.2)
-        return {cut.partition for cut in pair.cut_off} == {0, 1}
+        return {cut.partition for cut in pair.truncated} == {0, 1}
 
     eventually(told_of, "both partitions are told")
     troubles = session.troubles()
     session.close()
-    cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.cut_off}
+    cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.truncated}
     assert cuts == {(0, 3, 4), (1, 0, 4)}
     assert {(lost.partition, lost.first_offset, lost.last_offset) for lost in pair.lost} == cuts
     assert "truncated at 3" in troubles[pair.topic, 0]

@@ -36,7 +36,7 @@ def log(servers):
     produce(servers["cluster-1"], topic, [{"value": b"%d" % n, "partition": 0} for n in range(3_000)])
     checkpoints = [Checkpoint(at, 1, {1: (1, at - 1)}) for at in range(500, 3_000, 500)]
     return TargetPartition(
-        place=(STREAM, 0), topic=topic, births=((0, 1),), low=0, end=3_000, checkpoints=checkpoints
+        place=(STREAM, 0), topic=topic, incarnations=((0, 1),), low=0, end=3_000, checkpoints=checkpoints
     )
 
 

@@ -150,7 +150,7 @@ def logs(estate, stream):
     found = []
     for partition, topic in ((0, topics["cluster-1"]), (1, "there-is-none")):
         place = ("cluster-1", f"acme/retail/prod/{name}", partition)
-        one = AskedLog(log=place, topic=topic, births=((0, 1),), asked={10}, low=0, end=20)
+        one = AskedLog(log=place, topic=topic, incarnations=((0, 1),), asked={10}, low=0, end=20)
         one.make_plan(10**6)
         found.append(one)
     return found

@@ -10,7 +10,7 @@ from backend import deciders
 from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edge_losses import EdgeCommand, RecordLoss, RecordReplacement, SetAside
 from backend.domain.tenants.stream_records import RecordTailLost
-from backend.kafka.copy.knowledge import CutOff, Gone, Refused, Replaced
+from backend.kafka.copy.knowledge import Gone, Refused, Replaced, Truncated
 from workers import context
 
 log = structlog.get_logger("distributor")
@@ -46,7 +46,7 @@ def replaced(task: Task, what: Replaced) -> None:
     log.error("source topic re-created", unit=task.name, stream=what.stream, partitions=command.partitions)
 
 
-def cut_off(task: Task, what: CutOff) -> None:
+def truncated(task: Task, what: Truncated) -> None:
     """Record that a log of the task's source was truncated. Raises DomainError: then it is found again."""
     log.error("log truncated", cluster=task.cluster, **vars(what))
     parts = what.stream.split("/")

@@ -209,7 +209,7 @@ class TaskHost:
             set_aside=lambda what: edge_losses.set_aside(task, what),
             lost=lambda what: edge_losses.lost(task, what),
             replaced=lambda what: edge_losses.replaced(task, what),
-            cut_off=lambda what: edge_losses.cut_off(task, what),
+            truncated=lambda what: edge_losses.truncated(task, what),
             schema_gate=self._schema_gates.of,
             topic_ids=self._topic_ids,
         )

@@ -198,8 +198,8 @@ class Committer:
 
     def _incarnation(self, group_partition: GroupPartition, known: Directory) -> int | None:
         """Return the incarnation of the newest records of the log here."""
-        births = known.births(self._here, group_partition.stream_name, group_partition.partition)
-        return None if births is None else births[-1][1]
+        incarnations = known.incarnations(self._here, group_partition.stream_name, group_partition.partition)
+        return None if incarnations is None else incarnations[-1][1]
 
     def _own(self, group_partition: GroupPartition) -> Progress | None:
         """Return the group's progress made on this cluster."""

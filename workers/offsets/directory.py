@@ -13,7 +13,7 @@ from backend.domain.names.names import StreamName
 from backend.domain.names.readings import EnvironmentPlace
 from backend.domain.offsets.group_directory import GroupDirectory
 from backend.domain.offsets.offset_map import GroupPartition
-from backend.domain.records.births import Births, births_of
+from backend.domain.records.incarnations import Incarnations, incarnations_of
 from backend.domain.records.log_prefix import Hole
 from backend.domain.switch.cluster_switch import FIRST_GENERATION, PHASE_EVENTS
 from backend.queries.base.events import newest_position
@@ -73,12 +73,12 @@ class Directory:
         row = self.streams.get(stream)
         return row is not None and incarnation is not None and row.incarnations.get(cluster, 0) > incarnation
 
-    def births(self, cluster: str, stream: str, partition: int) -> Births | None:
+    def incarnations(self, cluster: str, stream: str, partition: int) -> Incarnations | None:
         """Return the incarnations of a log's records; None if the cluster has no topic of the stream yet."""
         row = self.streams[stream]
         if cluster not in row.incarnations:
             return None
-        return births_of(row.tails[cluster], partition, row.incarnations[cluster])
+        return incarnations_of(row.tails[cluster], partition, row.incarnations[cluster])
 
 
 def position_of(connection: Connection) -> int:

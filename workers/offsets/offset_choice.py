@@ -99,13 +99,15 @@ class Chooser:
         checkpoints = self._checkpoints(set(names.values()))
         found: dict[Place, TargetPartition] = {}
         for place, (stream, partition) in names.items():
-            births = known.births(self._cluster, stream, partition) if stream in known.streams else None
-            if place in ends and births is not None:
+            incarnations = (
+                known.incarnations(self._cluster, stream, partition) if stream in known.streams else None
+            )
+            if place in ends and incarnations is not None:
                 low, end = ends[place]
                 found[place] = TargetPartition(
                     place=(stream, partition),
                     topic=place[0],
-                    births=births,
+                    incarnations=incarnations,
                     low=low,
                     end=max(low, end),
                     checkpoints=checkpoints.get((stream, partition), ()),

@@ -17,10 +17,10 @@ from backend.domain.offsets import target_log
 from backend.domain.offsets.offset_map import Progress
 from backend.domain.offsets.target_log import ChosenOffset, TargetLog
 from backend.domain.records import origin
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_prefix import LogPrefix
 from backend.domain.records.origin import Vector
-from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from backend.kafka.logs.log_ranges import LogRange, LogRows, OriginContext, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000
@@ -40,7 +40,7 @@ class TargetPartition:
 
     place: Partition
     topic: str
-    births: Births
+    incarnations: Incarnations
     low: int
     end: int
     checkpoints: Sequence[Checkpoint]
@@ -50,7 +50,7 @@ class TargetPartition:
 class _Scan:
     log: TargetLog
     judge: LogPrefix
-    born: BornIn
+    origin_context: OriginContext
 
 
 class ScanMethod(Enum):
@@ -187,7 +187,7 @@ class TargetLogs:
 
     def _usable(self, one: TargetPartition) -> _Scan | None:
         held = self._held.get(one.place)
-        if held is None or held.born.births != one.births or held.log.end > one.end:
+        if held is None or held.origin_context.incarnations != one.incarnations or held.log.end > one.end:
             return None
         # A scan that is far behind would have to read, and hold, everything since.
         return held if one.end - held.log.end <= HELD_RECORDS else None
@@ -205,7 +205,7 @@ class TargetLogs:
             for index, (one, scanned) in enumerate(scans)
         ]
         rows = LogRows()
-        adders = [row_adder(rows, 0, scanned.judge, scanned.born) for _, scanned in scans]
+        adders = [row_adder(rows, 0, scanned.judge, scanned.origin_context) for _, scanned in scans]
         for read, messages in self._reader.messages(ranges):
             scanned, add = scans[read.log][1], adders[read.log]
             for message in messages:
@@ -225,17 +225,17 @@ class TargetLogs:
             if each.offset <= one.end
             # A checkpoint without origins may follow records that carry no origin.
             and each.seen
-            and rescan.holds(each, one.births)
+            and rescan.holds(each, one.incarnations)
             and origin.covers(vector, each.seen, each.seen)
         ]
         return max(fit, key=lambda each: each.offset, default=rescan.BEGINNING)
 
     def _begun(self, one: TargetPartition, start: Checkpoint, known: Directory) -> _Scan:
         flags, origins = self._headers
-        born = BornIn(
+        origin_context = OriginContext(
             number=self._number,
             stream=one.place[0],
-            births=one.births,
+            incarnations=one.incarnations,
             seen=start.seen,
             known_origins=known.known_origins,
             holes=known.holes.get(one.place, frozenset()),
@@ -244,7 +244,7 @@ class TargetLogs:
         )
         log = TargetLog(max(start.offset, one.low), start.seen)
         read = LogRange(log=0, topic=one.topic, partition=one.place[1], first=log.end, end=one.end)
-        return _Scan(log, prefix(read, born), born)
+        return _Scan(log, prefix(read, origin_context), origin_context)
 
 
 def first_unread(progress: Progress, log: TargetLog, low: int) -> ChosenOffset:

@@ -272,12 +272,14 @@ class Translator:
         logs: dict[Log, AskedLog] = {}
         for cluster, made in commits.items():
             for whose, key, value in made:
-                births = known.births(cluster, whose.stream_name, whose.partition)
+                incarnations = known.incarnations(cluster, whose.stream_name, whose.partition)
                 place = log_of(cluster, whose)
-                if births is None or self._failures.waits(place):
+                if incarnations is None or self._failures.waits(place):
                     continue
                 topic = known.streams[whose.stream_name].technical_names[cluster]
-                one = logs.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
+                one = logs.setdefault(
+                    place, AskedLog(log=place, topic=topic, incarnations=incarnations, asked=set())
+                )
                 one.committed.append((key, value))
         for cluster in {log[0] for log in logs}:
             self._look_up_ends([one for one in logs.values() if one.log[0] == cluster], known.clusters[cluster])

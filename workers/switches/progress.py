@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from backend.domain.offsets.commit_rules import CommittedOffset
 from backend.domain.offsets.offset_map import NO_TIMESTAMP, GroupPartition, Progress
-from backend.domain.records import births
-from backend.domain.records.births import Births
+from backend.domain.records import incarnations
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Prefix
 from backend.kafka.logs.log_ranges import LogRange
 from workers.distribution import checkpoints
@@ -32,7 +32,7 @@ _TIMES_BEFORE, _TIMES_BEHIND = 1_000, 20_000
 class _Log:
     partition: Partition
     place: Place
-    births: Births
+    incarnations: Incarnations
     low: int
     end: int
     """End of the log for readers of decided transactions."""
@@ -50,7 +50,7 @@ class ProgressReader:
         self._estate, self._cluster = estate, cluster
         settings = estate.settings
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
-        self._known: dict[Partition, tuple[Births, list[Prefix]]] = {}
+        self._known: dict[Partition, tuple[Incarnations, list[Prefix]]] = {}
         """Vectors computed in the last read; the next one continues from there."""
         self._times: dict[tuple[Partition, int], int] = {}
         """(partition, offset) -> timestamp of the last record before the offset."""
@@ -63,7 +63,7 @@ class ProgressReader:
         """Return the progress of groups with a commit; leave out unreadable logs. Raises KafkaCallFailed."""
         logs = self._logs(topology, {(each.stream_name, each.partition) for each in committed})
         with self._estate.engine.connect() as connection:
-            incarnations = {partition: log.births[-1][1] for partition, log in logs.items()}
+            incarnations = {partition: log.incarnations[-1][1] for partition, log in logs.items()}
             rows = commit_rows.read(connection, self._cluster, incarnations)
         asked: dict[Partition, set[int]] = {partition: set() for partition in logs}
         for group_partition, stands in committed.items():
@@ -109,14 +109,14 @@ class ProgressReader:
         wanted = {}
         for stream, number in partitions:
             place = topology.place(self._cluster, (stream, number))
-            born = topology.known.births(self._cluster, stream, number)
-            if place is not None and born is not None:
-                wanted[place] = ((stream, number), born)
+            incarnations = topology.known.incarnations(self._cluster, stream, number)
+            if place is not None and incarnations is not None:
+                wanted[place] = ((stream, number), incarnations)
         clients = self._estate.clients(topology.clusters[self._cluster])
         high, ends = clients.ends(wanted, undecided_too=True), clients.ends(wanted)
         return {
-            partition: _Log(partition, place, born, *ends[place], high[place][1])
-            for place, (partition, born) in wanted.items()
+            partition: _Log(partition, place, incarnations, *ends[place], high[place][1])
+            for place, (partition, incarnations) in wanted.items()
             if place in ends and place in high
         }
 
@@ -127,24 +127,24 @@ class ProgressReader:
         asked: Mapping[Partition, set[int]],
         rows: CommitRows,
     ) -> dict[tuple[Partition, int], PrefixState]:
-        born = {partition: log.births for partition, log in logs.items()}
-        positions = task_positions.read(topology, self._estate, self._cluster, born)
+        incarnations = {partition: log.incarnations for partition, log in logs.items()}
+        positions = task_positions.read(topology, self._estate, self._cluster, incarnations)
         with self._estate.engine.connect() as connection:
             noted = checkpoints.read(connection, self._cluster, list(logs))
         wanted = []
         for partition, log in logs.items():
             before = self._known.get(partition)
             bases = [
-                *(before[1] if before is not None and before[0] == log.births else ()),
+                *(before[1] if before is not None and before[0] == log.incarnations else ()),
                 *rows.bases.get(partition, ()),
                 *positions.get(partition, ()),
-                *bases_of(noted.get(partition, ()), log.births),
+                *bases_of(noted.get(partition, ()), log.incarnations),
             ]
             wanted.append(
                 AskedPrefixes(
                     partition=partition,
                     topic=log.place[0],
-                    births=log.births,
+                    incarnations=log.incarnations,
                     low=log.low,
                     offsets=asked[partition],
                     bases=[base for base in bases if base.offset <= log.end],
@@ -159,7 +159,7 @@ class ProgressReader:
         self._times = {place: at for place, at in self._times.items() if place in found} | told
         for (partition, offset), stands in found.items():
             known[partition].append(Prefix(offset=offset, seen=stands.seen, whole=stands.whole))
-        self._known = {partition: (logs[partition].births, some) for partition, some in known.items()}
+        self._known = {partition: (logs[partition].incarnations, some) for partition, some in known.items()}
         return found
 
     def _by_vector(
@@ -180,7 +180,7 @@ class ProgressReader:
             generation=generation,
             vector=known.seen,
             offset=offset,
-            passed=births.passed(number, log.births, log.at(offset), known.seen),
+            passed=incarnations.passed(number, log.incarnations, log.at(offset), known.seen),
             # Records of open transactions may still be committed or aborted.
             whole=known.whole and not log.end < offset <= log.high,
             topic_incarnation=topology.known.streams[log.partition[0]].incarnations[self._cluster],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from backend.domain.distribution.rescan import Checkpoint
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Prefix
 from backend.kafka.base.errors import KafkaCallFailed
 from workers.switches.estate_view import EstateView
@@ -14,15 +14,15 @@ from workers.switches.topology import Partition, Place, Topology
 
 
 def read(
-    topology: Topology, estate: EstateView, source: str, births: Mapping[Partition, Births]
+    topology: Topology, estate: EstateView, source: str, incarnations: Mapping[Partition, Incarnations]
 ) -> dict[Partition, list[Prefix]]:
     """Return, by partition, the positions of all tasks that read it, with the vectors before them.
 
-    `births`: incarnations of the cluster's logs. A target that is unreachable is left out.
+    `incarnations`: incarnations of the cluster's logs. A target that is unreachable is left out.
     """
     wanted: dict[str, dict[str, list[Place]]] = {}
     by_place: dict[tuple[str, Place], Partition] = {}
-    for partition in births:
+    for partition in incarnations:
         for target, group in topology.outgoing(source, partition):
             place = topology.place(target, partition)
             if place is not None and target in topology.known.clusters:
@@ -39,5 +39,5 @@ def read(
             places: Iterable[Checkpoint] = (
                 Checkpoint(each.offset, each.mark.incarnation, each.mark.seen) for each in by_group.values()
             )
-            found.setdefault(partition, []).extend(bases_of(places, births[partition]))
+            found.setdefault(partition, []).extend(bases_of(places, incarnations[partition]))
     return found

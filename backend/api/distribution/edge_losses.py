@@ -77,8 +77,8 @@ def _of(row: LossRow) -> tuple[str, int]:
 
 def _shown_set_aside(row: SetAsideRow) -> dict[str, Any]:
     names = ("number", "incarnation", "offset")
-    born = dict(zip(names, row.origin, strict=True)) if row.origin else None
-    return {**asdict(row), "origin": born}
+    origin = dict(zip(names, row.origin, strict=True)) if row.origin else None
+    return {**asdict(row), "origin": origin}
 
 
 def _shown_loss(row: LossRow) -> dict[str, Any]:

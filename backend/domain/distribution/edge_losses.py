@@ -106,8 +106,8 @@ class SetAside:
     @property
     def id(self) -> str:
         """Identify the record and the target; refusals of the same record by the same target share the id."""
-        born = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
-        return f"{self.stream}/{self.partition}/{born}@{self.target}"
+        origin = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
+        return f"{self.stream}/{self.partition}/{origin}@{self.target}"
 
 
 @dataclass(frozen=True, kw_only=True)

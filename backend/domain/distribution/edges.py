@@ -8,7 +8,7 @@ from typing import Any
 
 from backend.domain.distribution import assignment, leaf_routes
 from backend.domain.distribution.assignment import Task
-from backend.domain.records.births import Births, births_of
+from backend.domain.records.incarnations import Incarnations, incarnations_of
 from backend.domain.records.log_prefix import Hole
 from backend.domain.records.partition_edge import EdgeRule
 from backend.domain.tree import tree_shape
@@ -36,7 +36,7 @@ class StreamOnEdge:
     source_topic: str
     target_topic: str
     partitions: tuple[int, ...]
-    births: Mapping[int, Births]
+    incarnations: Mapping[int, Incarnations]
     """Incarnations of the source topic's records, per partition."""
     target_incarnation: int
     source_topic_id: str | None
@@ -86,12 +86,12 @@ class TopicLife:
 
     incarnation: int
     topic_id: str | None = None
-    tails: Mapping[int, Births] = field(default_factory=dict)
+    tails: Mapping[int, Incarnations] = field(default_factory=dict)
     """Incarnations of the partitions whose log was truncated."""
 
-    def births(self, partition: int) -> Births:
+    def incarnations(self, partition: int) -> Incarnations:
         """Return the incarnations of the records produced to a partition."""
-        return births_of(self.tails, partition, self.incarnation)
+        return incarnations_of(self.tails, partition, self.incarnation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ def _on_edge(desired: Desired, task: Task, target: str, carried: Mapping[int, in
             source_topic=row.technical_names[source],
             target_topic=row.technical_names[target],
             partitions=partitions,
-            births={partition: row.topics[source].births(partition) for partition in partitions},
+            incarnations={partition: row.topics[source].incarnations(partition) for partition in partitions},
             target_incarnation=row.topics[target].incarnation,
             source_topic_id=row.topics[source].topic_id,
             target_topic_id=row.topics[target].topic_id,

@@ -56,22 +56,22 @@ def take_up(
     candidates = [each for each in checkpoints if each.seen] if plan.rule.write_origin else []
     unread = former_topic.unread(
         plan.source.number,
-        stream.births[partition],
+        stream.incarnations[partition],
         routes,
         own=own,
         covered=covered,
         checkpoints=candidates,
         seen_end=seen_end,
     )
-    own = former_topic.of_present_topic(own, stream.births[partition])
+    own = former_topic.of_present_topic(own, stream.incarnations[partition])
     if own is not None:
         candidates.append(Checkpoint(own.offset, own.mark.incarnation, own.mark.seen))
-    begin = rescan.start(candidates, stream.births[partition], routes, covered)
+    begin = rescan.start(candidates, stream.incarnations[partition], routes, covered)
     edge = PartitionEdge(
         plan.rule,
         stream=origin.stream_id(stream.stream),
         partition=partition,
-        births=stream.births[partition],
+        incarnations=stream.incarnations[partition],
         routes=routes,
         seen=begin.seen,
         covered=covered,

@@ -11,7 +11,7 @@ import bisect
 from array import array
 from dataclasses import dataclass, field
 
-from backend.domain.records.births import FIRST_INCARNATION
+from backend.domain.records.incarnations import FIRST_INCARNATION
 from backend.domain.records.origin import Vector
 
 Reached = tuple[int, int]

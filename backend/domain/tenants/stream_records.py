@@ -167,7 +167,7 @@ def _record_drift(name: StreamName, stream: Stream, command: RecordDrift) -> lis
 
 def _record_tail(name: StreamName, stream: Stream, command: RecordTailLost) -> list[TenantEvent]:
     topic = stream.topics.get(command.cluster, Topic())
-    if topic.births(command.partition)[-1][1] != command.incarnation or stream.settings is None:
+    if topic.incarnations(command.partition)[-1][1] != command.incarnation or stream.settings is None:
         return []
     return [
         StreamTailLost(

@@ -80,9 +80,9 @@ def open_source(
     plan: EdgePlan,
     limits: CopyLimits,
     lost: Callable[[Place, int, int, str], None],
-    cut_off: Callable[[Place, int, int], None],
+    truncated: Callable[[Place, int, int], None],
 ) -> Source:
-    """Open the reader of the source; `lost` and `cut_off` are the callbacks of `Source`."""
+    """Open the reader of the source; `lost` and `truncated` are the callbacks of `Source`."""
     return Source(
         plan.source.name,
         client_config(
@@ -97,7 +97,7 @@ def open_source(
             check_crcs=True,
         ),
         lost,
-        cut_off,
+        truncated,
     )
 
 

@@ -57,7 +57,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutOff:
+class Truncated:
     """Offsets of the source that were truncated after they had been read, and are assigned again.
 
     `incarnation` is the one that the session assumed for the partition's newest records.
@@ -75,7 +75,7 @@ def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequ
     return {}
 
 
-def no_event(what: Refused | Gone | Replaced | CutOff) -> str:
+def no_event(what: Refused | Gone | Replaced | Truncated) -> str:
     """Fail, because an event cannot be recorded: no record may be left out without one."""
     raise CopyFailed(f"the loss cannot be recorded, so copying stops: {what}")
 
@@ -99,7 +99,7 @@ class Knowledge:
     """Records that offsets were gone before they could be read."""
     replaced: Callable[[Replaced], object] = no_event
     """Records that a topic was re-created, with the possible losses."""
-    cut_off: Callable[[CutOff], object] = no_event
+    truncated: Callable[[Truncated], object] = no_event
     """Records that a log was truncated; a new plan then tells the records from before and after apart."""
     schema_gate: Callable[[Endpoint], SchemaGate | None] = no_gate
     """Returns the gate that knows a target's schemas."""

@@ -112,7 +112,7 @@ class CopySession:
         try:
             self._group_member = open_group_member(plan)
             self._admin = open_admin(plan.target)
-            self._source = open_source(plan, limits, self._lost, self._cut_off)
+            self._source = open_source(plan, limits, self._lost, self._truncated)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
         gate = self._knowledge.schema_gate(plan.target)
@@ -129,8 +129,8 @@ class CopySession:
     def _lost(self, place: Place, first: int, last: int, reason: str) -> None:
         self._reports.lost(self._streams[self._progress[place].stream], place[1], first, last, reason)
 
-    def _cut_off(self, place: Place, first: int, last: int) -> None:
-        self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
+    def _truncated(self, place: Place, first: int, last: int) -> None:
+        self._reports.truncated(self._streams[self._progress[place].stream], place[1], first, last)
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
         """Resume new streams and release removed ones, without interrupting the others. Raises CopyFailed."""

@@ -40,7 +40,7 @@ class Small:
     def values(self, cluster):
         return [message.value() for message in read_all(self.estate.bootstrap_servers(cluster), TOPIC)]
 
-    def cut_off(self, cluster, size):
+    def truncate(self, cluster, size):
         """Truncate the partition's log at this size, and remove its broker's record of a clean shutdown."""
         (log,) = Path(self.estate.home).glob(f"data/*/**/*{cluster}*/**/{TOPIC}-0/*.log")
         with log.open("r+b") as file:
@@ -54,7 +54,7 @@ class Small:
         """Return what a reader finds from a position on; it knew the newest leader epoch before."""
         place, found = (TOPIC, 0), []
         config = {"bootstrap.servers": self.estate.bootstrap_servers(cluster), "group.id": "test"}
-        source = Source(cluster, config, lambda *loss: None, lambda *cut: found.append(("cut off", *cut)))
+        source = Source(cluster, config, lambda *loss: None, lambda *cut: found.append(("truncated", *cut)))
 
         def read():
             source.take_up_parked()
@@ -70,7 +70,7 @@ class Small:
         source.remove([place])
         found.clear()
         source.add({place: position})
-        eventually(lambda: read() and (found[0][0] == "cut off" or len(found) == 80), "the rest is read", 0)
+        eventually(lambda: read() and (found[0][0] == "truncated" or len(found) == 80), "the rest is read", 0)
         source.close()
         return found
 
@@ -94,12 +94,12 @@ def test_records_that_took_the_place_of_lost_ones_are_copied(small):
     eventually(lambda: small.values("cluster-2") == kept + lost, "copied", 0.3)
     small.rest.ok("PATCH", "/trees/main/distributors/cluster-1/1", {"paused": True})
     small.down()
-    small.cut_off("cluster-1", size)
+    small.truncate("cluster-1", size)
     small.up()
     assert small.values("cluster-1") == kept
     # Beyond the position, before the distributor polls again.
     small.send("cluster-1", new + new)
-    assert small.what_a_reader_finds("cluster-1", SourcePartition(80, 0)) == [("cut off", (TOPIC, 0), 40, 79)]
+    assert small.what_a_reader_finds("cluster-1", SourcePartition(80, 0)) == [("truncated", (TOPIC, 0), 40, 79)]
     assert small.what_a_reader_finds("cluster-1", SourcePartition(40, 0)) == ["new"] * 80
     small.rest.ok("PATCH", "/trees/main/distributors/cluster-1/1", {"paused": False})
     eventually(lambda: len(small.values("cluster-2")) >= 160, "what is new arrived", 0.5)

@@ -11,21 +11,21 @@ from collections.abc import Mapping
 
 from backend.domain.records.origin import Vector
 
-Births = tuple[tuple[int, int], ...]
+Incarnations = tuple[tuple[int, int], ...]
 """(Offset, incarnation of the records produced from there on), both rising; the first offset is 0."""
 
 FIRST_INCARNATION = 1
 _ANY_INCARNATION = 2**32
 
 
-def incarnation_at(births: Births, offset: int) -> int:
+def incarnation_at(incarnations: Incarnations, offset: int) -> int:
     """Return the incarnation of a record produced at an offset."""
-    if len(births) == 1:
-        return births[0][1]
-    return births[bisect.bisect_right(births, (offset, _ANY_INCARNATION)) - 1][1]
+    if len(incarnations) == 1:
+        return incarnations[0][1]
+    return incarnations[bisect.bisect_right(incarnations, (offset, _ANY_INCARNATION)) - 1][1]
 
 
-def passed(cluster: int, births: Births, offset: int, vector: Vector) -> Vector:
+def passed(cluster: int, incarnations: Incarnations, offset: int, vector: Vector) -> Vector:
     """Return how far the log prefix before an offset exceeds the vector with records produced on the cluster.
 
     Records that have left the log since count as well.
@@ -33,19 +33,19 @@ def passed(cluster: int, births: Births, offset: int, vector: Vector) -> Vector:
     An incarnation after the first counts only if the vector names it: the result claims that all records of
     earlier incarnations are there, too, and those that were lost may never have been read.
     """
-    if not births or offset <= 0:
+    if not incarnations or offset <= 0:
         return {}
-    incarnation, reached = incarnation_at(births, offset - 1), vector.get(cluster)
+    incarnation, reached = incarnation_at(incarnations, offset - 1), vector.get(cluster)
     if incarnation != FIRST_INCARNATION and (reached is None or reached[0] != incarnation):
         return {}
     return {cluster: (incarnation, offset - 1)} if reached is None or reached < (incarnation, offset - 1) else {}
 
 
-def births_of(tails: Mapping[int, Births], partition: int, incarnation: int) -> Births:
-    """Return the births of a partition; `tails` has those of truncated logs, others have `incarnation` only."""
+def incarnations_of(tails: Mapping[int, Incarnations], partition: int, incarnation: int) -> Incarnations:
+    """Return the incarnations of a partition; `tails` has truncated logs, others have `incarnation` only."""
     return tails.get(partition) or ((0, incarnation),)
 
 
-def cut_off(births: Births, offset: int, incarnation: int) -> Births:
-    """Return the births after a log was truncated at an offset, from which on records have a new incarnation."""
-    return (*(each for each in births if each[0] < offset), (offset, incarnation))
+def truncated(incarnations: Incarnations, offset: int, incarnation: int) -> Incarnations:
+    """Return the incarnations after a log was truncated at an offset, where a new incarnation begins."""
+    return (*(each for each in incarnations if each[0] < offset), (offset, incarnation))

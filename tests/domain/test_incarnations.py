@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from backend.domain.records.births import passed
+from backend.domain.records.incarnations import passed
 
 CUT = ((0, 1), (80, 2))
 
 
 @pytest.mark.parametrize(
-    ("births", "offset", "vector", "known"),
+    ("incarnations", "offset", "vector", "known"),
     [
         (((0, 1),), 40, {1: (1, 30), 2: (1, 90)}, {1: (1, 39)}),
         (((0, 1),), 40, {1: (1, 39)}, {}),
@@ -28,5 +28,5 @@ CUT = ((0, 1), (80, 2))
         (CUT, 90, {1: (2, 82)}, {1: (2, 89)}),
     ],
 )
-def test_what_was_born_before_an_offset(births, offset, vector, known):
-    assert passed(1, births, offset, vector) == known
+def test_what_was_born_before_an_offset(incarnations, offset, vector, known):
+    assert passed(1, incarnations, offset, vector) == known
