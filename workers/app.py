@@ -24,8 +24,8 @@ from backend.domain.base.errors import DomainError
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 from workers import context
+from workers.distribution.audit_retention import AuditRetention
 from workers.distribution.barrier import Barriers
-from workers.distribution.forgetting import Forgetting
 from workers.distribution.rerooting import Rerooting
 from workers.distribution.worker_session import TaskHost
 from workers.leases import ended_holders, leases
@@ -200,8 +200,8 @@ def _webhooks() -> WebhookHost:
 
 
 @cache
-def _forgetting() -> Forgetting:
-    return Forgetting(context.engine(), settings())
+def _audit_retention() -> AuditRetention:
+    return AuditRetention(context.engine(), settings())
 
 
 @cache
@@ -273,7 +273,7 @@ def reconcile() -> None:
         _placement_policies().tick()
         _webhooks().tick()
         _past().tick()
-        _forgetting().tick()
+        _audit_retention().tick()
         _reconciler().tick()
 
 

@@ -28,7 +28,7 @@ from backend.queries.topics.declared_factors import declared_factors
 from backend.settings import Settings
 from workers import AN_ERROR_OF_OURS
 from workers.one_thread import OneThread
-from workers.topics import wanted
+from workers.topics import desired_topics
 
 log = structlog.get_logger("replication")
 
@@ -59,7 +59,7 @@ class ReplicationHost:
 
     def _read(self) -> None:
         with self._engine.begin() as connection:
-            position = wanted.position(connection)
+            position = desired_topics.position(connection)
             if position == self._position:
                 return
             rows = list_clusters(connection)

@@ -139,7 +139,7 @@ def plain(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def told(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
+def document(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
     """Return the analysis in its JSON form; `named` returns the name of a partition."""
     found = loss.found
     return {

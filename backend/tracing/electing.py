@@ -40,7 +40,7 @@ class Election:
 
     def command(self, cluster: str, topics: tuple[str, ...] | None) -> RecordElection:
         """Return the command that records the election."""
-        reasons = {reason: len(places) for reason, places in by_reason(self.refused).items()}
+        reasons = {reason: len(places) for reason, places in refusals_by_reason(self.refused).items()}
         return RecordElection(cluster=cluster, topics=topics, elected=len(self.elected), refused=reasons)
 
 
@@ -116,7 +116,7 @@ def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> El
     return Election(elected=wanted, already=already, refused=refused, leaders=leaders)
 
 
-def by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:
+def refusals_by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:
     """Group partitions by reason, without the brokers' own words behind ours."""
     found: dict[str, list[Place]] = defaultdict(list)
     for place, reason in refused.items():

@@ -92,13 +92,15 @@ def measure(servers: dict[str, str], partitions: int, rate: int, longest_seconds
     configure(servers["b"], topic, {"max.message.bytes": str(MOST_BYTES)})
     found = threading.Event()
 
-    def set_aside(refused: Refused) -> str:
+    def dead_letter(refused: Refused) -> str:
         found.set()
         return f"bench-{refused.partition}-{refused.offset}"
 
     limits: CopyLimits = copy_limits(settings())
     plan = plan_of(servers, topic, partitions)
-    thread = DistributorThread(plan.task, 1, limits, lambda plan: None, Knowledge(set_aside=set_aside), plan, 1)
+    thread = DistributorThread(
+        plan.task, 1, limits, lambda plan: None, Knowledge(dead_letter=dead_letter), plan, 1
+    )
     load = Load(servers["a"], topic, partitions, rate)
     loading = threading.Thread(target=load.run)
     loading.start()

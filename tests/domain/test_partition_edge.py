@@ -126,7 +126,7 @@ def test_an_origin_that_left_the_tree_and_is_not_rerooted_waits():
     assert edge(routes={2: 0b0001}).copy(10, headers(0b0010, from_1(5))) is None
 
 
-def test_a_record_that_was_set_aside_is_a_copy_even_when_it_comes_late():
+def test_a_record_that_was_dead_lettered_is_a_copy_even_when_it_comes_late():
     one = edge(holes=frozenset({(1, 1, 5)}), seen={1: (1, 9)})
     assert read(one.copy(10, headers(0b0010, from_1(5)))) == (0b0011, from_1(5))
     covered = edge(holes=frozenset({(1, 1, 5)}), seen={1: (1, 9)}, covered={1: (1, 9)})

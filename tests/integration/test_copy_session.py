@@ -78,14 +78,14 @@ class Pair:
             lost=self.lost.append,
             replaced=self.replaced.append,
             truncated=self.truncated.append,
-            set_aside=self.set_aside,
+            dead_letter=self.dead_letter,
             seen_ends=self.seen_ends,
         )
         session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
         session.open(lambda: True)
         return session
 
-    def set_aside(self, refused):
+    def dead_letter(self, refused):
         self.refused.append(refused)
         return f"refused-{self.mark}-{len(self.refused)}"
 

@@ -159,7 +159,7 @@ def test_resting_keeps_positions_that_the_target_forgot(pair, monkeypatch):
     pair.forget_positions()
     monkeypatch.setattr(copy_session, "_RENEW_POSITIONS_SECONDS", 0.0)
     monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 0.0)
-    session.rest()
+    session.idle()
     kept = session._group_member.committed([TopicPartition(pair.copy_topic, p) for p in range(2)], 15)
     assert [row.offset for row in kept] == [5, 5]
     session.close()

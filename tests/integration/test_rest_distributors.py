@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from backend.deciders import EDGE
-from backend.domain.distribution.edge_losses import RecordLoss, RecordReplay, SetAside
+from backend.domain.distribution.edge_losses import RecordDeadLetter, RecordLoss, RecordReplay
 from backend.queries.base.observed import unit_states
 from backend.settings import settings
 from tests.database_fixture import Database
@@ -128,7 +128,7 @@ def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
         "reason": "as it happens",
     }
     gone = RecordLoss(**place, first_offset=1, last_offset=6, incarnation=1)
-    refused = SetAside(**place, offset=7, origin=None)
+    refused = RecordDeadLetter(**place, offset=7, origin=None)
     observe(database.engine, "c2", 2, target)
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))

@@ -104,11 +104,11 @@ def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monk
     session = pair.session(plan=plan)
     drain(session)
     pair.produce([{"value": b"waits", "partition": 0} for _ in range(7)])
-    eventually(lambda: session.rest() or pair.seen_ends.of(pair.stream, 0) == (1, 12), "seven are seen to wait")
+    eventually(lambda: session.idle() or pair.seen_ends.of(pair.stream, 0) == (1, 12), "seven are seen to wait")
     make_anew(pair)
     pair.produce([{"value": b"another topic's", "partition": 0} for _ in range(40)])
     for _ in range(3):
-        session.rest()
+        session.idle()
     session.close()
     read_the_new_topic(pair)
     assert told(pair) == {

@@ -22,7 +22,7 @@ from backend.domain.distribution.edges import (
     TopicLife,
 )
 from backend.domain.distribution.rescan import Checkpoint
-from backend.domain.distribution.taking_up import take_up
+from backend.domain.distribution.resume_point import find_resume_point
 from backend.domain.records import marks, origin
 from backend.domain.records.log_prefix import UnknownOrigin
 from backend.domain.records.marks import Mark, Position
@@ -215,7 +215,7 @@ class World:
             if group in plan.inbound_groups
         }
         inbound: list[Mark] = [position.mark for position in held.values()]
-        taken = take_up(
+        taken = find_resume_point(
             plan,
             plan.streams[0],
             0,

@@ -14,8 +14,8 @@ from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.distribution.throttle import Throttle
-from backend.kafka.base.alive import LONGEST_STEP_SECONDS
 from backend.kafka.base.errors import CopyFailed
+from backend.kafka.base.liveness import LONGEST_STEP_SECONDS
 from backend.kafka.copy.clients import CopyLimits
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.record_loop import CopyTotals
@@ -188,7 +188,7 @@ class DistributorThread(threading.Thread):
         throttle = self._throttle_of(plan)
         wait = throttle.wait_seconds(time.monotonic()) if throttle else 0.0
         if plan.paused or wait > 0:
-            session.rest()
+            session.idle()
             # In short pieces, so that a new plan is noticed soon and the task is known to be alive.
             self._stopping.wait(_WAIT_SECONDS if plan.paused else min(wait, _WAIT_SECONDS))
             return

@@ -8,7 +8,7 @@ import structlog
 
 from backend import deciders
 from backend.domain.distribution.assignment import Task
-from backend.domain.distribution.edge_losses import EdgeCommand, RecordLoss, RecordReplacement, SetAside
+from backend.domain.distribution.edge_losses import EdgeCommand, RecordDeadLetter, RecordLoss, RecordReplacement
 from backend.domain.tenants.stream_records import RecordTailLost
 from backend.kafka.copy.knowledge import Gone, Refused, Replaced, Truncated
 from workers import context
@@ -18,9 +18,9 @@ log = structlog.get_logger("distributor")
 ACTOR = "worker:distributor"
 
 
-def set_aside(task: Task, what: Refused) -> str:
+def dead_letter(task: Task, what: Refused) -> str:
     """Record a dead letter and return its id. Raises DomainError: then the task must not continue."""
-    command = SetAside(cluster=task.cluster, level=task.level, **vars(what))
+    command = RecordDeadLetter(cluster=task.cluster, level=task.level, **vars(what))
     _record(task, command)
     log.error("record dead-lettered", id=command.id, reason=what.reason)
     return command.id

@@ -206,7 +206,7 @@ class TaskHost:
         return Knowledge(
             foreign=foreign,
             checkpoints=read,
-            set_aside=lambda what: edge_losses.set_aside(task, what),
+            dead_letter=lambda what: edge_losses.dead_letter(task, what),
             lost=lambda what: edge_losses.lost(task, what),
             replaced=lambda what: edge_losses.replaced(task, what),
             truncated=lambda what: edge_losses.truncated(task, what),

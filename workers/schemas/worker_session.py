@@ -16,7 +16,7 @@ from backend.settings import Settings
 from workers.leases.process_lease import ProcessLease
 from workers.schemas import states
 from workers.schemas.target import TargetThread
-from workers.topics import wanted
+from workers.topics import desired_topics
 
 log = structlog.get_logger("schemas")
 
@@ -56,7 +56,7 @@ class SchemasHost:
 
     def _tick(self) -> None:
         with self._engine.begin() as connection:
-            position = wanted.position(connection)
+            position = desired_topics.position(connection)
             if position != self._position:
                 self._wanted = wanted_schemas(connection)
                 self._position = position

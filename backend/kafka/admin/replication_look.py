@@ -19,8 +19,8 @@ from backend.domain.replication.replication_health import (
 from backend.kafka.admin.cluster_replicas import brokers_of
 from backend.kafka.admin.configs import broker_configs, topic_configs
 from backend.kafka.admin.reassignments import Moving
-from backend.kafka.base.asking import UNSUPPORTED, Ask, AskEach, Place, in_portions
 from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.requests import UNSUPPORTED, Place, Send, SendEach, in_portions
 
 _MIN_INSYNC = "min.insync.replicas"
 _UNCLEAN = "unclean.leader.election.enable"
@@ -31,7 +31,7 @@ _PARTITIONS_AT_ONCE = 2_000
 """Partitions of an answer; brokers have their own limit (`max.request.partition.size.limit`)."""
 
 
-def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen:
+def read(metadata: Any, send: Send, moving: Mapping[Place, Moving]) -> ClusterSeen:
     """Build the observation from the answer to `cluster_replicas.everything`.
 
     `moving`: reassignments that were requested before the answer: one that has ended since is harmless, and an
@@ -50,15 +50,15 @@ def read(metadata: Any, ask: Ask, moving: Mapping[Place, Moving]) -> ClusterSeen
                 )
     return ClusterSeen(
         cluster_id=str(metadata.cluster_id),
-        brokers=brokers_of(ask, metadata),
+        brokers=brokers_of(send, metadata),
         partitions=partitions,
     )
 
 
-def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
+def topic_settings(send: Send, topics: Sequence[str]) -> dict[str, TopicSettings]:
     """Return the settings that replication is judged by, except of unreadable topics. Raises KafkaCallFailed."""
     found = {}
-    for topic, entries in topic_configs(ask, topics, [_MIN_INSYNC, _UNCLEAN]).items():
+    for topic, entries in topic_configs(send, topics, [_MIN_INSYNC, _UNCLEAN]).items():
         values = {entry.name: entry.value for entry in entries}
         if values.get(_MIN_INSYNC):
             found[topic] = TopicSettings(int(values[_MIN_INSYNC]), values.get(_UNCLEAN) == "true")
@@ -66,7 +66,7 @@ def topic_settings(ask: Ask, topics: Sequence[str]) -> dict[str, TopicSettings]:
 
 
 def describe(
-    ask: Ask, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
+    send: Send, topics: Sequence[str], most_at_once: int = _PARTITIONS_AT_ONCE
 ) -> dict[Place, PartitionDescribed] | None:
     """Return leader, ISR and eligible leader replicas (KIP-966) of all partitions, each of a single moment.
 
@@ -82,7 +82,7 @@ def describe(
                 asked = DescribeTopicPartitionsRequest(
                     topics=[(name,) for name in some], response_partition_limit=most_at_once, cursor=cursor
                 )
-                answer = ask(asked)
+                answer = send(asked)
                 for topic in answer.topics:
                     for each in topic.partitions:
                         found[topic.name, each.partition_index] = PartitionDescribed(
@@ -100,27 +100,27 @@ def describe(
     return found
 
 
-def lag_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+def lag_times_ms(send_each: SendEach, brokers: Iterable[int]) -> dict[int, int]:
     """Return `replica.lag.time.max.ms` of brokers, except those that do not report it.
 
     Raises KafkaCallFailed if none answers.
     """
-    return _numbers(ask_each, brokers, _LAG_TIME)
+    return _numbers(send_each, brokers, _LAG_TIME)
 
 
-def session_times_ms(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, int]:
+def session_times_ms(send_each: SendEach, brokers: Iterable[int]) -> dict[int, int]:
     """Return `broker.session.timeout.ms` of brokers: the controller fences one without a heartbeat for so long.
 
     The controller's own value counts; a controller that is no broker as well may have another one in its file.
 
     Brokers that do not report it are left out. Raises KafkaCallFailed if none answers.
     """
-    return _numbers(ask_each, brokers, _SESSION)
+    return _numbers(send_each, brokers, _SESSION)
 
 
-def _numbers(ask_each: AskEach, brokers: Iterable[int], key: str) -> dict[int, int]:
+def _numbers(send_each: SendEach, brokers: Iterable[int], key: str) -> dict[int, int]:
     found = {}
-    for broker, entries in broker_configs(ask_each, brokers, [key]).items():
+    for broker, entries in broker_configs(send_each, brokers, [key]).items():
         for entry in () if isinstance(entries, KafkaCallFailed) else entries:
             if entry.value:
                 found[broker] = int(entry.value)

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.kafka.base import identity
-from backend.kafka.base.alive import Alive
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import CopyFailed, copy_failed
-from backend.kafka.copy import quarantine
+from backend.kafka.base.liveness import Alive
+from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.source import Place, Source
 from backend.kafka.groups.group_reader import GroupReader
 
@@ -51,7 +51,7 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
             # A backlog fills a request sooner; short, since records are in flight while positions are sent.
             linger_ms=5,
             compression_type=plan.compression,
-            message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
+            message_max_bytes=dead_letter_topic.LARGEST_RECORD_BYTES,
             queue_buffering_max_messages=limits.batch_records * 2,
             queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
             batch_num_messages=100_000,

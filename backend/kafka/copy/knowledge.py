@@ -93,7 +93,7 @@ class Knowledge:
     """Returns whether no cluster of the tree has this number, right now."""
     checkpoints: Callable[[Collection[Partition]], Mapping[Partition, Sequence[Checkpoint]]] = no_checkpoints
     """Returns checkpoints of partitions on the source."""
-    set_aside: Callable[[Refused], str] = no_event
+    dead_letter: Callable[[Refused], str] = no_event
     """Records that a record is being dead-lettered; returns its id there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""

@@ -10,7 +10,7 @@ from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
 from backend.domain.distribution.former_topic import Unread
 from backend.domain.records import origin
 from backend.domain.records.partition_edge import Header
-from backend.kafka.base.alive import Alive
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.knowledge import Gone, Knowledge, Refused, Replaced, Truncated
 
 
@@ -70,7 +70,7 @@ class Reports:
             )
         )
 
-    def set_aside(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
+    def dead_letter(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
         """Report a record that the target refuses; return its id among the dead letters."""
         partition, offset = message.partition(), message.offset()
         assert partition is not None and offset is not None
@@ -86,4 +86,4 @@ class Reports:
             reason=reason,
         )
         self._alive()
-        return self._knowledge.set_aside(refused)
+        return self._knowledge.dead_letter(refused)

@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
 from backend.domain.distribution.former_topic import SeenEnd
-from backend.kafka.base.alive import Alive
 from backend.kafka.base.errors import CopyFailed
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.clients import open_admin
 from backend.kafka.copy.record_loop import Progress
 from backend.kafka.copy.source import Place, Source

@@ -21,9 +21,9 @@ from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.records.log_prefix import UnknownOrigin
 from backend.domain.records.marks import MetadataInvalid
 from backend.domain.records.partition_edge import Header
-from backend.kafka.base.alive import Alive, nobody_asks
 from backend.kafka.base.errors import CopyFailed, copy_failed, refusal, sentence
-from backend.kafka.copy import quarantine
+from backend.kafka.base.liveness import Alive, no_watchdog
+from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.clients import (
     CopyLimits,
     check_identity,
@@ -69,7 +69,7 @@ class CopySession:
         self,
         plan: EdgePlan,
         limits: CopyLimits,
-        alive: Alive = nobody_asks,
+        alive: Alive = no_watchdog,
         knowledge: Knowledge = _KNOWS_NOTHING,
         suspects: Suspects | None = None,
     ) -> None:
@@ -171,7 +171,7 @@ class CopySession:
             self._admin,
             self._source,
         )
-        taken = intake.take_up(streams)
+        taken = intake.resume(streams)
         for place, progress in taken.items():
             self._progress[place] = progress
             self._loop.add(place, progress)
@@ -259,7 +259,7 @@ class CopySession:
                 if reason is None:
                     raise
                 self._abort_refused(error)
-                self._set_aside(message, headers, f"{reason} ({sentence(error)})")
+                self._dead_letter(message, headers, f"{reason} ({sentence(error)})")
         return len(messages)
 
     def _abort_refused(self, refused: KafkaException) -> None:
@@ -280,14 +280,14 @@ class CopySession:
             if self._schemas is None or not self._schemas.is_held(place):
                 self._loop.add(place, progress)
 
-    def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
+    def _dead_letter(self, message: Message, headers: list[Header], reason: str) -> None:
         """Dead-letter a refused record, in the transaction of the position after it; report it first."""
         topic, partition = message.topic(), message.partition()
         assert topic is not None and partition is not None
         self._progress[topic, partition].copies.clear()
-        name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
+        name = self._reports.dead_letter(self._progress[topic, partition].stream, message, headers, reason)
         self._alive()
-        quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
+        dead_letter_topic.ensure_topic(self._admin, self._limits.quarantine_topic)
         self._alive()
         assert isinstance(self._loop, RecordLoop)
         self._loop.begin()
@@ -297,11 +297,11 @@ class CopySession:
             message.value(),
             message.key(),
             message.timestamp()[1],
-            [*headers, (quarantine.ID_HEADER, name.encode())],
+            [*headers, (dead_letter_topic.ID_HEADER, name.encode())],
         )
         self._commit()
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Keep the lag and the positions up to date while copying is paused or throttled. Raises CopyFailed."""
         try:
             self._alive()

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from backend.domain.offsets import commit_batches
-from backend.kafka.base.alive import Alive
+from backend.kafka.base.liveness import Alive
 
 _FLUSH_SECONDS = 1.0
 _OFFSETS_SECONDS = 4.0

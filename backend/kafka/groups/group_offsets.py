@@ -123,7 +123,7 @@ class GroupOffsets:
         try:
             if self._reader is None:
                 self._reader = group_reader.open_consumer(self._config)
-            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
+            found = group_reader.request_offsets(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
         return found

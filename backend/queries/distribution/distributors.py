@@ -40,7 +40,7 @@ class Observation:
     reason: str | None
     lag_records: int | None
     wait_seconds: float | None
-    """Seconds that records wait (`backend.domain.distribution.waits`), on the slowest task."""
+    """Seconds that records wait (`backend.domain.distribution.wait_times`), on the slowest task."""
     in_time: bool | None
     """True if the wait is within the objective."""
     records_per_second: float | None
@@ -115,7 +115,7 @@ def distributors_of(
     states = {} if at is not None else task_states_seen(connection)
     refused = {} if at is not None else troubles(connection)
     left_out = {} if at is not None else open_troubles(connection)
-    since = 0 if at is not None else asked_since(connection)
+    since = 0 if at is not None else plans_changed_at(connection)
     buckets = 0 if at is not None else partition_buckets(connection, settings())
     found = []
     for cluster, level, allowed in tree_shape.siblings(tree.shape):
@@ -143,7 +143,7 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
     return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
 
 
-def asked_since(connection: Connection) -> int:
+def plans_changed_at(connection: Connection) -> int:
     """Return the position of the last event that changed the tasks' plans."""
     # Each end by its own index: there are as many rows as the log has such events.
     ends = (table.c[end] for table in (trees, streams, stream_topics) for end in POSITIONS)

@@ -16,7 +16,7 @@ from backend.domain.base.known import total
 from backend.domain.distribution.assignment import Task
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_targets
-from backend.queries.distribution.distributors import asked_since, task_states_seen
+from backend.queries.distribution.distributors import plans_changed_at, task_states_seen
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.settings import settings
 
@@ -27,7 +27,7 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
     levels: dict[str, list[int]] = defaultdict(list)
     for cluster, level in connection.execute(query.order_by(*tree_targets.primary_key.columns)):
         levels[cluster].append(level)
-    states, since = task_states_seen(connection), asked_since(connection)
+    states, since = task_states_seen(connection), plans_changed_at(connection)
 
     def left(task: Task) -> int | None:
         row = states.get(task.name)

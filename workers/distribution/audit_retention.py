@@ -15,7 +15,7 @@ from backend.settings import Settings
 EVERY_SECONDS = 3600.0
 
 
-class Forgetting:
+class AuditRetention:
     """Deletion in one process; `tick` is called about once a second."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from backend.domain.records.partition_edge import PartitionEdge
 
 
 @dataclass(frozen=True)
-class Beginning:
+class ResumePoint:
     """The point at which the copying of one partition resumes."""
 
     offset: int | None
@@ -31,7 +31,7 @@ class Beginning:
     """Possible loss with a former topic of the source, to be reported before reading begins."""
 
 
-def take_up(
+def find_resume_point(
     plan: EdgePlan,
     stream: StreamOnEdge,
     partition: int,
@@ -41,7 +41,7 @@ def take_up(
     checkpoints: Iterable[Checkpoint],
     foreign: Callable[[int], bool],
     seen_end: SeenEnd | None = None,
-) -> Beginning:
+) -> ResumePoint:
     """Return the point from which the target misses nothing.
 
     `own` is the task's position and `inbound` the marks of all positions on the target's partition, `own`
@@ -82,4 +82,4 @@ def take_up(
     as_before = own is not None and begin.offset == own.offset
     # A target that has nothing yet gets whatever is there; records removed earlier are no loss.
     owed = begin.offset if covered and not as_before else None
-    return Beginning(None if begin is rescan.BEGINNING else begin.offset, edge, own, owed, unread)
+    return ResumePoint(None if begin is rescan.BEGINNING else begin.offset, edge, own, owed, unread)

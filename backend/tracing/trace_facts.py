@@ -24,11 +24,11 @@ from backend.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class TraceFacts:
     """One partition of one stream on all clusters of the tree; `clusters` are ordered left to right, with numbers.
 
-    `places` has the reachable clusters, `unaskable` the unreachable ones and `absent` those without a topic, with
-    the reasons.
+    `places` has the reachable clusters, `unreachable` the others and `absent` those without a topic, with the
+    reasons.
     """
 
     stream: TracedStream
@@ -40,7 +40,7 @@ class Scene:
     """Number of an origin that left the tree -> leaf from which its records continue."""
     places: Mapping[str, Place]
     absent: Mapping[str, str]
-    unaskable: Mapping[str, str]
+    unreachable: Mapping[str, str]
     versions: Sequence[TreeVersion]
     distributors: Mapping[tuple[str, int], DistributorSeen]
     flags_header: str
@@ -55,7 +55,7 @@ class Scene:
         return self.versions[-1].route(self.roots.get(number) or self.names.get(number, ""))
 
 
-def read(connection: Connection, settings: Settings, cluster: str, stream: str, partition: int) -> Scene:
+def read(connection: Connection, settings: Settings, cluster: str, stream: str, partition: int) -> TraceFacts:
     """Read the facts. Raises NotFound, ValueInvalid (partition), StateConflict (origins are off)."""
     if not settings.origin_header:
         raise StateConflict("records carry no origin here (origin_header = false), so copies cannot be identified")
@@ -76,7 +76,7 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
         there_are = f"stream {stream} has partitions 0 to {found.partitions - 1}"
         raise ValueInvalid(there_are, (FieldError("/partition", there_are),))
     offline = {name: known[name] for name in leaves if known[name].state == "offline" and name != cluster}
-    return Scene(
+    return TraceFacts(
         stream=found,
         partition=partition,
         clusters={name: known[name].number for name in leaves},
@@ -94,7 +94,7 @@ def read(connection: Connection, settings: Settings, cluster: str, stream: str, 
         absent={
             name: found.absent.get(name, "it has no topic there") for name in leaves if name not in found.topics
         },
-        unaskable={
+        unreachable={
             name: f"{name} is offline" + (f": {row.reason}" if row.reason else "")
             for name, row in offline.items()
             if name in found.topics

@@ -33,20 +33,20 @@ class _Waiting:
     """Seconds that the end before this one took to be reached; 0 for the first."""
 
 
-class Waits:
+class WaitTimes:
     """Wait times of one task, across its sessions."""
 
     def __init__(self) -> None:
-        self._looked_at: float | None = None
+        self._observed_at: float | None = None
         self._waiting: dict[Place, _Waiting] = {}
 
-    def look(self, now: float, partitions: Iterable[tuple[Place, int | None, int]]) -> float:
+    def observe(self, now: float, partitions: Iterable[tuple[Place, int | None, int]]) -> float:
         """Return the seconds that records wait on the slowest partition whose lag is known.
 
         `partitions`: place, lag (None if unknown) and end of each. Partitions without a lag can be left out.
         """
-        before = now if self._looked_at is None else self._looked_at
-        self._looked_at = now
+        before = now if self._observed_at is None else self._observed_at
+        self._observed_at = now
         known, self._waiting = self._waiting, {}
         seconds = 0.0
         for place, lag, end in partitions:

@@ -17,5 +17,5 @@ class Alive(Protocol):
     def __call__(self, within_seconds: float = LONGEST_STEP_SECONDS) -> None: ...
 
 
-def nobody_asks(within_seconds: float = LONGEST_STEP_SECONDS) -> None:
+def no_watchdog(within_seconds: float = LONGEST_STEP_SECONDS) -> None:
     """Ignore the reports, for a session that no host watches."""

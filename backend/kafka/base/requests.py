@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 Place = tuple[str, int]
 """A partition: (topic, number)."""
-Ask = Callable[[ApiMessage], Any]
+Send = Callable[[ApiMessage], Any]
 """Sends a request to any broker; brokers of a KRaft cluster forward to the controller what it must handle. Raises
 KafkaCallFailed."""
-AskEach = Callable[[Mapping[int, ApiMessage]], Mapping[int, Any]]
+SendEach = Callable[[Mapping[int, ApiMessage]], Mapping[int, Any]]
 """Sends each of these brokers its own request; each result is the answer, or a KafkaCallFailed. Raises
 KafkaCallFailed if none answers."""
 

@@ -17,8 +17,8 @@ from backend.queries.access.logins import LoginKind
 from backend.settings import PROJECT_ROOT
 from tests.database_fixture import Database
 from tests.integration.conftest import SECRETS_KEY, rest_settings
-from workers.distribution import forgetting
-from workers.distribution.forgetting import Forgetting
+from workers.distribution import audit_retention
+from workers.distribution.audit_retention import AuditRetention
 
 HERE = Provenance("", "10.0.0.7", "a browser")
 
@@ -47,15 +47,15 @@ def test_what_is_too_old_goes_in_pieces_and_then_each_hour(
     monkeypatch.setattr(logins, "FORGOTTEN_AT_ONCE", 2)
     fill(database, 31, 5)
     fill(database, 29, 1)
-    worker = Forgetting(database.engine, rest_settings(database.url, audit_days=30))
+    worker = AuditRetention(database.engine, rest_settings(database.url, audit_days=30))
     for rest in (4, 2, 1):
         worker.tick()
         assert left(database) == [rest, rest]
     fill(database, 31, 1)
     worker.tick()
     assert left(database) == [2, 2]
-    monkeypatch.setattr(forgetting, "EVERY_SECONDS", 0.0)
-    again = Forgetting(database.engine, rest_settings(database.url, audit_days=30))
+    monkeypatch.setattr(audit_retention, "EVERY_SECONDS", 0.0)
+    again = AuditRetention(database.engine, rest_settings(database.url, audit_days=30))
     again.tick()
     assert left(database) == [1, 1]
     fill(database, 31, 1)
