@@ -30,13 +30,13 @@ from workers.distribution.rerooting import Rerooting
 from workers.distribution.worker_session import TaskHost
 from workers.leases import ended_holders, leases
 from workers.leases.process_lease import ProcessLease
-from workers.past import PastKeeper
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
 from workers.replication import ReplicationHost
 from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
+from workers.snapshots import SnapshotKeeper
 from workers.switches.host import switch_host
 from workers.topics.reconcile import Reconciler
 from workers.webhooks.host import WebhookHost
@@ -205,8 +205,8 @@ def _audit_retention() -> AuditRetention:
 
 
 @cache
-def _past() -> PastKeeper:
-    return PastKeeper(context.engine(), settings())
+def _snapshots() -> SnapshotKeeper:
+    return SnapshotKeeper(context.engine(), settings())
 
 
 @cache
@@ -272,7 +272,7 @@ def reconcile() -> None:
         _replication().tick()
         _placement_policies().tick()
         _webhooks().tick()
-        _past().tick()
+        _snapshots().tick()
         _audit_retention().tick()
         _reconciler().tick()
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, ViewportSize
 from backend.domain.distribution.trace import CameFrom
 from backend.domain.replication.replication_health import TopicSettings
 from backend.domain.switch.cluster_switch import Phase
-from backend.queries.history import past
+from backend.queries.history import snapshots
 from backend.registry.records import ConfigSet
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web.distribution import trace_page
@@ -69,7 +69,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     look(database, looked_at(away=(2,)), "id-0")
     for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
         committed(database, stream, group)
-    assert past.take(database.engine)
+    assert snapshots.take_snapshot(database.engine)
     replicas(database)
     for name in ("checkout-1", "checkout-2", "import-1"):
         client(database, name, phase="held" if name == "checkout-2" else "active")

@@ -17,7 +17,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.domain.replication.replication_health import BrokerSeen
+from backend.domain.replication.replication_health import ObservedBroker
 from backend.kafka.admin.configs import topic_configs
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.base.requests import UNSUPPORTED, Place, Send, SendEach, explained
@@ -27,7 +27,7 @@ _AWAY = "it is not there"
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionSeen:
+class PartitionReplicas:
     """A partition as its cluster reports it; during a reassignment with both the old and the new brokers."""
 
     replicas: tuple[int, ...]
@@ -45,8 +45,8 @@ class ClusterReplicas:
 
     cluster_id: str
     """Kafka's own cluster id."""
-    brokers: Mapping[int, BrokerSeen]
-    partitions: Mapping[Place, PartitionSeen]
+    brokers: Mapping[int, ObservedBroker]
+    partitions: Mapping[Place, PartitionReplicas]
     topic_ids: Mapping[str, str]
     """Topic ids; they change when a topic is deleted and created again."""
     internal_topics: frozenset[str]
@@ -66,7 +66,7 @@ def read(metadata: Any, send: Send, send_each: SendEach, *, whole: bool) -> Clus
     brokers = brokers_of(send, metadata)
     sizes, unsized = _sizes(send_each, brokers) if whole else ({}, {})
     partitions = {
-        (topic.name, each.partition_index): PartitionSeen(
+        (topic.name, each.partition_index): PartitionReplicas(
             replicas=tuple(each.replica_nodes),
             isr=tuple(each.isr_nodes),
             leader=each.leader_id,
@@ -108,12 +108,12 @@ def copied(send_each: SendEach, adding: Mapping[Place, Sequence[int]]) -> dict[P
     return dict(found)
 
 
-def brokers_of(send: Send, metadata: Any) -> dict[int, BrokerSeen]:
+def brokers_of(send: Send, metadata: Any) -> dict[int, ObservedBroker]:
     """Return the brokers of an answer to `everything`, and registered brokers that are down.
 
     Raises KafkaCallFailed.
     """
-    found = {broker.node_id: BrokerSeen(broker.rack, is_here=True) for broker in metadata.brokers}
+    found = {broker.node_id: ObservedBroker(broker.rack, is_here=True) for broker in metadata.brokers}
     try:
         answer = send(DescribeClusterRequest(include_fenced_brokers=True))
     except KafkaCallFailed as error:
@@ -121,11 +121,11 @@ def brokers_of(send: Send, metadata: Any) -> dict[int, BrokerSeen]:
             raise
         return found  # before Kafka 2.8 nobody tells of brokers that are not there
     for broker in answer.brokers if answer.error_code == 0 else ():
-        found.setdefault(broker.broker_id, BrokerSeen(broker.rack, is_here=not broker.is_fenced))
+        found.setdefault(broker.broker_id, ObservedBroker(broker.rack, is_here=not broker.is_fenced))
     return found
 
 
-def _sizes(send_each: SendEach, brokers: Mapping[int, BrokerSeen]) -> tuple[dict[Place, int], dict[int, str]]:
+def _sizes(send_each: SendEach, brokers: Mapping[int, ObservedBroker]) -> tuple[dict[Place, int], dict[int, str]]:
     unsized = {broker: _AWAY for broker, seen in brokers.items() if not seen.is_here}
     answers = send_each(
         {broker: DescribeLogDirsRequest(topics=None) for broker in brokers if broker not in unsized}

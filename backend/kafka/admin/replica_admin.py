@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 
-from backend.domain.replication.replication_health import ClusterSeen, PartitionDescribed, TopicSettings
-from backend.kafka.admin import cluster_replicas, reassignments, replication_look, replication_throttle
+from backend.domain.replication.replication_health import ObservedCluster, PartitionDescribed, TopicSettings
+from backend.kafka.admin import cluster_replicas, reassignments, replication_observation, replication_throttle
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
 from backend.kafka.admin.reassignments import Moving
 from backend.kafka.admin.replication_throttle import Sides, Throttle
@@ -83,27 +83,27 @@ class ReplicaAdmin:
         with self._named():
             return cluster_replicas.read(self._settled(), self._send, self._send_each, whole=whole)
 
-    def look(self) -> ClusterSeen:
+    def observe(self) -> ObservedCluster:
         """Return brokers, leaders and in-sync replicas now, with one large answer: suitable for frequent polls."""
         with self._named():
             moving = self._reported_reassignments()
             metadata = self._ask_same(cluster_replicas.everything())
-            return replication_look.read(metadata, self._send, moving)
+            return replication_observation.read(metadata, self._send, moving)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
         """Return the settings that these topics' replication is judged by, except topics gone or not readable."""
         with self._named():
-            return replication_look.topic_settings(self._send, topics)
+            return replication_observation.topic_settings(self._send, topics)
 
     def lag_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
         """Return `replica.lag.time.max.ms` of those of these brokers that report it."""
         with self._named():
-            return replication_look.lag_times_ms(self._send_each, brokers)
+            return replication_observation.lag_times_ms(self._send_each, brokers)
 
     def session_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
         """Return `broker.session.timeout.ms` of those of these brokers that report it."""
         with self._named():
-            return replication_look.session_times_ms(self._send_each, brokers)
+            return replication_observation.session_times_ms(self._send_each, brokers)
 
     def describe(self, topics: Sequence[str]) -> dict[Place, PartitionDescribed] | None:
         """Return leader, ISR and eligible leader replicas (KIP-966) of these topics' partitions.
@@ -111,7 +111,7 @@ class ReplicaAdmin:
         Each is from a single moment; None if the cluster does not support the request.
         """
         with self._named():
-            return replication_look.describe(self._ask_same, topics)
+            return replication_observation.describe(self._ask_same, topics)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Return the bytes of partitions that have arrived at the brokers that are being added to them."""

@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, FromClause, Row
 
-from backend.queries.history.past import Look, seen
-from backend.queries.history.past_tables import APPLIED, COMMITS, NOT_FOLLOWED
+from backend.queries.history.snapshot_tables import APPLIED, COMMITS, NOT_FOLLOWED
+from backend.queries.history.snapshots import Snapshot, seen
 from backend.queries.offsets.offsets import (
     CommitRow,
     NotFollowedRow,
@@ -22,15 +22,15 @@ from backend.queries.offsets.offsets import (
 )
 
 
-def list_commits(connection: Connection, wanted: Wanted, look: Look) -> list[CommitRow]:
+def list_commits(connection: Connection, wanted: Wanted, snapshot: Snapshot) -> list[CommitRow]:
     """Return at most `wanted.limit` rows after a place."""
-    found = seen(COMMITS, look)
+    found = seen(COMMITS, snapshot)
     shown = [found.rows.c[each.name] for each in fields(CommitRow) if each.name in found.rows.c]
-    query = found.select(look).with_only_columns(*shown).where(*wanted.of(found.keys, found.rows))
+    query = found.select(snapshot).with_only_columns(*shown).where(*wanted.of(found.keys, found.rows))
     if wanted.group is not None:
         query = query.where(_ever_called(wanted.group, found.keys))
     rows = connection.execute(query.order_by(*key_of(found.keys)).limit(wanted.limit))
-    return with_elsewhere(CommitRow, rows, lambda made: _applied(connection, made, look))
+    return with_elsewhere(CommitRow, rows, lambda made: _applied(connection, made, snapshot))
 
 
 def _ever_called(group: str, keys: FromClause) -> ColumnElement[bool]:
@@ -46,17 +46,17 @@ def _ever_called(group: str, keys: FromClause) -> ColumnElement[bool]:
     return sa.or_(keys.c.group == group, here.in_(sa.select(*found.c)))
 
 
-def _applied(connection: Connection, made: Collection[Place], look: Look) -> Iterable[Row[Any]]:
-    found, these = seen(APPLIED, look), these_places(made)
+def _applied(connection: Connection, made: Collection[Place], snapshot: Snapshot) -> Iterable[Row[Any]]:
+    found, these = seen(APPLIED, snapshot), these_places(made)
     same = (found.keys.c[part] == these.c[part] for part in ("stream", "partition", "group"))
-    query = found.select(look).join(these, found.rows.c.origin_cluster == these.c.origin_cluster).where(*same)
+    query = found.select(snapshot).join(these, found.rows.c.origin_cluster == these.c.origin_cluster).where(*same)
     return connection.execute(query.order_by(found.keys.c.cluster))
 
 
-def list_not_followed(connection: Connection, most: int, look: Look) -> list[NotFollowedRow]:
+def list_not_followed(connection: Connection, most: int, snapshot: Snapshot) -> list[NotFollowedRow]:
     """Return at most `most` groups whose offsets were not distributed, by cluster, group and topic."""
-    found = seen(NOT_FOLLOWED, look)
+    found = seen(NOT_FOLLOWED, snapshot)
     shown = [found.rows.c[each.name] for each in fields(NotFollowedRow)]
-    query = found.select(look).with_only_columns(*shown).limit(most)
+    query = found.select(snapshot).with_only_columns(*shown).limit(most)
     order = (found.keys.c[name] for name in NOT_FOLLOWED.keys)
     return [NotFollowedRow(**row._mapping) for row in connection.execute(query.order_by(*order))]

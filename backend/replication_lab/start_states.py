@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.replication_lab.checking import after_step
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.configuration import Configuration, InvalidDrill
 from backend.replication_lab.isr import ids
 from backend.replication_lab.messages import NOBODY, Record
 from backend.replication_lab.rules import Rules
@@ -31,13 +31,13 @@ def established(
     All replicas in the ISR and all `eligible` ones (ELR) have the records and know that they are committed.
 
     Raises:
-        ImpossibleDrill: the leader or the ISR contradict the configuration.
+        InvalidDrill: the leader or the ISR contradict the configuration.
     """
     world = World(configuration, rules, direct=direct, prompt=prompt)
     ar = frozenset(configuration.assigned)
     in_sync = ar - dead if isr is None else isr
     if leader not in in_sync or leader in dead or not in_sync <= ar:
-        raise ImpossibleDrill(
+        raise InvalidDrill(
             f"broker {leader} cannot lead: it must be up and in the ISR {ids(in_sync)}, "
             f"which must be a subset of the replicas {ids(ar)}."
         )

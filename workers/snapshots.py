@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
-from backend.queries.history import past
+from backend.queries.history import snapshots
 from backend.settings import Settings
 from workers.one_thread import OneThread
 
@@ -23,7 +23,7 @@ PAUSES = 50
 """Minimum interval between the starts of two snapshots, as a multiple of a snapshot's duration."""
 
 
-class PastKeeper:
+class SnapshotKeeper:
     """History of observations in one process; `tick` is called about once a second and never waits."""
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +37,7 @@ class PastKeeper:
             self._thread.begin(self._run)
 
     @property
-    def is_looking(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether a snapshot is in progress."""
         return self._thread.is_working
 
@@ -45,8 +45,8 @@ class PastKeeper:
         began = self._clock()
         pauses = 2
         try:
-            past.take(self._engine)
-            past.forget(self._engine, self._settings.past_hours, self._settings.past_rows)
+            snapshots.take_snapshot(self._engine)
+            snapshots.forget(self._engine, self._settings.past_hours, self._settings.past_rows)
             pauses = PAUSES
         except DomainError as error:
             log.warning("observations not stored in the history", reason=error.detail)

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, FromClause
 
-from backend.queries.history.past_tables import WATCHED, Watched, looks
+from backend.queries.history.snapshot_tables import WATCHED, Watched, looks
 
 FORGOTTEN_AT_ONCE = 10_000
 MOST_PIECES = 20
@@ -25,7 +25,7 @@ _NOW = sa.select(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class Snapshot:
     """The newest snapshot at or before a moment."""
 
     at: datetime
@@ -40,7 +40,7 @@ class Look:
 # --- looking
 
 
-def take(engine: Engine) -> bool:
+def take_snapshot(engine: Engine) -> bool:
     """Take a snapshot of all observations: store what has changed since the previous one.
 
     Returns False if another process is doing so. Raises DomainError, and has written nothing then.
@@ -141,31 +141,31 @@ class Seen:
     """The newest row of each key, to filter by keys."""
     rows: FromClause
 
-    def select(self, look: Look) -> sa.Select[Any]:
+    def select(self, snapshot: Snapshot) -> sa.Select[Any]:
         """Return the rows that the snapshot contains."""
         query = sa.select(self.rows).select_from(self.keys.join(self.rows, sa.true()))
-        still = sa.or_(self.rows.c.until.is_(None), self.rows.c.until > look.at)
+        still = sa.or_(self.rows.c.until.is_(None), self.rows.c.until > snapshot.at)
         return query.where(self.keys.c.is_newest, still)
 
 
-def seen(watched: Watched, look: Look) -> Seen:
+def seen(watched: Watched, snapshot: Snapshot) -> Seen:
     """Return the rows of one kind of observation in a snapshot."""
     past, keys = watched.past, watched.past.alias("keys")
     of_key = [past.c[name] == keys.c[name] for name in watched.keys]
-    newest = sa.select(past).where(*of_key, past.c.since <= look.at).order_by(past.c.since.desc()).limit(1)
+    newest = sa.select(past).where(*of_key, past.c.since <= snapshot.at).order_by(past.c.since.desc()).limit(1)
     return Seen(keys, newest.lateral("seen"))
 
 
-def look_before(connection: Connection, moment: datetime | None) -> Look | None:
+def snapshot_before(connection: Connection, moment: datetime | None) -> Snapshot | None:
     """Return the newest snapshot at or before a moment; None if it is no longer kept, or there was none."""
     if moment is None:
         return None
     query = sa.select(looks.c.at).where(looks.c.at <= moment).order_by(looks.c.at.desc()).limit(1)
     at = connection.execute(query).scalar_one_or_none()
-    return None if at is None else Look(at=at, moment=moment)
+    return None if at is None else Snapshot(at=at, moment=moment)
 
 
-def oldest_look(connection: Connection) -> datetime | None:
+def oldest_snapshot(connection: Connection) -> datetime | None:
     """Return the time of the oldest snapshot."""
     oldest: datetime | None = connection.execute(sa.select(sa.func.min(looks.c.at))).scalar_one()
     return oldest

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backend.queries.base.observed import cluster_replication
-from backend.queries.history import past
-from backend.queries.history.past import Look, look_before
-from backend.queries.history.past_offsets import list_commits, list_not_followed
-from backend.queries.history.past_tables import (
+from backend.queries.history import snapshots
+from backend.queries.history.snapshot_offsets import list_commits, list_not_followed
+from backend.queries.history.snapshot_tables import (
     COMMITS,
     WATCHED,
     Watched,
@@ -24,9 +23,10 @@ from backend.queries.history.past_tables import (
     past_commits,
     past_replication,
 )
+from backend.queries.history.snapshots import Snapshot, snapshot_before
 from backend.queries.offsets.offset_tables import applied_offsets, group_commits, groups_not_followed
 from backend.queries.offsets.offsets import CommitRow, Wanted, list_offsets
-from backend.queries.replication.replication import find_replication_then, keep_health, keep_reason
+from backend.queries.replication.replication import find_past_replication, store_failure, store_health
 from tests.database_fixture import Database
 from tests.looking import ALL, STREAM, applied, commit, count, look, seen
 
@@ -63,13 +63,13 @@ def test_what_is_as_it_was_is_not_written_again(database: Database) -> None:
     commit(database)
     applied(database, "c2", 9, reason=None, re_read_bound=None)
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {"partitions": 3, "declared_topics": {"a": {}}})
+        store_health(connection, "K1", {"partitions": 3, "declared_topics": {"a": {}}})
     for _ in range(3):
         look(database)
     # Published again, and other topics: nothing of it is stored.
     commit(database, published_at_ms=1_800_000_000_000)
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {"partitions": 3, "declared_topics": {"b": {}}})
+        store_health(connection, "K1", {"partitions": 3, "declared_topics": {"b": {}}})
     look(database)
     assert [count(database, each.past) for each in WATCHED] == [1, 1, 0, 1] and count(database, looks) == 4
 
@@ -78,11 +78,11 @@ def test_replication_and_groups_that_are_not_followed(database: Database) -> Non
     row = {"cluster": "c1", "technical_group": "x", "topic": "t", "reason": "no stream", "seen_at": sa.func.now()}
     with database.engine.begin() as connection:
         connection.execute(sa.insert(groups_not_followed).values(row))
-        keep_health(connection, "K1", {"partitions": 3, "declared_topics": {}})
+        store_health(connection, "K1", {"partitions": 3, "declared_topics": {}})
     first = look(database)
     with database.engine.begin() as connection:
         connection.execute(sa.update(groups_not_followed).values(reason="another"))
-        keep_reason(connection, "K1", "it does not answer")
+        store_failure(connection, "K1", "it does not answer")
     second = look(database)
     with database.engine.begin() as connection:
         connection.execute(sa.delete(groups_not_followed))
@@ -90,8 +90,8 @@ def test_replication_and_groups_that_are_not_followed(database: Database) -> Non
     third = look(database)
     with database.engine.connect() as connection:
         reasons = [[each.reason for each in list_not_followed(connection, 9, at)] for at in (first, second, third)]
-        found = [find_replication_then(connection, "K1", at) for at in (first, second, third)]
-        nothing = find_replication_then(connection, "K1", None), find_replication_then(connection, None, first)
+        found = [find_past_replication(connection, "K1", at) for at in (first, second, third)]
+        nothing = find_past_replication(connection, "K1", None), find_past_replication(connection, None, first)
     assert reasons == [["no stream"], ["another"], []]
     assert [(each.health, each.reason) for each in found] == [
         ({"partitions": 3}, None),
@@ -104,18 +104,20 @@ def test_replication_and_groups_that_are_not_followed(database: Database) -> Non
 def test_how_old_replication_was_is_told_at_the_moment(database: Database) -> None:
     hours = sa.update(cluster_replication).values(seen_at=sa.func.now() - timedelta(hours=5))
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {"partitions": 3, "declared_topics": {}})
+        store_health(connection, "K1", {"partitions": 3, "declared_topics": {}})
     fresh = look(database)
     with database.engine.begin() as connection:
         connection.execute(hours)
     stale = look(database)
     with database.engine.begin() as connection:
-        keep_reason(connection, "K1", "it does not answer")
+        store_failure(connection, "K1", "it does not answer")
     away = look(database)
 
-    def age(at: Look) -> float | None:
+    def age(at: Snapshot) -> float | None:
         with database.engine.connect() as connection:
-            found = find_replication_then(connection, "K1", Look(at=at.at, moment=at.at + timedelta(seconds=7)))
+            found = find_past_replication(
+                connection, "K1", Snapshot(at=at.at, moment=at.at + timedelta(seconds=7))
+            )
         return found.age_seconds and round(found.age_seconds)
 
     assert age(fresh) == 7 and (age(stale) or 0) >= 5 * 3600 and (age(away) or 0) >= 5 * 3600
@@ -147,13 +149,13 @@ def test_a_group_is_found_by_what_it_was_called_there(database: Database) -> Non
 def test_the_look_of_a_moment_is_the_newest_before_it(database: Database) -> None:
     first, second = look(database), look(database)
     with database.engine.connect() as connection:
-        at = look_before(connection, second.at - timedelta(microseconds=1))
+        at = snapshot_before(connection, second.at - timedelta(microseconds=1))
         assert at is not None and at.at == first.at and at.seconds_before >= 0
-        later = look_before(connection, second.at + timedelta(seconds=5))
+        later = snapshot_before(connection, second.at + timedelta(seconds=5))
         assert later is not None and later.at == second.at and later.seconds_before == 5
-        assert look_before(connection, first.at - timedelta(seconds=1)) is None
-        assert look_before(connection, None) is None
-        assert past.oldest_look(connection) == first.at
+        assert snapshot_before(connection, first.at - timedelta(seconds=1)) is None
+        assert snapshot_before(connection, None) is None
+        assert snapshots.oldest_snapshot(connection) == first.at
 
 
 def test_a_clock_that_goes_back_mixes_nothing_up(database: Database) -> None:
@@ -171,10 +173,10 @@ def test_a_clock_that_goes_back_mixes_nothing_up(database: Database) -> None:
 def test_two_never_look_at_the_same_time(database: Database) -> None:
     commit(database)
     with database.engine.begin() as other:
-        assert other.scalar(sa.select(past._LOCK))
-        assert not past.take(database.engine)
+        assert other.scalar(sa.select(snapshots._LOCK))
+        assert not snapshots.take_snapshot(database.engine)
     assert count(database, past_commits) == 0 and count(database, looks) == 0
-    assert past.take(database.engine)
+    assert snapshots.take_snapshot(database.engine)
 
 
 def test_what_changes_while_it_looks_is_seen_by_the_next_look(
@@ -186,7 +188,7 @@ def test_what_changes_while_it_looks_is_seen_by_the_next_look(
     look(database)
     commit(database, is_ended=True)
     look(database)
-    begun = past._begun
+    begun = snapshots._begun
 
     def changed(watched: Watched, now: datetime) -> sa.Insert:
         if watched is COMMITS:
@@ -194,16 +196,16 @@ def test_what_changes_while_it_looks_is_seen_by_the_next_look(
             commit(database, "audit", is_ended=True)
         return begun(watched, now)
 
-    monkeypatch.setattr(past, "_begun", changed)
+    monkeypatch.setattr(snapshots, "_begun", changed)
     third = look(database)
-    monkeypatch.setattr(past, "_begun", begun)
+    monkeypatch.setattr(snapshots, "_begun", begun)
     fourth = look(database)
     assert seen(database, third) == [("audit", "c1", 10, [])]
     assert seen(database, fourth) == [("billing", "c1", 20, [])]
 
 
 def test_what_is_too_old_goes_in_pieces(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "FORGOTTEN_AT_ONCE", 2)
+    monkeypatch.setattr(snapshots, "FORGOTTEN_AT_ONCE", 2)
     for offset in range(6):
         commit(database, committed_offset=offset)
         last = look(database)
@@ -214,11 +216,11 @@ def test_what_is_too_old_goes_in_pieces(database: Database, monkeypatch: pytest.
     late = look(database)
 
     def forget() -> int:
-        past.forget(database.engine, hours=2, most_rows=100)
+        snapshots.forget(database.engine, hours=2, most_rows=100)
         return count(database, past_commits)
 
     # Five rows had ended before; the sixth still holds, and belongs to the remaining snapshot.
-    monkeypatch.setattr(past, "MOST_PIECES", 1)
+    monkeypatch.setattr(snapshots, "MOST_PIECES", 1)
     assert [forget() for _ in range(4)] == [4, 2, 1, 1] and count(database, looks) == 1
     assert seen(database, late) == [("billing", "c1", 5, [])] and late.at > last.at - timedelta(hours=3)
 
@@ -228,9 +230,9 @@ def test_the_oldest_go_where_they_are_too_many(database: Database) -> None:
     for offset in range(10):
         commit(database, committed_offset=offset)
         at.append(look(database))
-    past.forget(database.engine, hours=2, most_rows=3)
+    snapshots.forget(database.engine, hours=2, most_rows=3)
     with database.engine.connect() as connection:
-        assert past.oldest_look(connection) == at[6].at
+        assert snapshots.oldest_snapshot(connection) == at[6].at
     # Three that have ended, and the one that holds: the content of the remaining snapshots.
     assert count(database, past_commits) == 4 and count(database, looks) == 4
     assert [seen(database, each)[0][2] for each in at[6:]] == [6, 7, 8, 9]
@@ -271,9 +273,9 @@ def test_a_look_sees_what_the_page_of_now_showed(database: Database, rounds: lis
             now: list[CommitRow] = [*list_offsets(connection, ALL)]
         showed.append((look(database), now))
         # Only rows that no remaining snapshot contains.
-        past.forget(database.engine, hours=1, most_rows=rows)
+        snapshots.forget(database.engine, hours=1, most_rows=rows)
     with database.engine.connect() as connection:
-        oldest = past.oldest_look(connection)
+        oldest = snapshots.oldest_snapshot(connection)
     assert oldest is not None
     showed = [(at, now) for at, now in showed if at.at >= oldest]
     for at, now in showed:

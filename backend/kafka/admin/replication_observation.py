@@ -11,9 +11,9 @@ from typing import Any
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 
 from backend.domain.replication.replication_health import (
-    ClusterSeen,
+    ObservedCluster,
+    ObservedPartition,
     PartitionDescribed,
-    PartitionSeen,
     TopicSettings,
 )
 from backend.kafka.admin.cluster_replicas import brokers_of
@@ -31,7 +31,7 @@ _PARTITIONS_AT_ONCE = 2_000
 """Partitions of an answer; brokers have their own limit (`max.request.partition.size.limit`)."""
 
 
-def read(metadata: Any, send: Send, moving: Mapping[Place, Moving]) -> ClusterSeen:
+def read(metadata: Any, send: Send, moving: Mapping[Place, Moving]) -> ObservedCluster:
     """Build the observation from the answer to `cluster_replicas.everything`.
 
     `moving`: reassignments that were requested before the answer: one that has ended since is harmless, and an
@@ -45,10 +45,10 @@ def read(metadata: Any, send: Send, moving: Mapping[Place, Moving]) -> ClusterSe
             place = topic.name, each.partition_index
             _, adding, removing = moving.get(place, ((), (), ()))
             if each.replica_nodes:
-                partitions[place] = PartitionSeen(
+                partitions[place] = ObservedPartition(
                     tuple(each.replica_nodes), tuple(each.isr_nodes), each.leader_id, adding, removing
                 )
-    return ClusterSeen(
+    return ObservedCluster(
         cluster_id=str(metadata.cluster_id),
         brokers=brokers_of(send, metadata),
         partitions=partitions,

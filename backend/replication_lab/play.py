@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backend.replication_lab.beginnings import wake_all
 from backend.replication_lab.history import Invariant
+from backend.replication_lab.recovery import settles, unsettled
 from backend.replication_lab.scenarios.scenario import Cue, Scenario
-from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.start_states import wake_all
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import Action, World
 

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from backend.domain.base.errors import ClusterSilent
-from backend.queries.history import past
-from backend.queries.history.past_tables import (
+from backend.queries.history import snapshots
+from backend.queries.history.snapshot_tables import (
     REPLICATION,
     Watched,
     looks,
@@ -21,8 +21,8 @@ from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
 from tests.looking import commit, count, look
-from workers import past as keeping
-from workers.past import PastKeeper
+from workers import snapshots as keeping
+from workers.snapshots import SnapshotKeeper
 
 
 class Hands:
@@ -35,12 +35,12 @@ class Hands:
         return self.seconds
 
 
-def keeper(database: Database, clock: Hands, **changed: Any) -> PastKeeper:
-    return PastKeeper(database.engine, rest_settings(database.url, **changed), clock)
+def keeper(database: Database, clock: Hands, **changed: Any) -> SnapshotKeeper:
+    return SnapshotKeeper(database.engine, rest_settings(database.url, **changed), clock)
 
 
-def ended(worker: PastKeeper) -> None:
-    eventually(lambda: not worker.is_looking, "the look has ended")
+def ended(worker: SnapshotKeeper) -> None:
+    eventually(lambda: not worker.is_running, "the look has ended")
 
 
 def test_the_worker_looks_and_then_pauses(database: Database) -> None:
@@ -54,7 +54,7 @@ def test_the_worker_looks_and_then_pauses(database: Database) -> None:
 
 
 def test_it_lets_go_of_what_is_too_much(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "FORGOTTEN_AT_ONCE", 2)
+    monkeypatch.setattr(snapshots, "FORGOTTEN_AT_ONCE", 2)
     clock = Hands()
     worker = keeper(database, clock, past_every_seconds=60, past_rows=1)
     for offset in range(7):
@@ -78,13 +78,13 @@ def test_a_slow_look_is_alone_and_followed_by_a_long_pause(
         clock.seconds += 4
         return True
 
-    monkeypatch.setattr(keeping.past, "take", slow)
+    monkeypatch.setattr(keeping.snapshots, "take_snapshot", slow)
     worker = keeper(database, clock, past_every_seconds=60)
     worker.tick()
     eventually(lambda: begun, "it looks")
     clock.seconds += 1000
     worker.tick()
-    assert begun == [100] and worker.is_looking
+    assert begun == [100] and worker.is_running
     clock.seconds -= 1000
     go.set()
     ended(worker)
@@ -99,7 +99,12 @@ def test_a_look_that_fails_keeps_nothing_is_told_and_another_follows(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(database)
-    begun, failures, told, clock = past._begun, [RuntimeError("no room"), ClusterSilent("no room")], [], Hands()
+    begun, failures, told, clock = (
+        snapshots._begun,
+        [RuntimeError("no room"), ClusterSilent("no room")],
+        [],
+        Hands(),
+    )
 
     def fails(watched: Watched, now: datetime) -> sa.Insert:
         # After offsets were written; and it takes long to fail.
@@ -108,7 +113,7 @@ def test_a_look_that_fails_keeps_nothing_is_told_and_another_follows(
             raise failures.pop()
         return begun(watched, now)
 
-    monkeypatch.setattr(past, "_begun", fails)
+    monkeypatch.setattr(snapshots, "_begun", fails)
     for level in ("warning", "exception"):
         monkeypatch.setattr(keeping.log, level, lambda said, **_: told.append(said))
     worker = keeper(database, clock, past_every_seconds=60)
