@@ -375,7 +375,7 @@ def _stream(source: random.Random) -> Directed:
                 revision=source.randint(1, 3),
             ),
             stream_records.RecordRemoved(**there),
-            stream_records.RecordKept(**there),
+            stream_records.RecordTopicKept(**there),
             stream_records.RecordTailLost(
                 **there,
                 partition=source.randint(0, 1),

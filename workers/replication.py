@@ -65,8 +65,8 @@ class ReplicationHost:
             rows = list_clusters(connection)
             declared = declared_factors(connection)
             ids = [row.kafka_cluster_id for row in rows if row.kafka_cluster_id]
-            replication.forget_all_but(connection, ids)
-            broker_presence.forget_all_but(connection, ids)
+            replication.delete_except(connection, ids)
+            broker_presence.delete_except(connection, ids)
         watched: dict[str, ClusterWatch] = {}
         for row in rows:
             # The reconcile loop finds out when a cluster that does not answer is back.

@@ -37,9 +37,9 @@ from backend.domain.tenants.stream_records import (
     RecordApplied,
     RecordApplyFailed,
     RecordDrift,
-    RecordKept,
     RecordRemoved,
     RecordTailLost,
+    RecordTopicKept,
 )
 from backend.domain.tenants.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
 from backend.domain.tenants.tenant_commands import (
@@ -207,7 +207,7 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, APPLIED, DELETED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
-        ([*WITH_STREAM, APPLIED, DELETED], RecordKept(**IN, cluster="c1"), [KEPT]),
+        ([*WITH_STREAM, APPLIED, DELETED], RecordTopicKept(**IN, cluster="c1"), [KEPT]),
         # The same topic, taken up again: what knows nothing of its incarnations must not mistake its records.
         ([*WITH_STREAM, APPLIED, DELETED, KEPT, DECLARED_AGAIN], RECORD, [APPLIED]),
         (
@@ -215,8 +215,8 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
             RECORD,
             [replace(APPLIED, incarnation=TAIL_LOST.incarnation + 1)],
         ),
-        ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordKept(**IN, cluster="c1"), []),
-        ([*WITH_STREAM, APPLIED], RecordKept(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordTopicKept(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED], RecordTopicKept(**IN, cluster="c1"), []),
         # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.
         (
             [*WITH_STREAM, APPLIED, DELETED, REMOVED],

@@ -21,7 +21,7 @@ from backend.queries.base.observed import leases, unit_states
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.edge_losses import open_troubles
 from backend.queries.distribution.partition_buckets import partition_buckets
-from backend.queries.tenants.streams import troubles
+from backend.queries.tenants.streams import apply_failures
 from backend.queries.tree.trees import TreeRow, get_tree
 from backend.settings import settings
 
@@ -113,7 +113,7 @@ def distributors_of(
     """Return `read_distributors`, for callers that have read the tree and the clusters already."""
     clusters = {row.name: row for row in known}
     states = {} if at is not None else task_states_seen(connection)
-    refused = {} if at is not None else troubles(connection)
+    refused = {} if at is not None else apply_failures(connection)
     left_out = {} if at is not None else open_troubles(connection)
     since = 0 if at is not None else plans_changed_at(connection)
     buckets = 0 if at is not None else partition_buckets(connection, settings())

@@ -105,7 +105,7 @@ def store_failure(connection: Connection, kafka_cluster_id: str, reason: str) ->
     _keep(connection, kafka_cluster_id, reason=reason)
 
 
-def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
+def delete_except(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
     """Delete clusters that are no longer known."""
     others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
     connection.execute(sa.delete(cluster_replication).where(others))

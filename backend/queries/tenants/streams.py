@@ -174,7 +174,7 @@ def topics_of_clusters(connection: Connection, only: str | None = None) -> dict[
     return {cluster: Topics(**counts) for cluster, counts in found.items()}
 
 
-def troubles(connection: Connection) -> dict[str, list[str]]:
+def apply_failures(connection: Connection) -> dict[str, list[str]]:
     """Return, per cluster with any, the reasons why distributed streams are not as declared there."""
     same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))
     query = (

@@ -18,7 +18,7 @@ from backend.domain.placement.leader_elections import PreferredLeadersElected, e
 from backend.domain.placement.placement_runs import PlacementState
 from backend.queries.base.events import newest_of
 from backend.queries.base.naming import streams_of_topics
-from backend.queries.clusters.broker_presence import read_brokers
+from backend.queries.clusters.broker_presence import observed_brokers
 from backend.queries.clusters.clusters import ClusterRow, get_cluster
 from backend.queries.placement.placement_policies import find_policy
 from backend.queries.placement.placements import list_placements
@@ -88,7 +88,7 @@ def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int
 def _policy(connection: Connection, row: ClusterRow, position: int | None, settled: timedelta) -> PolicyView:
     newest = next(iter(list_placements(connection, position, cluster=row.name, most=1)), None)
     waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
-    seen = read_brokers(connection, row.kafka_cluster_id)
+    seen = observed_brokers(connection, row.kafka_cluster_id)
     return PolicyView(
         policy=find_policy(connection, row.name, position).policy,
         # Brokers' arrivals and departures are not stored; the observation itself is shown above.
