@@ -133,7 +133,7 @@ class Scope:
         return bool((self._caller.tenants_for(Action.DECLARE_STREAMS) or frozenset()) & self._record_names)
 
     def check_settings(self, catalog: Catalog, subject: str | None, mode: object = None) -> None:
-        """Raise RegistryError unless the caller may set a level or mode of the subject, or the global one (None)."""
+        """Raise RegistryError unless the caller may set a level or mode of the subject, or of all (None)."""
         if self._writes_all:
             return
         self._check_own(catalog, Action.DECLARE_STREAMS, subject)

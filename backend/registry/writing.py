@@ -59,7 +59,7 @@ class Writer:
 
         `address_of`: returns a cluster's registry address.
 
-        Raises RegistryError: if `decide` refuses, if this is not the primary, or if the cluster or the database does
+        Raises RegistryError: if `decide` refuses, if this is not the primary, or if the cluster or database does
         not answer.
         """
         topic = self._topic()
@@ -92,7 +92,7 @@ class Writer:
     def try_out(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
         """Return what `write` would answer, by what has been read so far; nothing is written.
 
-        Raises RegistryError as `write` does, except for what only writing shows: that others write, that a record is
+        Raises RegistryError as `write` does, except for what only writing shows: others write, or a record is
         too large.
         """
         self._topic()

@@ -246,9 +246,8 @@ class Drain:
                 if place is not None and incarnations is not None:
                     before = self._logs.get((name, number))
                     same = before is not None and (before.place, before.incarnations) == (place, incarnations)
-                    wanted[name, number] = (
-                        before if same and before else MarkedLog((name, number), place, incarnations)
-                    )
+                    new = MarkedLog((name, number), place, incarnations)
+                    wanted[name, number] = before if same and before else new
         self._logs = wanted
 
     def _find_wanted(self, topology: Topology) -> None:
