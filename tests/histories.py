@@ -15,10 +15,10 @@ from backend.domain.clusters import adoption, cluster
 from backend.domain.distribution.edge_losses import (
     Acknowledge,
     EdgeCommand,
+    RecordDeadLetter,
     RecordLoss,
     RecordReplacement,
     RecordReplay,
-    SetAside,
 )
 from backend.domain.distribution.leaf import EnterRoutes
 from backend.domain.distribution.lost_origin import Reroot
@@ -315,7 +315,7 @@ def _edge(source: random.Random) -> Directed:
     edge = {**place, "target": "2", "stream": "acme/retail/prod/orders"}
     what = {**edge, "partition": 0, "reason": "large"}
     offset = source.randint(1, 4)
-    aside = SetAside(**what, offset=offset, origin=source.choice((None, (1, 1, offset))))
+    aside = RecordDeadLetter(**what, offset=offset, origin=source.choice((None, (1, 1, offset))))
     command: EdgeCommand = source.choice(
         (
             aside,
@@ -375,7 +375,7 @@ def _stream(source: random.Random) -> Directed:
                 revision=source.randint(1, 3),
             ),
             stream_records.RecordRemoved(**there),
-            stream_records.RecordKept(**there),
+            stream_records.RecordTopicKept(**there),
             stream_records.RecordTailLost(
                 **there,
                 partition=source.randint(0, 1),

@@ -6,10 +6,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from backend.queries.history import past
-from backend.queries.history.past import Look
-from backend.queries.history.past_offsets import list_commits
-from backend.queries.history.past_tables import looks
+from backend.queries.history import snapshots
+from backend.queries.history.snapshot_offsets import list_commits
+from backend.queries.history.snapshot_tables import looks
+from backend.queries.history.snapshots import Snapshot
 from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 from backend.queries.offsets.offsets import Wanted
 from tests.database_fixture import Database
@@ -58,15 +58,17 @@ def applied(database: Database, cluster: str, offset: int, **changed: Any) -> No
         connection.execute(sa.insert(applied_offsets).values(row))
 
 
-def look(database: Database) -> Look:
+def look(database: Database) -> Snapshot:
     """Take a snapshot; the result is the key to what it saw."""
-    assert past.take(database.engine)
+    assert snapshots.take_snapshot(database.engine)
     with database.engine.connect() as connection:
         at = connection.execute(sa.select(sa.func.max(looks.c.at))).scalar_one()
-    return Look(at=at, moment=at)
+    return Snapshot(at=at, moment=at)
 
 
-def seen(database: Database, at: Look, wanted: Wanted = ALL) -> list[tuple[str, str, int, list[tuple[str, Any]]]]:
+def seen(
+    database: Database, at: Snapshot, wanted: Wanted = ALL
+) -> list[tuple[str, str, int, list[tuple[str, Any]]]]:
     with database.engine.connect() as connection:
         rows = list_commits(connection, wanted, at)
     return [

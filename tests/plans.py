@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from backend.domain.distribution import edges, leaf_routes
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import (
     Desired,
     DistributedStream,
@@ -28,7 +28,7 @@ def plans_of(
     buckets: int,
     headers: HeaderNames,
     settings: Mapping[tuple[str, int], DistributorSettings] | None = None,
-) -> dict[Unit, EdgePlan]:
+) -> dict[Task, EdgePlan]:
     """Return `edges.plans` at version 1 of all routes; `settings` are those that differ from the defaults."""
     entering = leaf_routes.inbound(root, targets)
     return edges.plans(

@@ -24,27 +24,27 @@ from backend.domain.base.errors import DomainError
 from backend.parent_death import die_with_parent
 from backend.settings import settings
 from workers import context
+from workers.distribution.audit_retention import AuditRetention
 from workers.distribution.barrier import Barriers
-from workers.distribution.forgetting import Forgetting
 from workers.distribution.rerooting import Rerooting
-from workers.distribution.shift import UnitHost
+from workers.distribution.worker_session import TaskHost
 from workers.leases import ended_holders, leases
 from workers.leases.process_lease import ProcessLease
-from workers.past import PastKeeper
 from workers.placements import PlacementHost
 from workers.placing.host import placement_run_host
 from workers.placing.policy import PlacementPolicies
 from workers.replication import ReplicationHost
 from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
+from workers.snapshots import SnapshotKeeper
 from workers.switches.host import switch_host
 from workers.topics.reconcile import Reconciler
 from workers.webhooks.host import WebhookHost
 
 if TYPE_CHECKING:
     from workers.access.access import AccessReconciler
-    from workers.offsets.shift import OffsetsHost
-    from workers.schemas.shift import SchemasHost
+    from workers.offsets.worker_session import OffsetsHost
+    from workers.schemas.worker_session import SchemasHost
 
 CONTROL_QUEUE = "treeline.control"
 SHIFT_QUEUE = "treeline.shifts"
@@ -126,14 +126,14 @@ def _succeed_ended_holders(**_: object) -> None:
 
 
 @cache
-def _host() -> UnitHost:
-    return UnitHost(context.engine(), settings())
+def _host() -> TaskHost:
+    return TaskHost(context.engine(), settings())
 
 
 @cache
 def _offsets() -> OffsetsHost:
     # Spark's modules take 100 MB, which only the translating process should pay for.
-    from workers.offsets.shift import OffsetsHost
+    from workers.offsets.worker_session import OffsetsHost
 
     return OffsetsHost(context.engine(), settings())
 
@@ -141,7 +141,7 @@ def _offsets() -> OffsetsHost:
 @cache
 def _schemas() -> SchemasHost:
     # The schema parsers take memory, too.
-    from workers.schemas.shift import SchemasHost
+    from workers.schemas.worker_session import SchemasHost
 
     return SchemasHost(context.engine(), settings())
 
@@ -200,13 +200,13 @@ def _webhooks() -> WebhookHost:
 
 
 @cache
-def _forgetting() -> Forgetting:
-    return Forgetting(context.engine(), settings())
+def _audit_retention() -> AuditRetention:
+    return AuditRetention(context.engine(), settings())
 
 
 @cache
-def _past() -> PastKeeper:
-    return PastKeeper(context.engine(), settings())
+def _snapshots() -> SnapshotKeeper:
+    return SnapshotKeeper(context.engine(), settings())
 
 
 @cache
@@ -222,12 +222,12 @@ def _rerooting() -> Rerooting:
 @app.task(name="treeline.shift")  # type: ignore[untyped-decorator]
 def shift() -> None:
     """Run this process's tasks for `shift_seconds`; longer while no hint for the next session can arrive."""
-    _run_shifts(_host())
+    _run_sessions(_host())
 
 
-def _run_shifts(host: UnitHost | OffsetsHost | SchemasHost) -> None:
+def _run_sessions(host: TaskHost | OffsetsHost | SchemasHost) -> None:
     while True:
-        host.run_shift(settings().shift_seconds, _stopping)
+        host.run_session(settings().shift_seconds, _stopping)
         if _stopping(0) or _broker_answers():
             return
 
@@ -246,13 +246,13 @@ def _broker_answers() -> bool:
 @app.task(name="treeline.offsets")  # type: ignore[untyped-decorator]
 def offsets() -> None:
     """Translate commits for `shift_seconds`; longer while no hint for the next session can arrive."""
-    _run_shifts(_offsets())
+    _run_sessions(_offsets())
 
 
 @app.task(name="treeline.schemas")  # type: ignore[untyped-decorator]
 def schemas() -> None:
     """Distribute schemas for `shift_seconds`; longer while no hint for the next session can arrive."""
-    _run_shifts(_schemas())
+    _run_sessions(_schemas())
 
 
 @app.task(name="treeline.reconcile")  # type: ignore[untyped-decorator]
@@ -272,8 +272,8 @@ def reconcile() -> None:
         _replication().tick()
         _placement_policies().tick()
         _webhooks().tick()
-        _past().tick()
-        _forgetting().tick()
+        _snapshots().tick()
+        _audit_retention().tick()
         _reconciler().tick()
 
 

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan
 from backend.queries.distribution import stream_measures
 
@@ -29,7 +29,7 @@ _FORGET_EVERY_SECONDS = 600.0
 class Measuring(Protocol):
     """Part of a task's thread that is used here."""
 
-    unit: Unit
+    task: Task
 
     def take_measures(self) -> list[dict[str, Any]]:
         """Return the rows of `stream_measures` that changed since the last call."""
@@ -53,7 +53,7 @@ class MeasureBook:
 
         Once the tasks have another holder, counts of this one are no longer accepted.
         """
-        names = {thread.unit.name for thread in threads}
+        names = {thread.task.name for thread in threads}
         self._unwritten.update(_rows(threads))
         theirs = {key: row for key, row in self._unwritten.items() if key[0] in names}
         self._unwritten = theirs | self._unwritten
@@ -90,10 +90,10 @@ class MeasureBook:
         streams = {row.stream for plan in plans for row in plan.streams}
         try:
             with self._engine.begin() as connection:
-                stream_measures.forget_others(connection, [plan.unit.name for plan in plans], streams)
+                stream_measures.forget_others(connection, [plan.task.name for plan in plans], streams)
         except DomainError as error:
             log.warning("measures of removed tasks not deleted yet", reason=error.detail)
 
 
 def _rows(threads: Iterable[Measuring]) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(thread.unit.name, row["stream"]): row for thread in threads for row in thread.take_measures()}
+    return {(thread.task.name, row["stream"]): row for thread in threads for row in thread.take_measures()}

@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
 from backend.domain.replication.replication_alerts import alerts
-from backend.domain.replication.replication_health import ClusterSeen, TopicSettings, health
-from backend.domain.replication.topic_replication import seen_topics, unlike_declared
+from backend.domain.replication.replication_health import ObservedCluster, TopicSettings, health
+from backend.domain.replication.topic_replication import factor_mismatches, seen_topics
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters import broker_presence
@@ -28,7 +28,7 @@ from backend.queries.topics.declared_factors import declared_factors
 from backend.settings import Settings
 from workers import AN_ERROR_OF_OURS
 from workers.one_thread import OneThread
-from workers.topics import wanted
+from workers.topics import desired_topics
 
 log = structlog.get_logger("replication")
 
@@ -59,14 +59,14 @@ class ReplicationHost:
 
     def _read(self) -> None:
         with self._engine.begin() as connection:
-            position = wanted.position(connection)
+            position = desired_topics.position(connection)
             if position == self._position:
                 return
             rows = list_clusters(connection)
             declared = declared_factors(connection)
             ids = [row.kafka_cluster_id for row in rows if row.kafka_cluster_id]
-            replication.forget_all_but(connection, ids)
-            broker_presence.forget_all_but(connection, ids)
+            replication.delete_except(connection, ids)
+            broker_presence.delete_except(connection, ids)
         watched: dict[str, ClusterWatch] = {}
         for row in rows:
             # The reconcile loop finds out when a cluster that does not answer is back.
@@ -141,17 +141,17 @@ class ClusterWatch:
             brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
             with self._engine.begin() as connection:
                 broker_presence.keep_brokers(connection, self._id, brokers)
-                replication.keep_health(connection, self._id, document)
+                replication.store_health(connection, self._id, document)
 
     def _keep_reason(self, reason: str) -> None:
         with self._engine.begin() as connection:
-            replication.keep_reason(connection, self._id, reason)
+            replication.store_failure(connection, self._id, reason)
 
     def _look(self) -> dict[str, Any]:
         if self._admin is None:
             row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds
             self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties, seconds)
-        seen = self._admin.look()
+        seen = self._admin.observe()
         if seen.cluster_id != self._id:
             raise KafkaCallFailed(f"another Kafka cluster answers: {seen.cluster_id} instead of {self._id}")
         self._partitions = len(seen.partitions)
@@ -159,7 +159,7 @@ class ClusterWatch:
         found = health(seen, self._topics, self._lag_times_ms)
         topics = seen_topics(seen, self._topics, self.declared)
         here = sum(each.is_here for each in seen.brokers.values())
-        unlike = unlike_declared(self.declared, topics, here)
+        unlike = factor_mismatches(self.declared, topics, here)
         return {
             **asdict(found),
             "fewer_than_declared": asdict(unlike.fewer),
@@ -168,7 +168,7 @@ class ClusterWatch:
             "declared_topics": {topic: asdict(each) for topic, each in topics.items()},
         }
 
-    def _read_settings(self, admin: ReplicaAdmin, seen: ClusterSeen) -> None:
+    def _read_settings(self, admin: ReplicaAdmin, seen: ObservedCluster) -> None:
         topics = {topic for topic, _ in seen.partitions}
         if time.monotonic() >= self._settings_due:
             self._lag_times_ms = admin.lag_times_ms(

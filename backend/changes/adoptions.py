@@ -13,7 +13,7 @@ from backend.deciders import ADOPTION
 from backend.domain.base.errors import FieldError, NotFound, PlanStale, ValueInvalid
 from backend.domain.clusters import adoption_plan
 from backend.domain.clusters.adoption import AdoptedTopic, Adoption, AdoptionCommand, BeginAdoption
-from backend.domain.clusters.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.clusters.adoption_facts import AdoptionFacts, DeclaredStream, FoundTopic
 from backend.domain.clusters.adoption_plan import AdoptionPlan
 from backend.domain.names.formats import ClusterFormats, technical_name
 from backend.domain.names.names import LONGEST_NAME, LONGEST_STREAM, StreamName, check_name
@@ -90,9 +90,9 @@ def _facts(
     leaves: Sequence[ClusterFormats],
     environments: list[tuple[str, str, str]],
     streams: list[StreamRow],
-) -> Facts:
+) -> AdoptionFacts:
     mine = ClusterFormats(row.name, row.topic_format, row.subject_format)
-    return Facts(
+    return AdoptionFacts(
         cluster=mine,
         group_format=row.group_format,
         in_tree=mine in leaves,

@@ -22,7 +22,7 @@ from backend.domain.tenants.application_commands import (
     Facts,
     IssueCredentials,
     RevokeCredentials,
-    not_asked,
+    not_requested,
     stream_named,
 )
 from backend.queries.base.naming import declared_among
@@ -136,7 +136,7 @@ def decide_access(
     """
     named = application_named(application)
     if named is None or stream.partition("/")[0] != tenant:
-        raise not_asked(application, operation, stream)
+        raise not_requested(application, operation, stream)
     command = DecideAccess(application=named, stream=stream, operation=operation, decision=decision, reason=reason)
 
     def build(connection: Connection) -> DecideAccess:

@@ -10,43 +10,43 @@ from backend.changes.change import Change
 from backend.deciders import EDGE
 from backend.domain.base.errors import NotFound
 from backend.domain.distribution.edge_losses import Acknowledge, Edge, EdgeCommand, RecordReplay
-from backend.queries.distribution.edge_losses import SetAsideRow, list_set_aside
+from backend.queries.distribution.edge_losses import DeadLetterRow, list_dead_letters
 from backend.queries.distribution.leaf_routes import list_leaves
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
-from backend.tracing import scene
+from backend.tracing import trace_facts
 from backend.tracing.replay import Replay, replay
-from backend.tracing.scene import Scene
+from backend.tracing.trace_facts import TraceFacts
 
 EdgeChange = Change[Edge, EdgeCommand]
 
 
-def find_set_aside(connection: Connection, identity: str) -> SetAsideRow:
+def find_set_aside(connection: Connection, identity: str) -> DeadLetterRow:
     """Return a dead-lettered record by its id. Raises NotFound."""
-    for row in list_set_aside(connection):
+    for row in list_dead_letters(connection):
         if row.id == identity:
             return row
     raise NotFound(f"there is no dead-lettered record {identity[:300]!r}; GET /set-aside lists them")
 
 
-def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scene:
-    """Return where to look for copies of the record's stream. Raises what `scene.read` does."""
-    return scene.read(connection, config, row.cluster, row.stream, row.partition)
+def facts_of(connection: Connection, config: Settings, row: DeadLetterRow) -> TraceFacts:
+    """Return where to look for copies of the record's stream. Raises what `trace_facts.read` does."""
+    return trace_facts.read(connection, config, row.cluster, row.stream, row.partition)
 
 
-def write_again(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: bool = False) -> Replay:
+def write_again(engine: Engine, config: Settings, row: DeadLetterRow, *, dry_run: bool = False) -> Replay:
     """Write a dead-lettered record to the clusters that lack it; a repeat writes nothing twice.
 
     `dry_run` only tells where it would be written. Raises what `replay` does.
     """
     with engine.connect() as connection:
-        known = scene_of(connection, config, row)
+        known = facts_of(connection, config, row)
         leaves, buckets = list_leaves(connection), partition_buckets(connection, config)
     return replay(engine, known, row, leaves, buckets, config.quarantine_topic, dry_run=dry_run)
 
 
-def record_replay(row: SetAsideRow, done: Replay) -> EdgeChange:
+def record_replay(row: DeadLetterRow, done: Replay) -> EdgeChange:
     """Record that a dead-lettered record was replayed."""
     command = RecordReplay(id=row.id, clusters=done.written)
     return Change(EDGE, event_stream(row.cluster, row.level), lambda _: command)

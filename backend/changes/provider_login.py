@@ -16,7 +16,7 @@ from backend.domain.access.provider_login import Granted, Person
 from backend.domain.access.user import ChangeUser, CreateUser, LinkIdentity
 from backend.domain.base.errors import NotAllowed
 from backend.eventlog.recorded import Metadata
-from backend.queries.access.login import By, end_sessions
+from backend.queries.access.login import LoginMethod, end_sessions
 from backend.queries.access.users import count_users, find_user, get_user, user_of_identity
 from backend.queries.tenants.tenants import known_tenants
 
@@ -84,7 +84,7 @@ def _lost(connection: Connection, arrival: Arrival) -> tuple[str, Sequence[Chang
     user = user_of_identity(connection, arrival.issuer, arrival.person.subject)
     if user is None:
         raise _kept_out()
-    end_sessions(connection, user, by=By.PROVIDER)
+    end_sessions(connection, user, by=LoginMethod.PROVIDER)
     return user, [_change(arrival.granted, find_user(connection, user).tenants, frozenset())]
 
 

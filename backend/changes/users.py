@@ -28,7 +28,7 @@ from backend.domain.access.user import (
 )
 from backend.domain.names.names import is_name
 from backend.queries.access import secrets
-from backend.queries.access.login import By, end_sessions
+from backend.queries.access.login import LoginMethod, end_sessions
 from backend.queries.access.users import count_users, find_user, get_user, user_of_identity
 from backend.queries.tenants.tenants import known_tenants
 
@@ -172,7 +172,7 @@ def unlink_identity(user: str) -> UserChange:
 
 def _out(connection: Connection, user: str, outcome: Outcome) -> None:
     if outcome.events:
-        end_sessions(connection, user, by=By.PROVIDER)
+        end_sessions(connection, user, by=LoginMethod.PROVIDER)
 
 
 def event_stream(user: str) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from backend.changes.change import Change, Match, any_version
 from backend.deciders import WEBHOOK
 from backend.dispatch import Outcome
-from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.addresses import parse_networks
 from backend.domain.webhooks.webhook import (
     ChangeWebhook,
     CreateWebhook,
@@ -42,7 +42,7 @@ def create_webhook(
             events=events,
             enabled=enabled,
             webhooks=count_webhooks(connection),
-            allowed=networks_of(config.webhook_allowed_networks),
+            allowed=parse_networks(config.webhook_allowed_networks),
         )
 
     return Change(WEBHOOK, event_stream(webhook), build, _keeping(webhook, secret, config.secrets_key))
@@ -62,7 +62,7 @@ def change_webhook(
     def build(connection: Connection) -> ChangeWebhook:
         match(find_webhook(connection, webhook).version)
         return ChangeWebhook(
-            url=url, events=events, enabled=enabled, allowed=networks_of(config.webhook_allowed_networks)
+            url=url, events=events, enabled=enabled, allowed=parse_networks(config.webhook_allowed_networks)
         )
 
     return Change(WEBHOOK, event_stream(webhook), build)

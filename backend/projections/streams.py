@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from backend.domain.clusters.cluster import ClusterRemoved
-from backend.domain.records.births import cut_off
+from backend.domain.records.incarnations import truncated
 from backend.domain.tenants.stream import (
     StreamApplied,
     StreamApplyFailed,
@@ -165,9 +165,9 @@ def _cut_off(rows: Rows, key: dict[str, Any], event: StreamTailLost, position: i
     if topic is not None:
         partition = str(event.partition)
         known = topic["tails"].get(partition, [(0, topic["incarnation"])])
-        before = tuple((offset, born) for offset, born in known)
-        births = cut_off(before, event.first_offset, event.incarnation)
-        tails = {**topic["tails"], partition: [list(each) for each in births]}
+        before = tuple((offset, incarnation) for offset, incarnation in known)
+        incarnations = truncated(before, event.first_offset, event.incarnation)
+        tails = {**topic["tails"], partition: [list(each) for each in incarnations]}
         change(rows, stream_topics, key, {"tails": tails}, position)
 
 

@@ -101,7 +101,7 @@ class Scope:
         return self.stream_of(subject) or self._owners.kept_for(subject)
 
     def check_register(self, subject: str, references: tuple[Reference, ...], *, brings_id: bool = False) -> None:
-        """Raise Refusal unless the caller may register schemas with these references there."""
+        """Raise RegistryError unless the caller may register schemas with these references there."""
         if self._writes_all:
             return
         if brings_id:
@@ -133,7 +133,7 @@ class Scope:
         return bool((self._caller.tenants_for(Action.DECLARE_STREAMS) or frozenset()) & self._record_names)
 
     def check_settings(self, catalog: Catalog, subject: str | None, mode: object = None) -> None:
-        """Raise Refusal unless the caller may set a level or a mode of the subject, or the global one (None)."""
+        """Raise RegistryError unless the caller may set a level or mode of the subject, or of all (None)."""
         if self._writes_all:
             return
         self._check_own(catalog, Action.DECLARE_STREAMS, subject)
@@ -144,13 +144,13 @@ class Scope:
             )
 
     def check_delete(self, catalog: Catalog, subject: str) -> None:
-        """Raise Refusal unless the caller may delete the subject and its versions."""
+        """Raise RegistryError unless the caller may delete the subject and its versions."""
         if self._writes_all:
             return
         self._check_own(catalog, Action.MANAGE_TENANT, subject)
 
     def _check_own(self, catalog: Catalog, action: Action, subject: str | None) -> None:
-        """Raise Refusal unless the subject is the caller's own. `catalog`: the part that the caller sees."""
+        """Raise RegistryError unless the subject is the caller's own. `catalog`: the part that the caller sees."""
         tenant = None if subject is None else self._tenant(subject)
         if subject is not None and tenant is not None:
             self._check(action, subject, tenant)
@@ -170,7 +170,7 @@ class Scope:
 
 
 def scope_of(caller: Caller, cluster: str, known: RegistryTenants, mark: bytes = b"") -> Scope:
-    """Return a caller's scope on a cluster. Raises Refusal: a cluster in no tree does not exist for tenants."""
+    """Return a caller's scope on a cluster. Raises RegistryError: tenants cannot see a cluster in no tree."""
     owners = known.owners.get(cluster)
     if owners is None:
         if not may(caller, Action.READ_ESTATE):
@@ -203,7 +203,7 @@ class Access:
         self._places = SingleFlight(self._look)
 
     def at_hand(self, authorization: bytes, *, on_this_machine: bool) -> Caller | None:
-        """Return the caller, if it is known without the database. Raises Refusal (unknown token).
+        """Return the caller, if it is known without the database. Raises RegistryError (unknown token).
 
         `on_this_machine`: the request comes from a program of this machine. An open registry is open to those
         alone.
@@ -218,7 +218,7 @@ class Access:
         return None
 
     async def asked(self, authorization: bytes, cluster: str) -> Scope | None:
-        """Return the same as `scope`, on a thread only if the answer is not cached. Raises Refusal."""
+        """Return the same as `scope`, on a thread only if the answer is not cached. Raises RegistryError."""
         try:
             at = await self._places()
         except DatabaseUnavailable as error:
@@ -232,7 +232,7 @@ class Access:
         return await asyncio.to_thread(self.scope, authorization, cluster)
 
     def scope(self, authorization: bytes, cluster: str) -> Scope | None:
-        """Return the scope of a user's token on a cluster; None for full access. Raises Refusal."""
+        """Return the scope of a user's token on a cluster; None for full access. Raises RegistryError."""
         try:
             with self._database.looking() as connection:
                 # First of all: the next request sees what happens meanwhile at the latest.

@@ -34,7 +34,7 @@ from backend.registry.access import Access, is_guessable
 from backend.registry.calls import Call, Text, parse_query
 from backend.registry.directory import Directory, Registry
 from backend.registry.records import dump_json
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.routes import Work
 from backend.settings import Settings
 
@@ -130,7 +130,7 @@ class Registries:
             by_user = self._at_hand(scope, headers) is None
             media_type = _media_type(headers.get(b"accept", b"*/*"))
             body = await self._found(scope, headers, receive, by_user=by_user)
-        except Refusal as refusal:
+        except RegistryError as refusal:
             if refusal.status == 401 and b"authorization" in headers and self._engine is not None:
                 refusal = await asyncio.to_thread(self._wrong_token, self._engine, scope, refusal)
             body, status, more = dump_json(refusal.body()), refusal.status, refusal.headers
@@ -148,7 +148,7 @@ class Registries:
         await send({"type": "http.response.start", "status": status, "headers": start_headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    def _wrong_token(self, engine: Engine, scope: Scope, refusal: Refusal) -> Refusal:
+    def _wrong_token(self, engine: Engine, scope: Scope, refusal: RegistryError) -> RegistryError:
         """Count a wrong token with those of the API; return the answer to it."""
         limits = limits_of(self._app)
         came_from = callers.provenance_of(scope, "")
@@ -190,7 +190,7 @@ class Registries:
         call = Call(registry, self._address(scope, headers), query, raw_body, sees)
         try:
             return await self._worked(route, call, given, question)
-        except Refusal as refusal:
+        except RegistryError as refusal:
             if refusal.code != refusals.SCHEMA_UNKNOWN or method != "GET":
                 raise
         # No answer yet: a consumer may get a record before this process has read the record's schema.
@@ -203,11 +203,11 @@ class Registries:
         work = partial(_run, route, call, given, question if is_look else b"")
         # Conversion to another format must not block the event loop.
         at_once = is_look and not call.query.get("format")
-        if at_once and registry.mirror.lock.look_at_once():
+        if at_once and registry.mirror.lock.try_read():
             try:
                 return _look(route, call, given, question)
             finally:
-                registry.mirror.lock.looked()
+                registry.mirror.lock.release()
         return await anyio.to_thread.run_sync(work, limiter=registry.threads)
 
     async def _refreshed(self, cluster: str) -> Registry:
@@ -235,11 +235,11 @@ _READ_HEADERS = frozenset(
 
 
 def _parts(tail: bytes) -> list[str]:
-    """Split a path into its parts, which may contain quoted slashes. Raises Refusal."""
+    """Split a path into its parts, which may contain quoted slashes. Raises RegistryError."""
     try:
         parts = [unquote_to_bytes(part).decode() for part in tail.split(b"/")]
     except UnicodeDecodeError:
-        raise Refusal(404, "The path is not UTF-8") from None
+        raise RegistryError(404, "The path is not UTF-8") from None
     return parts[:-1] if parts[-1] == "" else parts
 
 
@@ -247,11 +247,11 @@ def _query(raw: bytes) -> dict[str, str]:
     try:
         return parse_query(raw)
     except ValueError as error:
-        raise Refusal(400, f"The query cannot be read: {error}") from None
+        raise RegistryError(400, f"The query cannot be read: {error}") from None
 
 
 async def _wait_until_read(registry: Registry) -> None:
-    """Wait until a registry was read. Raises Refusal.
+    """Wait until a registry was read. Raises RegistryError.
 
     After a start reading takes a moment; a cluster that is away says so at once.
     """
@@ -289,20 +289,20 @@ def _encoded(answer: Any) -> bytes:
 
 
 async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    """Return the whole body. Raises Refusal for one that is too large, or whose type is not JSON."""
+    """Return the whole body. Raises RegistryError for one that is too large, or whose type is not JSON."""
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if kind and kind not in _REQUEST_TYPES:
-        raise Refusal(415, f"Content-Type must be {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!r}")
+        raise RegistryError(415, f"Content-Type must be {_MEDIA_TYPES[0]} or {_MEDIA_TYPES[2]}, not {kind[:60]!r}")
     length = headers.get(b"content-length", b"0")
     parts, size = [], int(length[:20]) if length.isdigit() else 0
-    too_large = Refusal(413, f"The body must have at most {MOST_BODY_BYTES} bytes")
+    too_large = RegistryError(413, f"The body must have at most {MOST_BODY_BYTES} bytes")
     if size > MOST_BODY_BYTES:
         raise too_large
     size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refusal(400, "The request ended before its body did")
+            raise RegistryError(400, "The request ended before its body did")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MOST_BODY_BYTES:
@@ -313,7 +313,7 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
 
 @lru_cache(maxsize=256)
 def _media_type(accept: bytes) -> str:
-    """Return the media type that the caller prefers. Raises Refusal."""
+    """Return the media type that the caller prefers. Raises RegistryError."""
     best, best_weight = None, 0.0
     for item in accept.decode("latin-1").lower().split(",") if accept.strip() else ["*/*"]:
         name, *parameters = (part.strip() for part in item.split(";"))
@@ -322,7 +322,7 @@ def _media_type(accept: bytes) -> str:
         if offered in _MEDIA_TYPES and weight > best_weight:
             best, best_weight = offered, weight
     if best is None:
-        raise Refusal(406, f"Available media types are {', '.join(_MEDIA_TYPES)}")
+        raise RegistryError(406, f"Available media types are {', '.join(_MEDIA_TYPES)}")
     return best
 
 

@@ -60,7 +60,7 @@ class Call:
         return self.flag("dry_run")
 
     def write(self, decide: Decide) -> Any:
-        """Carry a write out, or only check it. Raises Refusal."""
+        """Carry a write out, or only check it. Raises RegistryError."""
         writer = self.registry.writer
         carry_out = writer.try_out if self.is_dry_run else writer.write
         return carry_out(decide, lambda cluster: f"{self.registries}/{cluster}")
@@ -68,7 +68,7 @@ class Call:
     def try_out(self, decide: Decide, look: Callable[[Catalog, Decision], T]) -> T:
         """Return what `look` makes of the result that a write would have; nothing is stored.
 
-        `look` gets the catalog as the caller sees it. Raises Refusal.
+        `look` gets the catalog as the caller sees it. Raises RegistryError.
         """
         mirror = self.registry.mirror
         with mirror.lock.parsing():
@@ -77,7 +77,7 @@ class Call:
     def sharing(self) -> AbstractContextManager[None]:
         """Lock the catalog for reading; a requested `format` needs the lock for parsing, which takes longer."""
         lock = self.registry.mirror.lock
-        return lock.parsing() if self.query.get("format") else lock.looking()
+        return lock.parsing() if self.query.get("format") else lock.reading()
 
     # --- parameters
 
@@ -86,14 +86,14 @@ class Call:
         return self.query.get(name, "").lower() == "true"
 
     def number(self, name: str, default: int) -> int:
-        """Return a numeric query parameter. Raises Refusal."""
+        """Return a numeric query parameter. Raises RegistryError."""
         text = self.query.get(name, "")
         if not text:
             return default
         try:
             return int(text[:20])
         except ValueError:
-            raise refusals.Refusal(404, f"{name} must be a number") from None
+            raise refusals.RegistryError(404, f"{name} must be a number") from None
 
     def page(self, found: Sequence[T]) -> Sequence[T]:
         """Return the part of a list that `offset` and `limit` select; a negative limit means none."""
@@ -103,8 +103,8 @@ class Call:
     def formatted(self, content: Content) -> Content:
         """Return a schema in the requested `format`: `serialized` is a Protobuf descriptor in base64.
 
-        Other formats are returned as they are stored, as in Confluent's registry. Raises Refusal (a stored schema
-        that is invalid).
+        Other formats are returned as they are stored, as in Confluent's registry. Raises RegistryError (a stored
+        schema that is invalid).
         """
         if self.query.get("format", "").lower() != "serialized" or content.kind != PROTOBUF:
             return content
@@ -113,19 +113,19 @@ class Call:
     # --- body
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON object that was sent. Raises Refusal."""
+        """Return the JSON object that was sent. Raises RegistryError."""
         if not self.raw_body.strip():
             raise refusals.unprocessable("The request has no body; a JSON object is required")
         try:
             found = load_json(self.raw_body)
         except ValueError as error:
-            raise refusals.Refusal(400, f"The body is not JSON: {error}") from error
+            raise refusals.RegistryError(400, f"The body is not JSON: {error}") from error
         if not isinstance(found, dict):
             raise refusals.unprocessable("The body is not a JSON object")
         return found
 
     def wanted(self) -> Wanted:
-        """Return the schema that was sent. Raises Refusal."""
+        """Return the schema that was sent. Raises RegistryError."""
         said = self.body()
         text, kind = said.get("schema"), said.get("schemaType") or AVRO
         if not isinstance(text, str) or not text.strip():
@@ -172,7 +172,7 @@ def _given(said: Mapping[str, Any], field: str, lowest: int) -> int | None:
 
 
 def subject_name(text: str) -> str:
-    """Return a subject's name as a path or reference has it. Raises Refusal."""
+    """Return a subject's name as a path or reference has it. Raises RegistryError."""
     plain = plain_subject(text)
     if plain is None:
         raise refusals.subject_invalid(text, "this registry supports only the default context")

@@ -17,7 +17,7 @@ from backend.registry.registering import Decision, check_writable
 
 
 def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decision:
-    """Delete all versions of a subject; the answer is their numbers. Raises Refusal."""
+    """Delete all versions of a subject; the answer is their numbers. Raises RegistryError."""
     if not catalog.versions(subject, deleted=True):
         raise refusals.subject_unknown(subject)
     versions = catalog.versions(subject, deleted=permanent)
@@ -38,7 +38,7 @@ def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> Decisi
 
 
 def delete_version(catalog: Catalog, subject: str, wanted: str, *, permanent: bool) -> Decision:
-    """Delete one version; the answer is its number. Raises Refusal."""
+    """Delete one version; the answer is its number. Raises RegistryError."""
     version = version_of(catalog, subject, wanted, deleted=True)
     if version.deleted and not permanent:
         raise refusals.version_deleted_already(subject, version.version)

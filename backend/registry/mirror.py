@@ -201,7 +201,7 @@ class Mirror:
 
     def _apply(self, catalog: Catalog, records: Sequence[LogRecord]) -> None:
         unreadable: list[tuple[int, str]] = []
-        with self.lock.changing():
+        with self.lock.writing():
             for record in records:
                 try:
                     said = decode(record.key, record.value)
@@ -230,7 +230,7 @@ class Mirror:
             )
 
     def _publish(self, catalog: Catalog, topic_id: str | None, reached: int) -> None:
-        with self.lock.changing():
+        with self.lock.writing():
             if self.catalog is not catalog:
                 self.catalog = catalog
                 self._forget_answers()

@@ -35,11 +35,11 @@ class Parser:
         self._kept_characters = 0
 
     def sent(self, catalog: Catalog, content: Content, *, normalize: bool, strict: bool) -> Parsed:
-        """Parse a schema for a look-up, or for a registration (`strict`). Raises Refusal (invalid schema)."""
+        """Parse a schema for a look-up or a registration (`strict`). Raises RegistryError (invalid schema)."""
         try:
             # First as strictly as for a new schema: usually it is new, and is then parsed only once.
             found = self.parsed(catalog, content, strict=True)
-        except refusals.Refusal as refusal:
+        except refusals.RegistryError as refusal:
             if strict or refusal.is_for_now:
                 raise
             found = self.parsed(catalog, content)
@@ -53,7 +53,7 @@ class Parser:
     def parsed(self, catalog: Catalog, content: Content, *, strict: bool = False) -> Parsed:
         """Parse a stored schema.
 
-        Raises Refusal (invalid schema), also if a referenced version is not registered.
+        Raises RegistryError (invalid schema), also if a referenced version is not registered.
         """
         key = (content, tuple(_referenced(catalog, content)), strict)
         with self._lock:
@@ -80,7 +80,7 @@ class Parser:
 
 
 def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
-    """Return the version that a reference names. Raises Refusal (invalid schema)."""
+    """Return the version that a reference names. Raises RegistryError (invalid schema)."""
     if reference.version == LATEST_VERSION:
         version = next(reversed(catalog.versions(reference.subject)), None)
     else:
@@ -93,8 +93,8 @@ def referred(catalog: Catalog, reference: Reference) -> SchemaVersion:
 def at_versions(catalog: Catalog, content: Content) -> Content:
     """Replace references to the latest version by the version's number.
 
-    As newer Confluent registries store them: the meaning of a schema must not change. Raises Refusal (invalid
-    schema).
+    As newer Confluent registries store them: the meaning of a schema must not change. Raises RegistryError
+    (invalid schema).
     """
     if all(each.version != LATEST_VERSION for each in content.references):
         return content
@@ -102,7 +102,7 @@ def at_versions(catalog: Catalog, content: Content) -> Content:
     return replace(content, references=tuple(numbered))
 
 
-def not_registered(reference: Reference) -> refusals.Refusal:
+def not_registered(reference: Reference) -> refusals.RegistryError:
     """Return the one error for a reference to a missing version, and to one that is hidden from the sender."""
     return refusals.schema_invalid(
         f"the reference {reference.name!r} is to version {reference.version} of subject "

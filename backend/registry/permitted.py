@@ -17,7 +17,7 @@ from backend.registry.writing import Decide
 
 
 def register(call: Call, subject: str, wanted: Wanted) -> Decide:
-    """Return the registration of a schema. Raises Refusal unless the caller may register it."""
+    """Return the registration of a schema. Raises RegistryError unless the caller may register it."""
     if call.scope is not None:
         call.scope.check_register(subject, wanted.content.references, brings_id=wanted.id is not None)
 
@@ -32,7 +32,7 @@ def register(call: Call, subject: str, wanted: Wanted) -> Decide:
 def set_config(call: Call, subject: str | None, wanted: Mapping[str, Any]) -> Decide:
     """Return the change of a configuration, a subject's or the global one (None).
 
-    Raises Refusal unless permitted.
+    Raises RegistryError unless permitted.
     """
     check_settings(call, subject)
     return lambda catalog, _: settings_changes.set_config(catalog, subject, wanted)
@@ -41,14 +41,14 @@ def set_config(call: Call, subject: str | None, wanted: Mapping[str, Any]) -> De
 def delete_config(call: Call, subject: str | None) -> Decide:
     """Return the deletion of a configuration, a subject's or the global one (None).
 
-    Raises Refusal unless permitted.
+    Raises RegistryError unless permitted.
     """
     check_settings(call, subject)
     return lambda catalog, _: settings_changes.delete_config(catalog, subject)
 
 
 def check_settings(call: Call, subject: str | None, mode: object = None) -> None:
-    """Raise Refusal unless the caller may set a level or a mode of the subject, or the global one (None)."""
+    """Raise RegistryError unless the caller may set a level or a mode of the subject, or the global one (None)."""
     if call.scope is not None:
-        with call.registry.mirror.lock.looking():
+        with call.registry.mirror.lock.reading():
             call.scope.check_settings(call.catalog, subject, mode)

@@ -16,7 +16,7 @@ _HIGHEST_VERSION = 2**31 - 1
 
 
 def version_number(text: str) -> int:
-    """Return the version in a path; LATEST for the latest. Raises Refusal."""
+    """Return the version in a path; LATEST for the latest. Raises RegistryError."""
     plain = text.strip().lower()
     if plain in ("latest", str(LATEST)):
         return LATEST
@@ -26,7 +26,7 @@ def version_number(text: str) -> int:
 
 
 def version_of(catalog: Catalog, subject: str, wanted: str, *, deleted: bool) -> SchemaVersion:
-    """Return one version; the latest is never a soft-deleted one. Raises Refusal."""
+    """Return one version; the latest is never a soft-deleted one. Raises RegistryError."""
     number = version_number(wanted)
     if not catalog.versions(subject, deleted=deleted):
         raise refusals.subject_unknown(subject)
@@ -56,7 +56,7 @@ def schema_by_id(
 ) -> dict[str, Any]:
     """Return the schema with an id, deleted or not; for a subject that has it, with the version there.
 
-    Raises Refusal.
+    Raises RegistryError.
     """
     content = catalog.contents.get(schema_id)
     if content is None:
@@ -72,7 +72,7 @@ def schema_by_id(
 
 
 def versions_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[dict[str, Any]]:
-    """Return the versions that have an id. Raises Refusal."""
+    """Return the versions that have an id. Raises RegistryError."""
     if schema_id not in catalog.contents:
         raise refusals.schema_unknown()
     used = sorted(catalog.used_by(schema_id), key=lambda each: (each.subject, each.version))
@@ -80,7 +80,7 @@ def versions_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[d
 
 
 def subjects_by_id(catalog: Catalog, schema_id: int, *, deleted: bool) -> list[str]:
-    """Return the subjects that have an id. Raises Refusal."""
+    """Return the subjects that have an id. Raises RegistryError."""
     return list(dict.fromkeys(each["subject"] for each in versions_by_id(catalog, schema_id, deleted=deleted)))
 
 
@@ -98,7 +98,7 @@ def subjects(catalog: Catalog, prefix: str, *, deleted: bool, only_deleted: bool
 def numbers(catalog: Catalog, subject: str, *, deleted: bool, only_deleted: bool, as_negative: bool) -> list[int]:
     """Return a subject's versions; on request only soft-deleted ones, or these as negative numbers.
 
-    Raises Refusal.
+    Raises RegistryError.
     """
     if not catalog.versions(subject, deleted=deleted or only_deleted):
         raise refusals.subject_unknown(subject)
@@ -121,20 +121,20 @@ def schemas(catalog: Catalog, prefix: str, *, deleted: bool, latest_only: bool) 
 
 
 def referring_ids(catalog: Catalog, subject: str, wanted: str, *, deleted: bool) -> list[int]:
-    """Return ids of the schemas that reference a version. Raises Refusal."""
+    """Return ids of the schemas that reference a version. Raises RegistryError."""
     version = version_of(catalog, subject, wanted, deleted=True)
     return sorted({each.id for each in catalog.referrers((subject, version.version), deleted=deleted)})
 
 
 def config(catalog: Catalog, subject: str | None, *, or_global: bool) -> Mapping[str, Any]:
-    """Return a configuration. Raises Refusal if the subject has none of its own and `or_global` is not set."""
+    """Return a configuration. Raises RegistryError if the subject has none and `or_global` is not set."""
     if subject is not None and subject not in catalog.configs and not or_global:
         raise refusals.no_level_of_its_own(subject)
     return catalog.config(subject)
 
 
 def mode(catalog: Catalog, subject: str | None, *, or_global: bool) -> dict[str, str]:
-    """Return a mode. Raises Refusal if the subject has none of its own and `or_global` is not set."""
+    """Return a mode. Raises RegistryError if the subject has none and `or_global` is not set."""
     if subject is not None and subject not in catalog.modes and not or_global:
         raise refusals.no_mode_of_its_own(subject)
     return {"mode": catalog.mode(subject)}

@@ -12,7 +12,7 @@ from typing import Any
 _SHOWN_CHARACTERS = 200
 
 
-class Refusal(Exception):
+class RegistryError(Exception):
     """An error response: HTTP status, error code, a message, and more fields if any."""
 
     def __init__(
@@ -48,49 +48,55 @@ def _named(subject: str) -> str:
 # --- unknown
 
 
-def subject_unknown(subject: str) -> Refusal:
-    return Refusal(40401, f"Subject {_named(subject)} not found.")
+def subject_unknown(subject: str) -> RegistryError:
+    return RegistryError(40401, f"Subject {_named(subject)} not found.")
 
 
-def version_unknown(version: int) -> Refusal:
-    return Refusal(40402, f"Version {version} not found.")
+def version_unknown(version: int) -> RegistryError:
+    return RegistryError(40402, f"Version {version} not found.")
 
 
 SCHEMA_UNKNOWN = 40403
 
 
-def schema_unknown(schema_id: int | None = None) -> Refusal:
-    return Refusal(SCHEMA_UNKNOWN, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+def schema_unknown(schema_id: int | None = None) -> RegistryError:
+    return RegistryError(
+        SCHEMA_UNKNOWN, "Schema not found" if schema_id is None else f"Schema {schema_id} not found"
+    )
 
 
-def subject_deleted_already(subject: str) -> Refusal:
-    return Refusal(40404, f"Subject {_named(subject)} was soft deleted. Set permanent=true to delete permanently")
+def subject_deleted_already(subject: str) -> RegistryError:
+    return RegistryError(
+        40404, f"Subject {_named(subject)} was soft deleted. Set permanent=true to delete permanently"
+    )
 
 
-def subject_not_deleted_first(subject: str) -> Refusal:
-    return Refusal(40405, f"Subject {_named(subject)} was not deleted first before being permanently deleted")
+def subject_not_deleted_first(subject: str) -> RegistryError:
+    return RegistryError(
+        40405, f"Subject {_named(subject)} was not deleted first before being permanently deleted"
+    )
 
 
-def version_deleted_already(subject: str, version: int) -> Refusal:
-    return Refusal(
+def version_deleted_already(subject: str, version: int) -> RegistryError:
+    return RegistryError(
         40406,
         f"Subject {_named(subject)} Version {version} was soft deleted. Set permanent=true to delete permanently",
     )
 
 
-def version_not_deleted_first(subject: str, version: int) -> Refusal:
-    return Refusal(
+def version_not_deleted_first(subject: str, version: int) -> RegistryError:
+    return RegistryError(
         40407,
         f"Subject {_named(subject)} Version {version} was not deleted first before being permanently deleted",
     )
 
 
-def no_level_of_its_own(subject: str) -> Refusal:
-    return Refusal(40408, f"Subject {_named(subject)} does not have subject-level compatibility configured")
+def no_level_of_its_own(subject: str) -> RegistryError:
+    return RegistryError(40408, f"Subject {_named(subject)} does not have subject-level compatibility configured")
 
 
-def no_mode_of_its_own(subject: str) -> Refusal:
-    return Refusal(40409, f"Subject {_named(subject)} does not have subject-level mode configured")
+def no_mode_of_its_own(subject: str) -> RegistryError:
+    return RegistryError(40409, f"Subject {_named(subject)} does not have subject-level mode configured")
 
 
 # --- wrong content
@@ -99,9 +105,9 @@ def no_mode_of_its_own(subject: str) -> Refusal:
 INCOMPATIBLE = 409
 
 
-def incompatible(subject: str, level: str, problems: Iterable[str]) -> Refusal:
+def incompatible(subject: str, level: str, problems: Iterable[str]) -> RegistryError:
     listed = ", ".join([*problems, f"{{compatibility: '{level}'}}"])
-    return Refusal(
+    return RegistryError(
         INCOMPATIBLE,
         f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
         f"details: [{listed}]",
@@ -111,57 +117,57 @@ def incompatible(subject: str, level: str, problems: Iterable[str]) -> Refusal:
 SCHEMA_INVALID = 42201
 
 
-def schema_invalid(why: str) -> Refusal:
-    return Refusal(SCHEMA_INVALID, f"Invalid schema: {why}")
+def schema_invalid(why: str) -> RegistryError:
+    return RegistryError(SCHEMA_INVALID, f"Invalid schema: {why}")
 
 
-def version_invalid(version: str) -> Refusal:
-    return Refusal(
+def version_invalid(version: str) -> RegistryError:
+    return RegistryError(
         42202,
         f"The specified version '{version[:_SHOWN_CHARACTERS]}' is not a valid version id. Allowed values are "
         'between [1, 2^31-1] and the string "latest"',
     )
 
 
-def level_invalid(why: str) -> Refusal:
-    return Refusal(42203, why)
+def level_invalid(why: str) -> RegistryError:
+    return RegistryError(42203, why)
 
 
-def mode_invalid(why: str) -> Refusal:
-    return Refusal(42204, why)
+def mode_invalid(why: str) -> RegistryError:
+    return RegistryError(42204, why)
 
 
-def not_permitted(why: str) -> Refusal:
-    return Refusal(42205, why)
+def not_permitted(why: str) -> RegistryError:
+    return RegistryError(42205, why)
 
 
-def referred_to(subject: str, version: int) -> Refusal:
-    return Refusal(42206, f"One or more references exist to version {version} of subject {_named(subject)}.")
+def referred_to(subject: str, version: int) -> RegistryError:
+    return RegistryError(42206, f"One or more references exist to version {version} of subject {_named(subject)}.")
 
 
-def subject_invalid(subject: str, why: str) -> Refusal:
-    return Refusal(42208, f"The specified subject {_named(subject)} is not a valid subject: {why}.")
+def subject_invalid(subject: str, why: str) -> RegistryError:
+    return RegistryError(42208, f"The specified subject {_named(subject)} is not a valid subject: {why}.")
 
 
-def too_large(why: str) -> Refusal:
-    return Refusal(42209, why)
+def too_large(why: str) -> RegistryError:
+    return RegistryError(42209, why)
 
 
-def unprocessable(why: str) -> Refusal:
+def unprocessable(why: str) -> RegistryError:
     """Return the error for a body or parameter of the wrong shape."""
-    return Refusal(422, why)
+    return RegistryError(422, why)
 
 
-def no_record_names(subject: str) -> Refusal:
-    return Refusal(
+def no_record_names(subject: str) -> RegistryError:
+    return RegistryError(
         422,
         f"{_named(subject)} is not the subject of a stream of yours, and no environment of yours allows subjects "
         "by record name (record_name_subjects).",
     )
 
 
-def kept_for_a_stream(subject: str) -> Refusal:
-    return Refusal(
+def kept_for_a_stream(subject: str) -> RegistryError:
+    return RegistryError(
         42208,
         f"{_named(subject)} follows no stream on this cluster, and cannot be a subject by record name: on another "
         "cluster of the tree a stream's subjects have, or had, this name.",
@@ -171,16 +177,16 @@ def kept_for_a_stream(subject: str) -> Refusal:
 # --- not by this caller
 
 
-def no_token() -> Refusal:
-    return Refusal(
+def no_token() -> RegistryError:
+    return RegistryError(
         401,
         "A token is required: Authorization: Bearer <token>, or basic authentication with the token as password",
         headers={"WWW-Authenticate": 'Bearer realm="treeline", Basic realm="treeline"'},
     )
 
 
-def too_many_tokens(seconds: float) -> Refusal:
-    return Refusal(
+def too_many_tokens(seconds: float) -> RegistryError:
+    return RegistryError(
         429,
         "Too many invalid tokens from this address: wait a minute, and check the client's token",
         headers={"Retry-After": str(int(seconds))},
@@ -190,53 +196,53 @@ def too_many_tokens(seconds: float) -> Refusal:
 NOT_ALLOWED = 40302
 
 
-def not_allowed(why: str) -> Refusal:
-    return Refusal(NOT_ALLOWED, why)
+def not_allowed(why: str) -> RegistryError:
+    return RegistryError(NOT_ALLOWED, why)
 
 
 # --- not now, not here
 
 
-def cluster_unknown(cluster: str) -> Refusal:
-    return Refusal(404, f"Unknown cluster {cluster[:60]!r}")
+def cluster_unknown(cluster: str) -> RegistryError:
+    return RegistryError(404, f"Unknown cluster {cluster[:60]!r}")
 
 
 _TRY_AGAIN: Mapping[str, Any] = {"status": 503, "headers": {"Retry-After": "2"}}
 """Status and headers of temporary failures: stock clients, proxies and load balancers retry after 503."""
 
 
-def store_unfit(why: str) -> Refusal:
+def store_unfit(why: str) -> RegistryError:
     """Return the error for a write that fails until somebody changes the topic, the cluster or its permissions."""
-    return Refusal(50001, f"The schemas topic could not be used: {why}")
+    return RegistryError(50001, f"The schemas topic could not be used: {why}")
 
 
-def store_failed(why: str) -> Refusal:
+def store_failed(why: str) -> RegistryError:
     """Return the error for a request that the cluster or the database cannot serve now."""
-    return Refusal(50001, f"The schemas topic could not be used: {why}", **_TRY_AGAIN)
+    return RegistryError(50001, f"The schemas topic could not be used: {why}", **_TRY_AGAIN)
 
 
-def timed_out(why: str) -> Refusal:
+def timed_out(why: str) -> RegistryError:
     """Return the error for a request that was not done in time, mostly because others are before it."""
-    return Refusal(50002, why, **_TRY_AGAIN)
+    return RegistryError(50002, why, **_TRY_AGAIN)
 
 
-def not_checked(why: str) -> Refusal:
+def not_checked(why: str) -> RegistryError:
     """Return the error for a request whose schema could not be checked, and that therefore gets no verdict."""
-    return Refusal(50002, f"The schema was not checked: {why}. Try again.", **_TRY_AGAIN)
+    return RegistryError(50002, f"The schema was not checked: {why}. Try again.", **_TRY_AGAIN)
 
 
-def not_read_yet(cluster: str, why: str) -> Refusal:
+def not_read_yet(cluster: str, why: str) -> RegistryError:
     """Return the error for a registry whose topic was not read to its end yet."""
-    return Refusal(
+    return RegistryError(
         50002,
         f"The schemas topic of {cluster} has not been read to its end yet: {why}. Try again.",
         **_TRY_AGAIN,
     )
 
 
-def not_the_primary(cluster: str, primary: str, address: str) -> Refusal:
+def not_the_primary(cluster: str, primary: str, address: str) -> RegistryError:
     """Return the error for a write on another cluster than the primary."""
-    return Refusal(
+    return RegistryError(
         40301,
         f"{cluster} is not the primary of its tree: schemas are written on {primary}, at {address}",
         more={"primary_cluster": primary, "primary_registry": address},

@@ -44,7 +44,7 @@ class Decision:
 
 
 def check_writable(catalog: Catalog, subject: str | None) -> None:
-    """Raise Refusal if the subject must not be changed."""
+    """Raise RegistryError if the subject must not be changed."""
     mode = catalog.mode(subject)
     if mode in READ_ONLY:
         what = "The registry" if subject is None else f"Subject {subject}"
@@ -52,7 +52,7 @@ def check_writable(catalog: Catalog, subject: str | None) -> None:
 
 
 def check_references(catalog: Catalog, wanted: Wanted) -> None:
-    """Raise Refusal (invalid schema) unless all references of a schema are in this catalog."""
+    """Raise RegistryError (invalid schema) unless all references of a schema are in this catalog."""
     for reference in wanted.content.references:
         referred(catalog, reference)
 
@@ -60,7 +60,7 @@ def check_references(catalog: Catalog, wanted: Wanted) -> None:
 def find(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, *, deleted: bool = False
 ) -> SchemaVersion | None:
-    """Return the subject's version that has this schema, None without one. Raises Refusal (invalid schema).
+    """Return the subject's version that has this schema, None without one. Raises RegistryError (invalid schema).
 
     A stored schema is found even if it would not be accepted as new: another registry may have registered it.
     """
@@ -125,7 +125,7 @@ def _find(
 def _identity(catalog: Catalog, parser: Parser, version: SchemaVersion) -> object:
     try:
         return parser.parsed(catalog, version.content).identity
-    except refusals.Refusal as refusal:
+    except refusals.RegistryError as refusal:
         if refusal.is_for_now:
             raise
         # Another registry stored it, or its references are missing: it equals no other schema.
@@ -142,7 +142,7 @@ def _as_given_or_inherited(catalog: Catalog, subject: str, content: Content) -> 
 
 
 def register(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted) -> Decision:
-    """Add a version to a subject. Raises Refusal: invalid, incompatible, not permitted in this mode."""
+    """Add a version to a subject. Raises RegistryError: invalid, incompatible, not permitted in this mode."""
     importing = catalog.mode(subject) == IMPORT
     there = _there(catalog, parser, subject, wanted)
     wanted = _numbered(catalog, wanted)
@@ -222,7 +222,7 @@ def _id(catalog: Catalog, content: Content, wanted: Wanted) -> int:
 
 
 def _check_same(there: SchemaVersion, new: SchemaVersion) -> None:
-    """Raise Refusal unless a version number that is taken, also by a soft-deleted version, gets the same schema.
+    """Raise RegistryError unless a version number in use, also of a soft-deleted version, gets the same schema.
 
     Another schema in its place would take its id from all readers, and its schema from whatever references it.
     """
@@ -250,7 +250,7 @@ def _superseded(catalog: Catalog, new: SchemaVersion) -> list[Record]:
 def compatible(
     catalog: Catalog, parser: Parser, subject: str, wanted: Wanted, against: Sequence[SchemaVersion]
 ) -> list[str]:
-    """Return why a schema would not be accepted beside these versions. Raises Refusal (invalid schema)."""
+    """Return why a schema would not be accepted beside these versions. Raises RegistryError (invalid schema)."""
     new = _parsed(catalog, parser, subject, _numbered(catalog, wanted), strict=True)
     return _problems(catalog, parser, _level(catalog, subject), new, against)
 
@@ -270,7 +270,7 @@ def _problems(
     for each in previous:
         try:
             parsed.append(parser.parsed(catalog, each.content))
-        except refusals.Refusal as error:
+        except refusals.RegistryError as error:
             if error.is_for_now:
                 raise
             # That is no verdict on the new schema, so it is not reported as one.

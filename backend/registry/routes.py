@@ -45,14 +45,14 @@ class Route:
 
 def _id(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text[:12]) > _HIGHEST_ID:
-        raise refusals.Refusal(404, f"{text[:20]!r} is not a schema id")
+        raise refusals.RegistryError(404, f"{text[:20]!r} is not a schema id")
     return int(text)
 
 
 def _asked_subject(call: Call, schema_id: str) -> str | None:
     """Return the parameter `subject`, of the default context.
 
-    Raises Refusal for another context: it has ids of its own, and none is known here.
+    Raises RegistryError for another context: it has ids of its own, and none is known here.
     """
     named = call.query.get("subject")
     plain = None if named is None else plain_subject(named)
@@ -121,7 +121,7 @@ def _look_up(call: Call, subject: str) -> Any:
 def _found(call: Call, subject: str, wanted: registering.Wanted, *, deleted: bool = False) -> SchemaVersion | None:
     """Return the version with a schema; an exact match needs no parsing, and does not wait for others' parsing."""
     lock = call.registry.mirror.lock
-    with lock.looking():
+    with lock.reading():
         found = registering.find_as_sent(call.catalog, subject, wanted, deleted=deleted)
     if found is not None:
         return found
@@ -137,7 +137,7 @@ def _delete_subject(call: Call, subject: str) -> Any:
 
 def _check_delete(call: Call, subject: str) -> None:
     if call.scope is not None:
-        with call.registry.mirror.lock.looking():
+        with call.registry.mirror.lock.reading():
             call.scope.check_delete(call.catalog, subject)
 
 
@@ -210,7 +210,7 @@ def _checked(call: Call, subject: str, against: list[Any]) -> Any:
     wanted = call.wanted()
     try:
         problems = registering.compatible(call.catalog, call.parser, subject, wanted, against)
-    except refusals.Refusal as refusal:
+    except refusals.RegistryError as refusal:
         # As in Confluent's registry: an invalid schema is incompatible. Any other refusal is no verdict.
         if not verbose or refusal.code != refusals.SCHEMA_INVALID:
             raise
@@ -314,12 +314,12 @@ for _path, _methods in ROUTES.items():
 
 
 def find(method: str, parts: list[str]) -> tuple[Route, list[str]]:
-    """Return the route of a path, and its variable parts. Raises Refusal (404, 405, invalid subject)."""
+    """Return the route of a path, and its variable parts. Raises RegistryError (404, 405, invalid subject)."""
     for pattern, methods in _BY_LENGTH.get(len(parts), ()):
         if all(wanted.startswith("{") or wanted == part for wanted, part in zip(pattern, parts, strict=True)):
             if method not in methods:
                 allowed = ", ".join(sorted(methods))
-                raise refusals.Refusal(
+                raise refusals.RegistryError(
                     405, f"Method not allowed; this path supports {allowed}", headers={"Allow": allowed}
                 )
             given = [
@@ -328,4 +328,4 @@ def find(method: str, parts: list[str]) -> tuple[Route, list[str]]:
                 if wanted.startswith("{")
             ]
             return methods[method], given
-    raise refusals.Refusal(404, "Not found")
+    raise refusals.RegistryError(404, "Not found")

@@ -18,8 +18,8 @@ _FLAGS = ("normalize",)
 def set_config(catalog: Catalog, subject: str | None, wanted: Mapping[str, Any]) -> Decision:
     """Change the given settings and keep the rest; the answer is the subject's own configuration afterwards.
 
-    Raises Refusal, also for settings that only Confluent's registry supports: ignoring them silently would be
-    worse.
+    Raises RegistryError, also for settings that only Confluent's registry supports: ignoring them silently would
+    be worse.
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     # Stock clients send the level under either name.
@@ -55,7 +55,7 @@ def _as_requested(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delete_config(catalog: Catalog, subject: str | None) -> Decision:
-    """Delete a configuration; the answer is its former value. Raises Refusal."""
+    """Delete a configuration; the answer is its former value. Raises RegistryError."""
     was = catalog.configs.get(subject)
     if was is None and subject is not None:
         raise refusals.subject_unknown(subject)
@@ -65,7 +65,7 @@ def delete_config(catalog: Catalog, subject: str | None) -> Decision:
 
 
 def set_mode(catalog: Catalog, subject: str | None, wanted: Any, *, force: bool) -> Decision:
-    """Set a mode. Raises Refusal.
+    """Set a mode. Raises RegistryError.
 
     IMPORT needs a subject without schemas, unless it is forced: imported ids must not collide with others.
     """
@@ -97,7 +97,7 @@ def _check_unreferred(catalog: Catalog, version: SchemaVersion, going: set[tuple
 
 
 def delete_mode(catalog: Catalog, subject: str | None) -> Decision:
-    """Delete a mode; the answer is its former value. Raises Refusal."""
+    """Delete a mode; the answer is its former value. Raises RegistryError."""
     was = catalog.modes.get(subject)
     if was is None and subject is not None:
         raise refusals.subject_unknown(subject)

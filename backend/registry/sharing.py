@@ -16,42 +16,42 @@ class CatalogLock:
 
     def __init__(self) -> None:
         self._free = threading.Condition(threading.Lock())
-        self._looking = self._parsing = self._waiting = 0
-        self._changing = False
+        self._reading = self._parsing = self._waiting = 0
+        self._writing = False
 
-    def look_at_once(self) -> bool:
+    def try_read(self) -> bool:
         """Take the lock for reading if that needs no waiting; return whether it was taken.
 
-        `looked` releases it.
+        `release` releases it.
         """
         with self._free:
-            if self._closed_to_lookers():
+            if self._closed_to_readers():
                 return False
-            self._looking += 1
+            self._reading += 1
             return True
 
-    def looked(self) -> None:
-        """Release what `look_at_once` took."""
+    def release(self) -> None:
+        """Release what `try_read` took."""
         with self._free:
-            self._looking -= 1
+            self._reading -= 1
             self._free.notify_all()
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """Take the lock for a quick read."""
         with self._free:
-            self._free.wait_for(lambda: not self._closed_to_lookers())
-            self._looking += 1
+            self._free.wait_for(lambda: not self._closed_to_readers())
+            self._reading += 1
         try:
             yield
         finally:
-            self.looked()
+            self.release()
 
     @contextmanager
     def parsing(self) -> Iterator[None]:
         """Take the lock for reads that may parse or compare schemas."""
         with self._free:
-            self._free.wait_for(lambda: not self._changing and not self._waiting)
+            self._free.wait_for(lambda: not self._writing and not self._waiting)
             self._parsing += 1
         try:
             yield
@@ -61,21 +61,21 @@ class CatalogLock:
                 self._free.notify_all()
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Take the lock for a change; a holder of the lock must not call this."""
         with self._free:
             self._waiting += 1
             try:
-                self._free.wait_for(lambda: not (self._changing or self._looking or self._parsing))
+                self._free.wait_for(lambda: not (self._writing or self._reading or self._parsing))
             finally:
                 self._waiting -= 1
-            self._changing = True
+            self._writing = True
         try:
             yield
         finally:
             with self._free:
-                self._changing = False
+                self._writing = False
                 self._free.notify_all()
 
-    def _closed_to_lookers(self) -> bool:
-        return self._changing or (self._waiting > 0 and not self._parsing)
+    def _closed_to_readers(self) -> bool:
+        return self._writing or (self._waiting > 0 and not self._parsing)

@@ -59,8 +59,8 @@ class Writer:
 
         `address_of`: returns a cluster's registry address.
 
-        Raises Refusal: if `decide` refuses, if this is not the primary, or if the cluster or the database does not
-        answer.
+        Raises RegistryError: if `decide` refuses, if this is not the primary, or if the cluster or database does
+        not answer.
         """
         topic = self._topic()
         if not self._turn.acquire(timeout=LOCK_SECONDS):
@@ -92,8 +92,8 @@ class Writer:
     def try_out(self, decide: Decide, address_of: Callable[[str], str]) -> Any:
         """Return what `write` would answer, by what has been read so far; nothing is written.
 
-        Raises Refusal as `write` does, except for what only writing shows: that others write, that a record is too
-        large.
+        Raises RegistryError as `write` does, except for what only writing shows: others write, or a record is
+        too large.
         """
         self._topic()
         try:
@@ -137,7 +137,7 @@ class Writer:
             raise refusals.timed_out(f"{self._cluster}: the schemas topic was not read in time; try again.")
 
     def _counts(self, records: Sequence[Record]) -> bool:
-        with self._mirror.lock.looking():
+        with self._mirror.lock.reading():
             overruled = self._mirror.catalog.overruled
             return not any(
                 (each.subject, each.version) in overruled for each in records if isinstance(each, SchemaVersion)

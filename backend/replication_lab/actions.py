@@ -21,7 +21,6 @@ from backend.replication_lab.messages import (
     sent_by,
 )
 from backend.replication_lab.network import drop_answer, drop_request, take
-from backend.replication_lab.patience import answer_is_delayed, any_is_delayed, follower_is_delayed
 from backend.replication_lab.producing import (
     begin_anew,
     produce,
@@ -31,6 +30,7 @@ from backend.replication_lab.producing import (
 )
 from backend.replication_lab.startup import expire_session, hw_checkpoint_thread, notice, state_change_listener
 from backend.replication_lab.state import Broker, Fetcher, Role
+from backend.replication_lab.timeouts import answer_is_delayed, any_is_delayed, follower_is_delayed
 from backend.replication_lab.world import Action, World
 
 Handler = Callable[..., bool]

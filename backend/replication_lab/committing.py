@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.answering import acknowledge, step_down
+from backend.replication_lab.answers import acknowledge, step_down
 from backend.replication_lab.isr import all_accounted_for, write_isr
 from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.patience import follower_is_delayed
 from backend.replication_lab.rules import OffByOne
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.store import Request
+from backend.replication_lab.timeouts import follower_is_delayed
 from backend.replication_lab.world import World
 
 

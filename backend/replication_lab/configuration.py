@@ -23,7 +23,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-class ImpossibleDrill(ValueError):
+class InvalidDrill(ValueError):
     """The request is impossible; the message says what is wrong and what is possible."""
 
 
@@ -55,7 +55,7 @@ class Configuration:
     """One partition of one topic on some brokers.
 
     Raises:
-        ImpossibleDrill: the values contradict each other.
+        InvalidDrill: the values contradict each other.
     """
 
     brokers: int = 3
@@ -82,13 +82,13 @@ class Configuration:
         _within("min_isr", self.min_isr, 1, MOST_BROKERS)
         _within("producers", self.producers, 0, MOST_PRODUCERS)
         if self.replication_factor > self.brokers:
-            raise ImpossibleDrill(
+            raise InvalidDrill(
                 f"replication_factor is {self.replication_factor}, but there "
                 f"{'is' if self.brokers == 1 else 'are'} {counted(self.brokers, 'broker')}: each replica needs a "
                 f"broker of its own. Use {self.brokers} or fewer, or more brokers."
             )
         if self.min_isr > self.replication_factor:
-            raise ImpossibleDrill(
+            raise InvalidDrill(
                 f"min_isr is {self.min_isr}, above the replication factor {self.replication_factor}: no record "
                 f"could ever be acknowledged with acks=all. Use {self.replication_factor} or less."
             )
@@ -101,4 +101,4 @@ class Configuration:
 
 def _within(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise ImpossibleDrill(f"{name} is {shown(value)}: it must be {least} to {most}.")
+        raise InvalidDrill(f"{name} is {shown(value)}: it must be {least} to {most}.")

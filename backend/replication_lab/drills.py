@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from backend.replication_lab.checking import is_promised
-from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.configuration import InvalidDrill
 from backend.replication_lab.frames import frame
 from backend.replication_lab.history import IN_WORDS, Invariant
 from backend.replication_lab.messages import named
-from backend.replication_lab.playing import play
+from backend.replication_lab.play import play
+from backend.replication_lab.recovery import PATIENCE_MS, lost_acknowledged
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
 from backend.replication_lab.schedules import read_schedule, run_schedule
-from backend.replication_lab.settling import PATIENCE_MS, lost_acknowledged
 from backend.replication_lab.shrinking import after, shrink
 from backend.replication_lab.story import Detail, Moment, moments
 from backend.replication_lab.world import Action, World
@@ -96,7 +96,7 @@ def drill(name: str, mode: str, seed: int, *, with_frames: bool = False) -> Dril
     """Play a scenario.
 
     Raises:
-        ImpossibleDrill: there is no such scenario or mode, or the seed is invalid.
+        InvalidDrill: there is no such scenario or mode, or the seed is invalid.
     """
     scenario = find_scenario(name)
     _check(mode, seed)
@@ -158,7 +158,7 @@ def drill_schedule(document: object, mode: str, seed: int, *, with_frames: bool 
     """Run a schedule of faults from plain data (`schedules.read_schedule`).
 
     Raises:
-        ImpossibleDrill: the schedule, the mode or the seed is invalid.
+        InvalidDrill: the schedule, the mode or the seed is invalid.
     """
     _check(mode, seed)
     configuration, faults = read_schedule(document)
@@ -169,19 +169,19 @@ def drill_schedule(document: object, mode: str, seed: int, *, with_frames: bool 
 
 def _check(mode: str, seed: int) -> None:
     if mode not in MODES:
-        raise ImpossibleDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
+        raise InvalidDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
     if not 0 <= seed <= LARGEST_SEED:
-        raise ImpossibleDrill(f"the seed is {seed}: it must be 0 to {LARGEST_SEED}.")
+        raise InvalidDrill(f"the seed is {seed}: it must be 0 to {LARGEST_SEED}.")
 
 
 def find_scenario(name: str) -> Scenario:
     """Return a scenario by name.
 
     Raises:
-        ImpossibleDrill: there is no such scenario.
+        InvalidDrill: there is no such scenario.
     """
     if name not in SCENARIOS:
-        raise ImpossibleDrill(f"there is no scenario {name!r}; use one of {', '.join(SCENARIOS)}.")
+        raise InvalidDrill(f"there is no scenario {name!r}; use one of {', '.join(SCENARIOS)}.")
     return SCENARIOS[name]
 
 

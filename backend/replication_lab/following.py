@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.answering import step_down
+from backend.replication_lab.answers import step_down
 from backend.replication_lab.messages import (
     NOBODY,
     UNKNOWN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.answering import FENCED, NOT_LEADER, TOO_FEW_IN_SYNC, acknowledge, refuse
+from backend.replication_lab.answers import FENCED, NOT_LEADER, TOO_FEW_IN_SYNC, acknowledge, refuse
 from backend.replication_lab.committing import advance_hw
 from backend.replication_lab.messages import UNKNOWN, Pending, ProduceRequest, ProduceResponse, Record, sent_by
 from backend.replication_lab.network import post

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from backend.replication_lab.beginnings import established, wake_all
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill, shown
+from backend.replication_lab.configuration import Configuration, InvalidDrill, shown
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.recovery import settles, unsettled
 from backend.replication_lab.rules import MODES
-from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import Action, World
 
@@ -81,21 +81,21 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
     """Read a configuration and its faults from plain data, as YAML or JSON give it.
 
     Raises:
-        ImpossibleDrill: something is missing, unknown or contradictory; the message says where.
+        InvalidDrill: something is missing, unknown or contradictory; the message says where.
     """
     if not isinstance(document, Mapping):
-        raise ImpossibleDrill("a schedule must be a mapping: brokers, replication_factor, min_isr, ..., faults.")
+        raise InvalidDrill("a schedule must be a mapping: brokers, replication_factor, min_isr, ..., faults.")
     known = {each.name for each in fields(Configuration)} - {"times", "records", "most_fetched"}
     unknown = sorted(shown(each) for each in set(document) - known - {"faults"})
     if unknown:
-        raise ImpossibleDrill(f"{unknown[0]} is unknown; use {', '.join(sorted(known))} or faults.")
+        raise InvalidDrill(f"{unknown[0]} is unknown; use {', '.join(sorted(known))} or faults.")
     given = {key: _plain(key, value) for key, value in document.items() if key != "faults"}
     configuration = Configuration(records=_MUCH, **given)
     listed = document.get("faults")
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        raise ImpossibleDrill("`faults` must be a list with at least one fault: at_ms, fault, broker, for_ms.")
+        raise InvalidDrill("`faults` must be a list with at least one fault: at_ms, fault, broker, for_ms.")
     if len(listed) > MOST_FAULTS:
-        raise ImpossibleDrill(f"there are {len(listed)} faults; at most {MOST_FAULTS} are allowed.")
+        raise InvalidDrill(f"there are {len(listed)} faults; at most {MOST_FAULTS} are allowed.")
     faults = tuple(_read_fault(number, each) for number, each in enumerate(listed, 1))
     check_schedule(configuration, faults)
     return configuration, faults
@@ -104,7 +104,7 @@ def read_schedule(document: object) -> tuple[Configuration, tuple[Fault, ...]]:
 def _plain(key: Any, value: object) -> Any:
     wanted = bool if key in ("acks_all", "gives_way", "unclean_election") else int
     if type(value) is not wanted:
-        raise ImpossibleDrill(
+        raise InvalidDrill(
             f"{key} is {shown(value)}: it must be {'true or false' if wanted is bool else 'a number'}."
         )
     return value
@@ -113,26 +113,24 @@ def _plain(key: Any, value: object) -> Any:
 def _read_fault(number: int, given: object) -> Fault:
     where = f"fault {number}"
     if not isinstance(given, Mapping):
-        raise ImpossibleDrill(f"{where} is {shown(given)}: it must have at_ms, fault, broker and for_ms.")
+        raise InvalidDrill(f"{where} is {shown(given)}: it must have at_ms, fault, broker and for_ms.")
     names = {each.name for each in fields(Fault)}
     for key in given:
         if key not in names:
-            raise ImpossibleDrill(f"{where} has {shown(key)}, which is unknown; use {', '.join(sorted(names))}.")
+            raise InvalidDrill(f"{where} has {shown(key)}, which is unknown; use {', '.join(sorted(names))}.")
     for key in ("at_ms", "fault", "broker"):
         if key not in given:
-            raise ImpossibleDrill(f"{where} has no {key}.")
+            raise InvalidDrill(f"{where} has no {key}.")
     kind = given["fault"]
     if not isinstance(kind, str) or kind not in HEALED_BY:
-        raise ImpossibleDrill(f"{where} is a {shown(kind)}, which is unknown; use one of {', '.join(HEALED_BY)}.")
+        raise InvalidDrill(f"{where} is a {shown(kind)}, which is unknown; use one of {', '.join(HEALED_BY)}.")
     for key in set(given) - {"fault"}:
         value = given[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_MS:
-            raise ImpossibleDrill(
-                f"{where}: {key} is {shown(value)}; it must be a number from 0 to {LONGEST_MS:,}."
-            )
+            raise InvalidDrill(f"{where}: {key} is {shown(value)}; it must be a number from 0 to {LONGEST_MS:,}.")
     for key in {"broker", "other"} & set(given):
         if not isinstance(given[key], int):
-            raise ImpossibleDrill(f"{where}: {key} is {shown(given[key])}; it must be the number of a broker.")
+            raise InvalidDrill(f"{where}: {key} is {shown(given[key])}; it must be the number of a broker.")
     return Fault(**dict(given))
 
 
@@ -140,7 +138,7 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
     """Refuse a schedule that cannot be run.
 
     Raises:
-        ImpossibleDrill: a broker is unknown, a fault is never healed or overlaps itself, or a broker is
+        InvalidDrill: a broker is unknown, a fault is never healed or overlaps itself, or a broker is
             paused that is down.
     """
     until: dict[tuple[str | None, tuple[int, ...]], float] = {}
@@ -150,22 +148,22 @@ def check_schedule(configuration: Configuration, faults: Iterable[Fault]) -> Non
         healed_by = HEALED_BY[each.fault]
         if healed_by is None:
             if each.for_ms is not None:
-                raise ImpossibleDrill(f"{where} has for_ms; leave it out: the session comes back by itself.")
+                raise InvalidDrill(f"{where} has for_ms; leave it out: the session comes back by itself.")
             _check_length(configuration, each.at_ms, where)
             continue
         if each.for_ms and each.for_ms < 1:
-            raise ImpossibleDrill(f"{where} lasts less than a millisecond: set for_ms to at least 1.")
+            raise InvalidDrill(f"{where} lasts less than a millisecond: set for_ms to at least 1.")
         if not each.for_ms:
-            raise ImpossibleDrill(
+            raise InvalidDrill(
                 f"{where} is never healed: the partition could not recover, and whether anything is lost for good "
                 f"would stay open. Set for_ms to the time after which the {healed_by} comes."
             )
         whom = (healed_by, tuple(sorted((each.broker, each.other or NOBODY))))
         if each.at_ms < until.get(whom, -1):
-            raise ImpossibleDrill(f"{where} overlaps the one before, which lasts until {until[whom]:g} ms.")
+            raise InvalidDrill(f"{where} overlaps the one before, which lasts until {until[whom]:g} ms.")
         down = until.get((HEALED_BY["crash"], whom[1]), -1)
         if each.fault == "pause" and each.at_ms < down:
-            raise ImpossibleDrill(f"{where} begins while the broker is down, until {down:g} ms: nothing to pause.")
+            raise InvalidDrill(f"{where} begins while the broker is down, until {down:g} ms: nothing to pause.")
         until[whom] = each.at_ms + each.for_ms
         _check_length(configuration, until[whom], where)
 
@@ -175,37 +173,35 @@ def _check_length(configuration: Configuration, until: float, where: str) -> Non
     latest = min(LONGEST_MS, MOST_REPLICA_MS // replicas)
     if until > latest:
         fewer = f" with {replicas} replicas, which fetch all the time" if latest < LONGEST_MS else ""
-        raise ImpossibleDrill(f"{where} lasts until {until:g} ms; the limit is {latest:,} ms{fewer}.")
+        raise InvalidDrill(f"{where} lasts until {until:g} ms; the limit is {latest:,} ms{fewer}.")
 
 
 def _check_ends(configuration: Configuration, each: Fault, where: str) -> None:
     brokers = range(1, configuration.brokers + 1)
     if each.broker not in brokers:
-        raise ImpossibleDrill(
-            f"{where}: there is no broker {each.broker}; there are 1 to {configuration.brokers}."
-        )
+        raise InvalidDrill(f"{where}: there is no broker {each.broker}; there are 1 to {configuration.brokers}.")
     if each.fault != "cut":
         if each.other is not None:
-            raise ImpossibleDrill(f"{where} has `other`, which only a cut may have.")
+            raise InvalidDrill(f"{where} has `other`, which only a cut may have.")
         return
     if each.other is None:
-        raise ImpossibleDrill(f"{where} needs `other`: the broker at its other end, or 0 for the store.")
+        raise InvalidDrill(f"{where} needs `other`: the broker at its other end, or 0 for the store.")
     if each.other != NOBODY and each.other not in brokers:
-        raise ImpossibleDrill(
+        raise InvalidDrill(
             f"{where}: there is no broker {each.other}; there are 1 to {configuration.brokers}, and 0, the store."
         )
     if each.other == each.broker:
-        raise ImpossibleDrill(f"{where}: a broker cannot be cut off from itself.")
+        raise InvalidDrill(f"{where}: a broker cannot be cut off from itself.")
 
 
 def run_schedule(configuration: Configuration, faults: Sequence[Fault], mode: str, seed: int) -> Run:
     """Run a schedule: producers send until two seconds after the last heal, then the partition must recover.
 
     Raises:
-        ImpossibleDrill: there is no such mode, or `check_schedule` refuses the schedule.
+        InvalidDrill: there is no such mode, or `check_schedule` refuses the schedule.
     """
     if mode not in MODES:
-        raise ImpossibleDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
+        raise InvalidDrill(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.")
     check_schedule(configuration, faults)
     start = established(configuration, MODES[mode])
     world = start.copy()

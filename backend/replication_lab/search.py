@@ -14,8 +14,8 @@ from backend.replication_lab.actions import perform
 from backend.replication_lab.committing import offset_reached
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.leading import all_caught_up
-from backend.replication_lab.patience import follower_is_delayed
 from backend.replication_lab.state import Broker, Fetcher, Role
+from backend.replication_lab.timeouts import follower_is_delayed
 from backend.replication_lab.world import Action, World
 
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from backend.replication_lab.actions import perform
 from backend.replication_lab.history import Invariant
-from backend.replication_lab.patience import follower_is_delayed
+from backend.replication_lab.timeouts import follower_is_delayed
 from backend.replication_lab.world import Action, World
 
 _PAIRS_UP_TO = 40

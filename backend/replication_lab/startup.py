@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.answering import step_down
+from backend.replication_lab.answers import step_down
 from backend.replication_lab.committing import advance_hw
 from backend.replication_lab.configuration import LEAST_OF_A_WAIT
 from backend.replication_lab.following import become_follower

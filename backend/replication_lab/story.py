@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.effects import Watcher
 from backend.replication_lab.frames import describe_message, frame
 from backend.replication_lab.isr import ids
 from backend.replication_lab.messages import NOBODY, named_all, producer_name, sent_by
+from backend.replication_lab.step_effects import Watcher
 from backend.replication_lab.world import Action, World
 
 _RECENT = 8

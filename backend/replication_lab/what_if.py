@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration, Times
 from backend.replication_lab.messages import ProduceRequest, Record, sent_by
 from backend.replication_lab.network import post
 from backend.replication_lab.rules import FIXED
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
 
@@ -34,7 +34,7 @@ _ENOUGH = 2
 P = TypeVar("P", bound=Hashable)
 
 
-class Led(NamedTuple):
+class PartitionState(NamedTuple):
     """State of a partition as its cluster reports it."""
 
     replicas: tuple[int, ...]
@@ -98,7 +98,7 @@ class WhatIf(Generic[P]):
 
 def if_broker_dies(
     broker: int,
-    partitions: Iterable[tuple[P, Led]],
+    partitions: Iterable[tuple[P, PartitionState]],
     here: frozenset[int],
     session_ms: float = KAFKA_SESSION_MS,
 ) -> WhatIf[P]:
@@ -153,7 +153,7 @@ def _lists(outcome: Outcome) -> Iterable[str]:
         yield "uncopied"
 
 
-def _fewer(led: Led, broker: int, here: frozenset[int]) -> Led:
+def _fewer(led: PartitionState, broker: int, here: frozenset[int]) -> PartitionState:
     """Return the partition without surplus replicas.
 
     A run has room for a limited number, and partitions of many replicas are then more often alike. Of each kind
@@ -178,13 +178,13 @@ def _fewer(led: Led, broker: int, here: frozenset[int]) -> Led:
     return led._replace(replicas=tuple(kept), min_isr=max(1, min(least, len(kept))))
 
 
-def _shape(led: Led, broker: int, here: frozenset[int]) -> Hashable:
+def _shape(led: PartitionState, broker: int, here: frozenset[int]) -> Hashable:
     """Return what makes two partitions alike for this question."""
     roles = tuple((each in led.isr, each in led.eligible, each in here) for each in led.replicas)
     return roles, led.replicas.index(led.leader), led.replicas.index(broker), led.min_isr, led.unclean_election
 
 
-def _play(led: Led, broker: int, here: frozenset[int], session_ms: float) -> Outcome:
+def _play(led: PartitionState, broker: int, here: frozenset[int], session_ms: float) -> Outcome:
     number = {each: at for at, each in enumerate(led.replicas, 1)}
     world = _world(led, here, number, session_ms)
     clock = Clock(world, _SEED)
@@ -211,7 +211,7 @@ def _play(led: Led, broker: int, here: frozenset[int], session_ms: float) -> Out
     )
 
 
-def _world(led: Led, here: frozenset[int], number: dict[int, int], session_ms: float) -> World:
+def _world(led: PartitionState, here: frozenset[int], number: dict[int, int], session_ms: float) -> World:
     """Return the current partition with one committed record. `number` maps broker ids to the model's."""
     configuration = Configuration(
         brokers=len(number),

@@ -9,7 +9,7 @@ from backend.domain.replication.replication_health import Place
 from backend.domain.switch.switch_facts import BrokerGone, OutcomeFact, Wish
 from backend.settings import Settings
 from backend.switching.reading import PlanInput
-from backend.tracing.broker_loss import told, what_if_broker_dies
+from backend.tracing.broker_loss import document, what_if_broker_dies
 
 MOST_BROKERS = 16
 """Limit of brokers that a plan assumes to be gone; their clusters are queried in parallel."""
@@ -51,6 +51,6 @@ def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, p
             f"answers, or remove this broker from `without`"
         )
         raise ClusterSilent(detail, (FieldError(pointer, detail),)) from silent
-    answer = told(loss, named)
+    answer = document(loss, named)
     outcomes = tuple(OutcomeFact(**{**each, "examples": tuple(each["examples"])}) for each in answer["outcomes"])
     return BrokerGone(cluster=cluster, **{**answer, "outcomes": outcomes, "assumed": tuple(answer["assumed"])})

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from backend.domain.base.errors import ClusterUnreachable
 from backend.domain.distribution import assignment
-from backend.domain.distribution.assignment import OWN_GROUPS, Unit
+from backend.domain.distribution.assignment import OWN_GROUPS, Task
 from backend.domain.names.readings import Reader
-from backend.domain.records.births import births_of
+from backend.domain.records.incarnations import incarnations_of
 from backend.domain.records.marks import MetadataInvalid, Position, decode_metadata
 from backend.domain.records.origin import Vector
 from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
@@ -123,7 +123,7 @@ class _ClusterQueries:
             found[place] = lacking(
                 low=low,
                 end=end,
-                births=births_of(
+                incarnations=incarnations_of(
                     row.tails.get(self._wish.source, {}), place[1], row.incarnations.get(self._wish.source, 1)
                 ),
                 outgoing=outgoing.get(place, ()),
@@ -173,7 +173,7 @@ class _ClusterQueries:
             if logical is not None or name in known:
                 wanted.append(name)
         asked = {name: list(places) for name in wanted[:MOST_GROUPS]}
-        for (group, place), standing in (offsets.standing(asked) if asked else {}).items():
+        for (group, place), standing in (offsets.committed(asked) if asked else {}).items():
             # An offset that a committer set is the progress of a group on another cluster.
             if standing.offset is not None and standing.is_fresh:
                 answer.commits[group, places[place]] = standing.offset
@@ -216,7 +216,7 @@ class _ClusterQueries:
             cluster,
             offsets,
             topics,
-            lambda bucket: [Unit(self._wish.source, lv, bucket).kafka_name for lv in levels],
+            lambda bucket: [Task(self._wish.source, lv, bucket).kafka_name for lv in levels],
         )
 
     def _covered(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Vector]]:
@@ -245,7 +245,7 @@ class _ClusterQueries:
             for group in groups(assignment.bucket(stream, partition, self._buckets)):
                 wanted.setdefault(group, []).append(place)
         found: dict[PartitionOf, list[Position]] = {}
-        for (_, place), standing in (offsets.standing(wanted) if wanted else {}).items():
+        for (_, place), standing in (offsets.committed(wanted) if wanted else {}).items():
             if standing.offset is None:
                 continue
             try:

@@ -13,16 +13,16 @@ from backend.domain.base.errors import ClusterSilent, NotFound
 from backend.domain.base.words import counted
 from backend.domain.replication.replication_health import (
     MOST_NAMED,
-    ClusterSeen,
-    PartitionSeen,
+    ObservedCluster,
+    ObservedPartition,
     Place,
     TopicSettings,
 )
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters.clusters import ClusterRow
-from backend.replication_lab.what_if import KAFKA_SESSION_MS, Led, WhatIf, if_broker_dies
-from backend.tracing.electing import look
+from backend.replication_lab.what_if import KAFKA_SESSION_MS, PartitionState, WhatIf, if_broker_dies
+from backend.tracing.electing import observe
 
 OUTCOMES = {
     "unclean": "led by a replica that is not in sync (unclean election): committed records that it lacks are lost",
@@ -65,7 +65,7 @@ def what_if_broker_dies(
     """
     try:
         with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties, timeout_seconds) as admin:
-            seen = look(admin, cluster)
+            seen = observe(admin, cluster)
             if broker not in seen.brokers:
                 known = ", ".join(str(each) for each in sorted(seen.brokers)[:20])
                 raise NotFound(f"{cluster.name} has no broker {broker}; it has {known}: name one of these")
@@ -92,9 +92,9 @@ def what_if_broker_dies(
 
 
 def played(
-    seen: ClusterSeen,
+    seen: ObservedCluster,
     broker: int,
-    partitions: Mapping[Place, PartitionSeen],
+    partitions: Mapping[Place, ObservedPartition],
     settings: Mapping[str, TopicSettings],
     eligible: Mapping[Place, tuple[int, ...]] | None,
     sessions_ms: Mapping[int, int],
@@ -110,9 +110,9 @@ def played(
         sessions_ms: `broker.session.timeout.ms` by broker, of those that told.
     """
 
-    def led(place: Place) -> Led:
+    def led(place: Place) -> PartitionState:
         its, config = partitions[place], settings.get(place[0], _UNKNOWN)
-        return Led(
+        return PartitionState(
             replicas=its.replicas,
             isr=frozenset(its.isr),
             leader=its.leader,
@@ -139,7 +139,7 @@ def plain(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def told(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
+def document(loss: BrokerLoss, named: Named = plain) -> dict[str, Any]:
     """Return the analysis in its JSON form; `named` returns the name of a partition."""
     found = loss.found
     return {

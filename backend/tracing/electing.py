@@ -11,8 +11,8 @@ from backend.domain.placement.leader_elections import RecordElection
 from backend.domain.replication.replication_health import (
     MOST_NAMED,
     NOBODY,
-    ClusterSeen,
     Condition,
+    ObservedCluster,
     Place,
     conditions,
 )
@@ -40,7 +40,7 @@ class Election:
 
     def command(self, cluster: str, topics: tuple[str, ...] | None) -> RecordElection:
         """Return the command that records the election."""
-        reasons = {reason: len(places) for reason, places in by_reason(self.refused).items()}
+        reasons = {reason: len(places) for reason, places in refusals_by_reason(self.refused).items()}
         return RecordElection(cluster=cluster, topics=topics, elected=len(self.elected), refused=reasons)
 
 
@@ -64,7 +64,7 @@ def elect_preferred(
     """
     try:
         with ReplicaAdmin(cluster.name, cluster.bootstrap_servers, cluster.properties, timeout_seconds) as admin:
-            seen = look(admin, cluster)
+            seen = observe(admin, cluster)
             found = _chosen(seen, topics, cluster.name)
             check(found)
             if dry_run:
@@ -76,15 +76,15 @@ def elect_preferred(
     return replace(found, elected=elected, refused={**found.refused, **refused})
 
 
-def look(admin: ReplicaAdmin, cluster: ClusterRow) -> ClusterSeen:
+def observe(admin: ReplicaAdmin, cluster: ClusterRow) -> ObservedCluster:
     """Return the cluster's current leaders and replicas. Raises ClusterSilent if another cluster answers."""
-    seen = admin.look()
+    seen = admin.observe()
     if cluster.kafka_cluster_id not in (None, seen.cluster_id):
         raise ClusterSilent(f"{cluster.name}: another Kafka cluster answers: {seen.cluster_id}")
     return seen
 
 
-def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> Election:
+def _chosen(seen: ObservedCluster, topics: Sequence[str] | None, cluster: str) -> Election:
     """Return the planned result."""
     known = {topic for topic, _ in seen.partitions}
     unknown = [
@@ -116,7 +116,7 @@ def _chosen(seen: ClusterSeen, topics: Sequence[str] | None, cluster: str) -> El
     return Election(elected=wanted, already=already, refused=refused, leaders=leaders)
 
 
-def by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:
+def refusals_by_reason(refused: Mapping[Place, str]) -> dict[str, list[Place]]:
     """Group partitions by reason, without the brokers' own words behind ours."""
     found: dict[str, list[Place]] = defaultdict(list)
     for place, reason in refused.items():

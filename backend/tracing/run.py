@@ -14,7 +14,7 @@ from backend.domain.records.origin import Origin
 from backend.domain.tree.routes import Edge
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search.record_search import Judge, Log, LogRecord, NotThere
-from backend.tracing.scene import Scene
+from backend.tracing.trace_facts import TraceFacts
 
 SECONDS = 5.0
 """Seconds that one cluster has for its answer."""
@@ -72,22 +72,22 @@ _Outcome = _Find | NotThere | KafkaCallFailed
 """Outcome of a search on one cluster; KafkaCallFailed if it did not answer, or not in time."""
 
 
-def run(scene: Scene, cluster: str, offset: int) -> Trace:
+def run(facts: TraceFacts, cluster: str, offset: int) -> Trace:
     """Trace the record at an offset of a cluster.
 
     Raises NotFound (no record there, with the reason), ClusterSilent, StateConflict (a copy that names no origin).
     """
-    record = _record_at(scene, cluster, offset)
-    wanted = _wanted(scene, cluster, record)
-    if wanted.certain and not _is_first(scene, cluster, record, wanted):
-        wanted = _born(scene, cluster, record)
-    return _trace(scene, wanted, _search_all(scene, wanted))
+    record = _record_at(facts, cluster, offset)
+    wanted = _wanted(facts, cluster, record)
+    if wanted.certain and not _is_first(facts, cluster, record, wanted):
+        wanted = _produced_here(facts, cluster, record)
+    return _trace(facts, wanted, _search_all(facts, wanted))
 
 
-def _record_at(scene: Scene, cluster: str, offset: int) -> LogRecord:
-    where = f"{scene.stream.stream}, partition {scene.partition} on {cluster}"
+def _record_at(facts: TraceFacts, cluster: str, offset: int) -> LogRecord:
+    where = f"{facts.stream.stream}, partition {facts.partition} on {cluster}"
     try:
-        with _log(scene, cluster) as log:
+        with _log(facts, cluster) as log:
             there = log.range()
             if not there.low <= offset < there.high:
                 said = f"has offsets {there.low} to {there.high - 1}" if there.high > there.low else "is empty"
@@ -104,9 +104,9 @@ def _record_at(scene: Scene, cluster: str, offset: int) -> LogRecord:
         raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
 
 
-def _wanted(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
-    marks = _marks(scene, record)
-    if trace.is_copy(marks, scene.stream_id, scene.partition, scene.clusters[cluster]):
+def _wanted(facts: TraceFacts, cluster: str, record: LogRecord) -> _Wanted:
+    marks = _marks(facts, record)
+    if trace.is_copy(marks, facts.stream_id, facts.partition, facts.clusters[cluster]):
         assert marks.origin is not None
         return _Wanted(marks.origin, record.timestamp_ms, certain=True)
     if marks.flags and marks.origin is None:
@@ -114,69 +114,69 @@ def _wanted(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
             f"the record at offset {record.offset} of {cluster} has copy flags but names no origin: it was copied "
             "while origins were switched off"
         )
-    return _born(scene, cluster, record)
+    return _produced_here(facts, cluster, record)
 
 
-def _born(scene: Scene, cluster: str, record: LogRecord) -> _Wanted:
-    incarnation = scene.stream.incarnation(cluster, scene.partition, record.offset)
-    born = Origin(scene.clusters[cluster], scene.stream_id, scene.partition, record.offset, incarnation)
-    return _Wanted(born, record.timestamp_ms, certain=False)
+def _produced_here(facts: TraceFacts, cluster: str, record: LogRecord) -> _Wanted:
+    incarnation = facts.stream.incarnation(cluster, facts.partition, record.offset)
+    record_origin = Origin(facts.clusters[cluster], facts.stream_id, facts.partition, record.offset, incarnation)
+    return _Wanted(record_origin, record.timestamp_ms, certain=False)
 
 
-def _is_first(scene: Scene, cluster: str, record: LogRecord, wanted: _Wanted) -> bool:
+def _is_first(facts: TraceFacts, cluster: str, record: LogRecord, wanted: _Wanted) -> bool:
     """Return whether no earlier record of the log has the same origin.
 
     If one has, that is the copy: this record got its headers from a stream processor, and was produced here.
     """
-    home = scene.names.get(wanted.origin.cluster)
-    at_home = _search(scene, home, wanted) if home is not None and home in scene.places else None
+    home = facts.names.get(wanted.origin.cluster)
+    at_home = _search(facts, home, wanted) if home is not None and home in facts.places else None
     # A stream processor may have changed the timestamp: if the origin has the same one, search from there.
     since_ms = wanted.timestamp_ms if isinstance(at_home, _Find) else 0
     try:
-        with _log(scene, cluster) as log:
-            first = log.find(_judge(scene, cluster, wanted), since_ms)
+        with _log(facts, cluster) as log:
+            first = log.find(_judge(facts, cluster, wanted), since_ms)
     except KafkaCallFailed as failure:
         raise ClusterSilent(f"{cluster} does not answer: {failure.reason}") from failure
     return isinstance(first, NotThere) or first.offset == record.offset
 
 
-def _search_all(scene: Scene, wanted: _Wanted) -> dict[str, _Outcome]:
-    with ThreadPoolExecutor(len(scene.places)) as threads:
-        searches = {name: threads.submit(_search, scene, name, wanted) for name in scene.places}
+def _search_all(facts: TraceFacts, wanted: _Wanted) -> dict[str, _Outcome]:
+    with ThreadPoolExecutor(len(facts.places)) as threads:
+        searches = {name: threads.submit(_search, facts, name, wanted) for name in facts.places}
         return {name: search.result() for name, search in searches.items()}
 
 
-def _search(scene: Scene, cluster: str, wanted: _Wanted) -> _Outcome:
+def _search(facts: TraceFacts, cluster: str, wanted: _Wanted) -> _Outcome:
     try:
-        with _log(scene, cluster) as log:
-            if scene.clusters[cluster] == wanted.origin.cluster:
-                return _at_home(scene, log, wanted)
-            found = log.find(_judge(scene, cluster, wanted), wanted.timestamp_ms)
+        with _log(facts, cluster) as log:
+            if facts.clusters[cluster] == wanted.origin.cluster:
+                return _at_home(facts, log, wanted)
+            found = log.find(_judge(facts, cluster, wanted), wanted.timestamp_ms)
             if isinstance(found, NotThere):
                 return found
-            return _Find(found, _marks(scene, found), log.arrived_at_ms(found, compacted=scene.stream.compacted))
+            return _Find(found, _marks(facts, found), log.arrived_at_ms(found, compacted=facts.stream.compacted))
     except KafkaCallFailed as failure:
         return failure
 
 
-def _at_home(scene: Scene, log: Log, wanted: _Wanted) -> _Outcome:
+def _at_home(facts: TraceFacts, log: Log, wanted: _Wanted) -> _Outcome:
     there = log.range()
     record = log.at(wanted.origin.offset) if there.low <= wanted.origin.offset < there.high else None
     # Another record has the offset if the topic was re-created since.
     if record is None or record.timestamp_ms != wanted.timestamp_ms:
         return NotThere(later_there=True)
-    return _Find(record, _marks(scene, record), None)
+    return _Find(record, _marks(facts, record), None)
 
 
-def _judge(scene: Scene, cluster: str, wanted: _Wanted) -> Judge:
-    number, sought = scene.clusters[cluster], (wanted.origin.incarnation, wanted.origin.offset)
+def _judge(facts: TraceFacts, cluster: str, wanted: _Wanted) -> Judge:
+    number, sought = facts.clusters[cluster], (wanted.origin.incarnation, wanted.origin.offset)
 
     def judge(record: LogRecord) -> int | None:
-        marks = _marks(scene, record)
+        marks = _marks(facts, record)
         found = marks.origin
         if found is None or found.cluster != wanted.origin.cluster:
             return None
-        if not trace.is_copy(marks, scene.stream_id, scene.partition, number):
+        if not trace.is_copy(marks, facts.stream_id, facts.partition, number):
             return None
         if not wanted.certain and (found.offset, record.timestamp_ms) == (sought[1], wanted.timestamp_ms):
             return 0
@@ -186,14 +186,14 @@ def _judge(scene: Scene, cluster: str, wanted: _Wanted) -> Judge:
     return judge
 
 
-def _marks(scene: Scene, record: LogRecord) -> Marks:
-    return trace.read_marks(record.headers, scene.flags_header, scene.origin_header)
+def _marks(facts: TraceFacts, record: LogRecord) -> Marks:
+    return trace.read_marks(record.headers, facts.flags_header, facts.origin_header)
 
 
 @contextmanager
-def _log(scene: Scene, cluster: str) -> Iterator[Log]:
+def _log(facts: TraceFacts, cluster: str) -> Iterator[Log]:
     try:
-        log = Log(scene.places[cluster], SECONDS)
+        log = Log(facts.places[cluster], SECONDS)
     except ClusterUnreachable as error:
         # For example a secret that cannot be resolved, named by its reference.
         raise KafkaCallFailed(error.detail) from error
@@ -206,26 +206,26 @@ def _log(scene: Scene, cluster: str) -> Iterator[Log]:
 # --- the answer
 
 
-def _trace(scene: Scene, wanted: _Wanted, found: dict[str, _Outcome]) -> Trace:
-    home = scene.names.get(wanted.origin.cluster)
-    route = scene.route(wanted.origin.cluster)
+def _trace(facts: TraceFacts, wanted: _Wanted, found: dict[str, _Outcome]) -> Trace:
+    home = facts.names.get(wanted.origin.cluster)
+    route = facts.route(wanted.origin.cluster)
     copies = [
-        _copy(scene, wanted, home, name, outcome)
+        _copy(facts, wanted, home, name, outcome)
         for name, outcome in found.items()
         if isinstance(outcome, _Find) and name != home
     ]
     unknown = {
         name: f"{name} does not answer: {o.reason}" for name, o in found.items() if isinstance(o, KafkaCallFailed)
     }
-    unknown |= scene.unaskable
+    unknown |= facts.unreachable
     holders = {copy.cluster for copy in copies} | ({home} if home is not None else set())
     missing = [
         Missing(cluster=name, state="unknown", reason=f"unknown: {unknown[name]}")
         if name in unknown
         else Missing(
-            cluster=name, state="absent", reason=_why_absent(scene, name, found.get(name), route, holders, unknown)
+            cluster=name, state="absent", reason=_why_absent(facts, name, found.get(name), route, holders, unknown)
         )
-        for name in scene.clusters
+        for name in facts.clusters
         if name not in holders
     ]
     return Trace(
@@ -238,31 +238,31 @@ def _trace(scene: Scene, wanted: _Wanted, found: dict[str, _Outcome]) -> Trace:
 def _origin(wanted: _Wanted, home: str | None, found: dict[str, _Outcome]) -> TracedOrigin:
     at_home = found.get(home) if home is not None else None
     present = isinstance(at_home, _Find) if isinstance(at_home, _Find | NotThere) else None
-    born = wanted.origin
-    return TracedOrigin(home, born.cluster, born.offset, wanted.timestamp_ms, present)
+    record_origin = wanted.origin
+    return TracedOrigin(home, record_origin.cluster, record_origin.offset, wanted.timestamp_ms, present)
 
 
-def _copy(scene: Scene, wanted: _Wanted, home: str | None, cluster: str, find: _Find) -> TracedCopy:
+def _copy(facts: TraceFacts, wanted: _Wanted, home: str | None, cluster: str, find: _Find) -> TracedCopy:
     produced, arrived = wanted.timestamp_ms, find.arrived_at_ms
     came_from = (
         None
         if home is None
-        else trace.came_from(scene.versions, home, cluster, find.marks.flags, produced, arrived)
+        else trace.came_from(facts.versions, home, cluster, find.marks.flags, produced, arrived)
     )
     return TracedCopy(cluster, find.record.offset, find.marks.flags, came_from, arrived)
 
 
 def _why_absent(
-    scene: Scene,
+    facts: TraceFacts,
     cluster: str,
     outcome: _Outcome | None,
     route: Sequence[Edge],
     holders: Collection[str],
     unknown: Collection[str],
 ) -> str:
-    if cluster in scene.absent:
-        return scene.absent[cluster]
-    if not scene.stream.distributed:
+    if cluster in facts.absent:
+        return facts.absent[cluster]
+    if not facts.stream.distributed:
         return "the stream is not distributed"
     later_there = isinstance(outcome, NotThere) and outcome.later_there
-    return trace.why_absent(cluster, route, holders, unknown, scene.distributors, later_there)
+    return trace.why_absent(cluster, route, holders, unknown, facts.distributors, later_there)

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Engine
 
 from backend.eventlog.engine import create_engine
 from backend.eventlog.tables import events
-from backend.queries.history import past
-from backend.queries.history.past_tables import looks, past_applied, past_commits
+from backend.queries.history import snapshots
+from backend.queries.history.snapshot_tables import looks, past_applied, past_commits
 
 GROUPS, ELSEWHERE, BUSY, MINUTES = 20_000, 9, 100, 7 * 24 * 60
 _COMMITS = """
@@ -61,7 +61,7 @@ def fill(engine: Engine, position: int) -> list[float]:
         connection.execute(sa.text("ANALYZE"))
         for _ in range(4):
             began = time.perf_counter()
-            assert past.take(engine)
+            assert snapshots.take_snapshot(engine)
             took.append(time.perf_counter() - began)
             for statement in _CHANGES:
                 connection.execute(sa.text(statement))

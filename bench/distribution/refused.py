@@ -18,7 +18,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from backend import logs
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
 from backend.domain.tree import tree_shape
 from backend.kafka.copy.clients import CopyLimits
@@ -28,7 +28,7 @@ from bench.brokers import single_broker_clusters
 from tests.kafka import configure, create_topic
 from tests.plans import lives, plans_of
 from workers.distribution.distributor import DistributorThread
-from workers.distribution.shift import copy_limits
+from workers.distribution.worker_session import copy_limits
 
 MOST_BYTES = 100_000
 SETTLE_SECONDS = 10.0
@@ -81,7 +81,7 @@ def plan_of(servers: dict[str, str], topic: str, partitions: int) -> EdgePlan:
     )
     headers = HeaderNames(flags="copy-flags", origin="copy-origin", write_origin=True)
     plans = plans_of(root, tree_shape.default_targets(root), endpoints, [stream], 1, headers)
-    return plans[Unit(names["a"], 1, 0)]
+    return plans[Task(names["a"], 1, 0)]
 
 
 def measure(servers: dict[str, str], partitions: int, rate: int, longest_seconds: float) -> float | None:
@@ -92,13 +92,15 @@ def measure(servers: dict[str, str], partitions: int, rate: int, longest_seconds
     configure(servers["b"], topic, {"max.message.bytes": str(MOST_BYTES)})
     found = threading.Event()
 
-    def set_aside(refused: Refused) -> str:
+    def dead_letter(refused: Refused) -> str:
         found.set()
         return f"bench-{refused.partition}-{refused.offset}"
 
     limits: CopyLimits = copy_limits(settings())
     plan = plan_of(servers, topic, partitions)
-    thread = DistributorThread(plan.unit, 1, limits, lambda plan: None, Knowledge(set_aside=set_aside), plan, 1)
+    thread = DistributorThread(
+        plan.task, 1, limits, lambda plan: None, Knowledge(dead_letter=dead_letter), plan, 1
+    )
     load = Load(servers["a"], topic, partitions, rate)
     loading = threading.Thread(target=load.run)
     loading.start()

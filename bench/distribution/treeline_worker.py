@@ -11,7 +11,7 @@ import sys
 import threading
 
 from backend.domain.distribution import edges
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import (
     Desired,
     DistributedStream,
@@ -25,12 +25,12 @@ from backend.domain.tree import tree_shape
 from backend.kafka.copy.knowledge import Knowledge
 from backend.settings import settings
 from workers.distribution.distributor import DistributorThread
-from workers.distribution.shift import copy_limits
+from workers.distribution.worker_session import copy_limits
 
 STREAM = "bench/distribution/main/records"
 
 
-def unit_plans(task: dict) -> dict[Unit, EdgePlan]:
+def unit_plans(task: dict) -> dict[Task, EdgePlan]:
     """Return the plans of the tree of two clusters, from source to target."""
     document = {"level": 1, "children": [{"cluster": "source"}, {"cluster": "target"}]}
     root = tree_shape.parse(document, {"source", "target"})
@@ -70,7 +70,7 @@ def main() -> None:
     plans = unit_plans(task)
     threads = []
     for bucket in task["units"]:
-        unit = Unit("source", 1, bucket)
+        unit = Task("source", 1, bucket)
         threads.append(
             DistributorThread(unit, 1, copy_limits(settings()), lambda _: None, Knowledge(), plans[unit], 1)
         )

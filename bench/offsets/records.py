@@ -142,12 +142,12 @@ class _Walk:
         }
 
 
-Standing = tuple[int | None, int | None, Vector]
+CommittedOffset = tuple[int | None, int | None, Vector]
 """Answer for an offset: timestamp of the last record before it, smallest at or after it, vector of those before
 it."""
 
 
-def standing(servers: str, topic: str, asked: Mapping[int, set[int]]) -> dict[tuple[int, int], Standing]:
+def committed(servers: str, topic: str, asked: Mapping[int, set[int]]) -> dict[tuple[int, int], CommittedOffset]:
     """Return (partition, offset) -> answer, found by reading all records; `asked` has every partition."""
     walks = {partition: _Walk(sorted(offsets)) for partition, offsets in asked.items()}
     for messages in read(servers, topic, dict.fromkeys(asked)):

@@ -110,7 +110,7 @@ def check(servers: str, folder: Path, committers: Committers) -> int:
         raise SystemExit(f"{rows} answers for {wanted} commits")
     finals = {name: committers.final(names[name]) for name in sample}
     asked = {p: {final[p] for final in finals.values() if p in final} for p in committers.ends}
-    stands = records.standing(servers, TOPIC, asked)
+    stands = records.committed(servers, TOPIC, asked)
     expected = {(name, p, at): stands[p, at] for name, final in finals.items() for p, at in final.items()}
     for key in expected.keys() | found.keys():
         if expected.get(key) != found.get(key):

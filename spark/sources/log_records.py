@@ -85,7 +85,7 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one slice. Raises KafkaCallFailed."""
         slice_: Slice = partition.value
-        return _batches(slice_, {one.log: prefix(one, born) for one, born in slice_.ranges})
+        return _batches(slice_, {one.log: prefix(one, origin_context) for one, origin_context in slice_.ranges})
 
 
 Places = dict[str, dict[str, Any]]
@@ -114,7 +114,11 @@ class LogStream(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Places:  # noqa: N802 - Spark's name
         """Return the beginnings of the ranges."""
-        return {str(one.log): _place(one.first, born.seen) for each in self._slices for one, born in each.ranges}
+        return {
+            str(one.log): _place(one.first, origin_context.seen)
+            for each in self._slices
+            for one, origin_context in each.ranges
+        }
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Leave records that arrive from now on for later. Raises KafkaCallFailed."""
@@ -148,13 +152,13 @@ class LogStream(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         after = dict(places)
         for each in self._slices:
             ranges, judges = [], {}
-            for one, born in each.ranges:
+            for one, origin_context in each.ranges:
                 log = str(one.log)
                 position, seen = places[log]["position"], _vector(places[log])
                 if position < until.get(log, position):
                     part = replace(one, first=position, end=until[log])
-                    judges[one.log] = prefix(part, replace(born, seen=seen), self._foreign.__contains__)
-                    ranges.append((part, born))
+                    judges[one.log] = prefix(part, replace(origin_context, seen=seen), self._foreign.__contains__)
+                    ranges.append((part, origin_context))
             found += _batches(replace(each, ranges=ranges), judges)
             after |= {str(one.log): _place(one.end, judges[one.log].seen) for one, _ in ranges}
         return iter(found), after
@@ -172,7 +176,9 @@ def _vector(place: Mapping[str, Any]) -> Vector:
 def _batches(slice_: Slice, judges: Mapping[int, LogPrefix]) -> Iterator[pa.RecordBatch]:
     config = client_config(slice_.bootstrap_servers, slice_.properties)
     rows = LogRows()
-    adders = {one: row_adder(rows, one.log, judges[one.log], born) for one, born in slice_.ranges}
+    adders = {
+        one: row_adder(rows, one.log, judges[one.log], origin_context) for one, origin_context in slice_.ranges
+    }
     for one, found in messages(config, [one for one, _ in slice_.ranges]):
         add = adders[one]
         for message in found:

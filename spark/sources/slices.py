@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from backend.kafka.logs.log_ranges import BornIn, LogRange
+from backend.kafka.logs.log_ranges import LogRange, OriginContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Slice:
 
     bootstrap_servers: str
     properties: Mapping[str, str]
-    ranges: Sequence[tuple[LogRange, BornIn]]
+    ranges: Sequence[tuple[LogRange, OriginContext]]
 
     @property
     def size(self) -> int:
@@ -31,7 +31,7 @@ def cut(slices: Iterable[Slice], tasks: int) -> list[Slice]:
     """Divide each cluster's ranges into at most `tasks` slices of about equal size."""
     found: list[Slice] = []
     for whole in slices:
-        parts: list[list[tuple[LogRange, BornIn]]] = [[] for _ in range(min(tasks, len(whole.ranges)))]
+        parts: list[list[tuple[LogRange, OriginContext]]] = [[] for _ in range(min(tasks, len(whole.ranges)))]
         sizes = [0] * len(parts)
         for each in sorted(whole.ranges, key=lambda pair: pair[0].first - pair[0].end):
             smallest = sizes.index(min(sizes))
@@ -53,14 +53,17 @@ def _plain(one: Slice) -> dict[str, Any]:
     return {
         "bootstrap_servers": one.bootstrap_servers,
         "properties": dict(one.properties),
-        "ranges": [[asdict(log_range), _plain_born(born)] for log_range, born in one.ranges],
+        "ranges": [
+            [asdict(log_range), _plain_context(origin_context)] for log_range, origin_context in one.ranges
+        ],
     }
 
 
-def _plain_born(born: BornIn) -> dict[str, Any]:
-    plain = asdict(born)
-    plain["seen"] = [[number, *reached] for number, reached in born.seen.items()]
-    plain["known_origins"], plain["holes"] = sorted(born.known_origins), sorted(born.holes)
+def _plain_context(origin_context: OriginContext) -> dict[str, Any]:
+    plain = asdict(origin_context)
+    plain["births"] = plain.pop("incarnations")  # as in the job's documented input
+    plain["seen"] = [[number, *reached] for number, reached in origin_context.seen.items()]
+    plain["known_origins"], plain["holes"] = sorted(origin_context.known_origins), sorted(origin_context.holes)
     return plain
 
 
@@ -75,17 +78,20 @@ def parsed(plain: Iterable[Mapping[str, Any]]) -> list[Slice]:
         Slice(
             bootstrap_servers=one["bootstrap_servers"],
             properties=one["properties"],
-            ranges=[(LogRange(**log_range), _born(born)) for log_range, born in one["ranges"]],
+            ranges=[
+                (LogRange(**log_range), _origin_context(origin_context))
+                for log_range, origin_context in one["ranges"]
+            ],
         )
         for one in plain
     ]
 
 
-def _born(plain: dict[str, Any]) -> BornIn:
-    return BornIn(
+def _origin_context(plain: dict[str, Any]) -> OriginContext:
+    return OriginContext(
         **{
-            **plain,
-            "births": tuple((first, incarnation) for first, incarnation in plain["births"]),
+            **{name: each for name, each in plain.items() if name != "births"},
+            "incarnations": tuple((first, incarnation) for first, incarnation in plain["births"]),
             "seen": {number: (incarnation, offset) for number, incarnation, offset in plain["seen"]},
             "known_origins": frozenset(plain["known_origins"]),
             "holes": frozenset((number, incarnation, offset) for number, incarnation, offset in plain["holes"]),

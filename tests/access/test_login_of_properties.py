@@ -150,6 +150,6 @@ def test_nobody_at_an_address_is_a_failure_and_secrets_are_resolved(
     }
     client = ProtocolClient("127.0.0.1:9", properties, 0.5)
     with pytest.raises(KafkaCallFailed) as failure:
-        client.ask(None)  # type: ignore[arg-type]
+        client.send(None)  # type: ignore[arg-type]
     assert "secret" not in failure.value.reason
     client.close()

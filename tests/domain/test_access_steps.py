@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from backend.domain.access import access_steps as steps
 from backend.domain.access.access_steps import (
     AddAcls,
+    ObservedAccess,
     RecordApplied,
     RecordDrift,
     RecordFailed,
     RemoveAcls,
     RemoveCredentials,
     RemovePrincipal,
-    SeenAccess,
     SetCredentials,
     SetQuotas,
     WantedAccess,
@@ -36,8 +36,8 @@ WANTED = WantedAccess(
 )
 RECORDED = replace(WANTED, applied=3, parts=ALL)
 GONE = WantedAccess(principal=P, cluster="c", revision=0, gone=True, applied=3, parts=ALL)
-NOTHING = SeenAccess(mechanism=SCRAM)
-FULL = SeenAccess(
+NOTHING = ObservedAccess(mechanism=SCRAM)
+FULL = ObservedAccess(
     mechanism=SCRAM,
     acls={P: NEEDED},
     credentials={P: {SCRAM: iterations_of(2)}},
@@ -90,7 +90,7 @@ def test_a_deleted_application_loses_its_credentials_first_and_leaves_nothing() 
 
 
 def test_a_deleted_one_is_not_called_gone_where_something_can_no_longer_be_removed() -> None:
-    blind = SeenAccess(cannot={"credentials": "not allowed"})
+    blind = ObservedAccess(cannot={"credentials": "not allowed"})
     (step,) = access_steps([GONE], blind)
     assert step == RecordFailed(wanted=GONE, reason="credentials may be left on it: not allowed")
     assert access_steps([replace(GONE, failure=step.reason)], blind) == []
@@ -126,7 +126,7 @@ def test_a_deleted_one_is_not_called_gone_where_something_can_no_longer_be_remov
         (replace(FULL, quotas={}), [SetQuotas], ("producer_byte_rate: none",)),
     ],
 )
-def test_what_somebody_changed_is_set_back_and_told(seen: SeenAccess, fixed: list[type], found: tuple) -> None:
+def test_what_somebody_changed_is_set_back_and_told(seen: ObservedAccess, fixed: list[type], found: tuple) -> None:
     planned = access_steps([RECORDED], seen)
     assert kinds(planned) == [*fixed, RecordDrift]
     assert planned[-1] == RecordDrift(wanted=RECORDED, found=found)
@@ -150,7 +150,7 @@ def test_many_differences_are_counted() -> None:
 
 
 def test_a_part_that_a_cluster_cannot_take_is_recorded_with_the_reason_and_is_no_failure() -> None:
-    open_cluster = SeenAccess(cannot={"acls": "it has no authorizer", "credentials": "nobody logs in"})
+    open_cluster = ObservedAccess(cannot={"acls": "it has no authorizer", "credentials": "nobody logs in"})
     parts = {"acls": "it has no authorizer", "credentials": "nobody logs in", "quotas": "applied"}
     planned = access_steps([WANTED], open_cluster)
     assert kinds(planned) == [SetQuotas, RecordApplied]
@@ -204,7 +204,7 @@ def test_numbers_are_told_apart_within_what_kafka_takes() -> None:
     assert max(iterations) <= 16384
 
 
-def after(planned: list[steps.Step], seen: SeenAccess) -> SeenAccess:
+def after(planned: list[steps.Step], seen: ObservedAccess) -> ObservedAccess:
     """The cluster when the steps were taken."""
     acls, quotas = dict(seen.acls), {who: dict(each) for who, each in seen.quotas.items()}
     credentials = {who: dict(each) for who, each in seen.credentials.items()}
@@ -272,7 +272,7 @@ wanted_sets = st.dictionaries(principals, st.tuples(wanteds, st.booleans()), min
     ]
 )
 seens = st.builds(
-    SeenAccess,
+    ObservedAccess,
     mechanism=st.just(SCRAM),
     acls=st.dictionaries(principals, entries),
     credentials=st.dictionaries(
@@ -285,7 +285,7 @@ seens = st.builds(
 
 @given(wanted_sets, seens)
 def test_the_steps_lead_to_what_is_wanted_touch_nobody_else_and_a_second_plan_is_empty(
-    wanted: list[WantedAccess], seen: SeenAccess
+    wanted: list[WantedAccess], seen: ObservedAccess
 ) -> None:
     planned = access_steps(wanted, seen)
     now = after(planned, seen)

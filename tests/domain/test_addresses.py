@@ -6,11 +6,11 @@ import ipaddress
 
 import pytest
 
-from backend.domain.webhooks.addresses import Receiver, networks_of, receiver_at, refusal
+from backend.domain.webhooks.addresses import Receiver, parse_networks, parse_receiver, refusal
 
 
 def refused(address: str, allowed: str = "") -> bool:
-    return refusal(ipaddress.ip_address(address), networks_of(allowed)) is not None
+    return refusal(ipaddress.ip_address(address), parse_networks(allowed)) is not None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_networks_that_are_named_are_allowed_and_no_others() -> None:
 @pytest.mark.parametrize("wrong", ["10.0.0.1/8", "everything", "10.0.0.0/33"])
 def test_what_is_no_network_is_told(wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong.partition("/")[0]):
-        networks_of(wrong)
+        parse_networks(wrong)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_what_is_no_network_is_told(wrong: str) -> None:
     ],
 )
 def test_the_parts_of_a_url(url: str, who: Receiver) -> None:
-    assert receiver_at(url) == who
+    assert parse_receiver(url) == who

@@ -9,7 +9,7 @@ import pytest
 from backend.domain.base.errors import StateConflict, ValueInvalid
 from backend.domain.clusters import adoption, adoption_plan
 from backend.domain.clusters.adoption import AdoptedTopic, AdoptionBegun, AdoptionEnded, BeginAdoption, EndAdoption
-from backend.domain.clusters.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.clusters.adoption_facts import AdoptionFacts, DeclaredStream, FoundTopic
 from backend.domain.names.formats import ClusterFormats
 from backend.domain.names.names import StreamName
 from backend.domain.topics.stream_settings import StreamSettings
@@ -29,7 +29,7 @@ CONFIG = {
 TOPIC = FoundTopic(
     topic="acme-retail-prod-orders", topic_id="t1", partitions=4, replication_factor=3, config=CONFIG, records=9
 )
-FACTS = Facts(
+FACTS = AdoptionFacts(
     cluster=ClusterFormats("c3", FULL, FULL),
     group_format="{tenant}-{instance}-{environment}-{group}",
     in_tree=True,
@@ -88,7 +88,7 @@ def test_settings_that_a_stream_does_not_declare_are_warned_of():
     assert row.undeclared == {"compression.type": "zstd", "segment.bytes": "2097152", "segment.ms": "1"}
     (warning,) = row.warnings
     assert "compression.type=zstd, segment.bytes=2097152, segment.ms=1" in warning
-    assert plan(topics=[TUNED]).chosen(None)[0].config == {}
+    assert plan(topics=[TUNED]).topics_to_adopt(None)[0].config == {}
     # A default of the cluster is nothing that the topic has of its own.
     assert only(topics=[replace(TUNED, own={})]).undeclared == {}
 
@@ -98,7 +98,7 @@ def test_settings_are_taken_over_if_the_operator_wants():
     (row,) = taken.topics
     assert row.settings.config == {"compression.type": "zstd", "segment.bytes": "2097152", "segment.ms": "1"}
     assert (row.undeclared, row.warnings, row.changes) == ({}, (), {"max.message.bytes": ("1048588", "1049612")})
-    assert taken.chosen(None)[0].config == row.settings.config
+    assert taken.topics_to_adopt(None)[0].config == row.settings.config
     assert taken.digest != plan(topics=[TUNED]).digest
 
 
@@ -140,7 +140,7 @@ def test_a_topic_of_a_declared_stream_joins_it_and_one_that_is_recorded_is_kept(
     assert only(streams=DECLARED).action == "join"
     recorded = {ORDERS: replace(DECLARED[ORDERS], topic_id="t1")}
     assert only(streams=recorded).action == "kept"
-    assert plan(streams=recorded).chosen(None) == ()
+    assert plan(streams=recorded).topics_to_adopt(None) == ()
     assert only(streams={ORDERS: replace(DECLARED[ORDERS], topic_id="t0")}).action == "join"
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_adopted_says_why_and_stays(topic, why):
     assert row.action == "unmanaged"
     assert why in row.reason
     with pytest.raises(ValueInvalid) as refused:
-        plan(topics=[topic]).chosen([topic.topic])
+        plan(topics=[topic]).topics_to_adopt([topic.topic])
     assert refused.value.errors[0].pointer == "/topics/0"
 
 
@@ -287,7 +287,7 @@ def test_the_digest_stands_for_what_would_be_done_not_for_how_much_there_is():
 
 
 def test_chosen_topics_carry_all_that_is_declared():
-    (chosen,) = plan().chosen(["acme-retail-prod-orders"])
+    (chosen,) = plan().topics_to_adopt(["acme-retail-prod-orders"])
     assert chosen == ADOPTED
 
 

@@ -16,18 +16,18 @@ HERE, TARGET, OTHER = 1, 2, 3
 
 def log(source):
     """(offset, origin, reached) of a log on HERE, with holes; its topic was made anew, or cut off, at times."""
-    rows, births, place, others = [], [(0, 1)], 0, {TARGET: -1, OTHER: -1}
+    rows, incarnations, place, others = [], [(0, 1)], 0, {TARGET: -1, OTHER: -1}
     for _ in range(source.randint(0, 60)):
         place += source.choice((1, 1, 1, 4))
         if source.random() < 0.03:
-            births.append((place, births[-1][1] + 1))
+            incarnations.append((place, incarnations[-1][1] + 1))
         number = source.choice((HERE, HERE, TARGET, OTHER))
         if number == HERE:
-            rows.append((place, HERE, (births[-1][1], place)))
+            rows.append((place, HERE, (incarnations[-1][1], place)))
         else:
             others[number] += source.choice((1, 2))
             rows.append((place, number, (1, others[number])))
-    return rows, tuple(births), place + 1
+    return rows, tuple(incarnations), place + 1
 
 
 def vector(rows):
@@ -37,7 +37,7 @@ def vector(rows):
 @pytest.mark.parametrize("seed", range(300))
 def test_what_is_lacking_and_what_is_at_risk(seed):
     source = random.Random(seed)
-    rows, births, end = log(source)
+    rows, incarnations, end = log(source)
     held = [row for row in rows if row[0] < source.choice((end, end // 2))]
     has = {HERE: source.randint(0, len(held)), OTHER: source.randint(0, len(held))}
     arrived = [row for number, count in has.items() for row in [r for r in held if r[1] == number][:count]]
@@ -54,7 +54,7 @@ def test_what_is_lacking_and_what_is_at_risk(seed):
     at = source.randint(0, end)
     known = source.choice((None, Prefix(offset=at, seen=vector([row for row in rows if row[0] < at]))))
     last = max((row[0] for row in held), default=-1) + 1
-    first = draining.first_at_risk(HERE, births, low, last, known if known and at <= last else None, covered)
+    first = draining.first_at_risk(HERE, incarnations, low, last, known if known and at <= last else None, covered)
     assert all(first is not None and first <= place < last for place in own)
 
 
@@ -74,9 +74,9 @@ def test_the_first_offset_at_risk(has, known, first):
 
 
 def test_of_a_log_that_was_cut_off_what_was_born_since_is_at_risk():
-    births = ((0, 1), (10, 2))
-    assert draining.first_at_risk(HERE, births, 0, 20, None, {HERE: (1, 30)}) == 10
-    assert draining.first_at_risk(HERE, births, 0, 20, None, {HERE: (2, 12)}) == 13
+    incarnations = ((0, 1), (10, 2))
+    assert draining.first_at_risk(HERE, incarnations, 0, 20, None, {HERE: (1, 30)}) == 10
+    assert draining.first_at_risk(HERE, incarnations, 0, 20, None, {HERE: (2, 12)}) == 13
     assert draining.first_at_risk(HERE, ((0, 2),), 0, 20, None, {HERE: (1, 30)}) == 0
 
 

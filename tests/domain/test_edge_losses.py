@@ -11,18 +11,18 @@ from backend.domain.distribution import edge_losses
 from backend.domain.distribution.edge_losses import (
     Acknowledge,
     LossesAcknowledged,
+    RecordDeadLetter,
     RecordLoss,
     RecordReplacement,
     RecordReplay,
     RecordSetAside,
     RecordsLost,
-    SetAside,
     SetAsideReplayed,
     SourceReplaced,
 )
 
 PLACE = {"cluster": "c1", "level": 3, "target": "c4", "stream": "a/r/p/orders", "partition": 0}
-REFUSED = SetAside(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")
+REFUSED = RecordDeadLetter(**PLACE, offset=10, origin=(1, 1, 7), reason="too large")
 GONE = RecordLoss(**PLACE, first_offset=5, last_offset=8, reason="retention", incarnation=1)
 REPLACED = RecordReplacement(
     cluster="c1",
@@ -82,7 +82,7 @@ def test_one_event_tells_of_all_partitions_of_a_topic_made_anew_and_of_each_once
     assert event.partitions == ((2, 9, 1),)
 
 
-def test_only_what_was_set_aside_can_be_replayed():
+def test_only_what_was_dead_lettered_can_be_replayed():
     with pytest.raises(NotFound, match="no dead-lettered record"):
         edge_losses.decide(edge_losses.INITIAL, RecordReplay(id=REFUSED.id, clusters=()))
 

@@ -20,9 +20,9 @@ def position(offset, seen, incarnation=1):
     return Position(offset, Mark(incarnation, 1, seen, {}))
 
 
-def lost(own=None, covered=None, *, births=ANEW, carried=(SOURCE,), checkpoints=(), seen_end=None):
+def lost(own=None, covered=None, *, incarnations=ANEW, carried=(SOURCE,), checkpoints=(), seen_end=None):
     return unread(
-        SOURCE, births, carried, own=own, covered=covered or {}, checkpoints=checkpoints, seen_end=seen_end
+        SOURCE, incarnations, carried, own=own, covered=covered or {}, checkpoints=checkpoints, seen_end=seen_end
     )
 
 
@@ -69,8 +69,10 @@ def test_what_may_be_lost_begins_where_the_vector_ends(found, first, at_least):
 @pytest.mark.parametrize(
     "found",
     [
-        pytest.param(lost(AT_50, ALL_COPIED, births=((0, 1),)), id="it is the topic of before"),
-        pytest.param(lost(AT_50, ALL_COPIED, births=((0, 1), (40, 2))), id="its log was cut off, told otherwise"),
+        pytest.param(lost(AT_50, ALL_COPIED, incarnations=((0, 1),)), id="it is the topic of before"),
+        pytest.param(
+            lost(AT_50, ALL_COPIED, incarnations=((0, 1), (40, 2))), id="its log was cut off, told otherwise"
+        ),
         pytest.param(lost(None, {SOURCE: (2, 0)}), id="the target has records of the new topic: it was told"),
         pytest.param(lost(position(3, {}, 2), ALL_COPIED), id="this unit reads the new topic: it was told"),
         pytest.param(lost(None, {ELSEWHERE: (1, 6)}), id="the target has nothing of it yet"),
@@ -154,12 +156,12 @@ class World:
             self.seen_end = (self.now, end)
 
     def open(self, target):
-        births = ((0, self.now),)
+        incarnations = ((0, self.now),)
         fit = [each for each in self.checkpoints if each.seen]
         seen_end = self.seen_end if target is self.target else None
         found = unread(
             SOURCE,
-            births,
+            incarnations,
             self.carried,
             own=target.own,
             covered=target.covered,
@@ -172,9 +174,9 @@ class World:
             assert found.at_least <= len(behind - target.has), "certain, and not so"
             target.told.append(Told(self.now, former, found))
         target.opened = self.now
-        own = of_present_topic(target.own, births)
+        own = of_present_topic(target.own, incarnations)
         known = fit if own is None else [*fit, Checkpoint(own.offset, own.mark.incarnation, own.mark.seen)]
-        return rescan.start(known, births, self.carried, target.covered).offset
+        return rescan.start(known, incarnations, self.carried, target.covered).offset
 
     def copy(self, target):
         at = self.open(target)

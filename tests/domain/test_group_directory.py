@@ -6,7 +6,7 @@ import pytest
 
 from backend.domain.names.names import StreamName
 from backend.domain.offsets.group_directory import GroupDirectory, NotFollowed
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 
 ORDERS = StreamName("acme", "retail", "prod", "orders")
 TESTS = StreamName("acme", "retail", "test", "orders")
@@ -15,8 +15,8 @@ FULL = GroupDirectory("c1", "{tenant}-{instance}-{environment}-{group}", STREAMS
 SHORT = GroupDirectory("c4", "{group}.{tenant}", {"acme-prod-orders": ORDERS})
 
 
-def follower(group, environment="prod", partition=3):
-    return Follower(
+def group_partition(group, environment="prod", partition=3):
+    return GroupPartition(
         tenant="acme",
         instance="retail",
         environment=environment,
@@ -29,20 +29,20 @@ def follower(group, environment="prod", partition=3):
 @pytest.mark.parametrize(
     ("directory", "group", "topic", "found"),
     [
-        (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", follower("billing")),
+        (FULL, "acme-retail-prod-billing", "acme-retail-prod-orders", group_partition("billing")),
         # Groups are not declared: applications choose their names.
-        (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", follower("Billing_EU")),
-        (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", follower("billing-eu")),
-        (FULL, "acme-retail-prod--billing", "acme-retail-prod-orders", follower("-billing")),
-        (FULL, "acme-retail-prod-Büro #1/ost 北", "acme-retail-prod-orders", follower("Büro #1/ost 北")),
-        (SHORT, "a.b c.acme", "acme-prod-orders", follower("a.b c")),
-        (FULL, "acme-retail-test-x", "acme-retail-test-orders", follower("x", "test")),
+        (FULL, "acme-retail-prod-Billing_EU", "acme-retail-prod-orders", group_partition("Billing_EU")),
+        (FULL, "acme-retail-prod-billing-eu", "acme-retail-prod-orders", group_partition("billing-eu")),
+        (FULL, "acme-retail-prod--billing", "acme-retail-prod-orders", group_partition("-billing")),
+        (FULL, "acme-retail-prod-Büro #1/ost 北", "acme-retail-prod-orders", group_partition("Büro #1/ost 北")),
+        (SHORT, "a.b c.acme", "acme-prod-orders", group_partition("a.b c")),
+        (FULL, "acme-retail-test-x", "acme-retail-test-orders", group_partition("x", "test")),
         # A format that leaves parts out is enough: the topic gives them.
-        (SHORT, "billing.acme", "acme-prod-orders", follower("billing")),
+        (SHORT, "billing.acme", "acme-prod-orders", group_partition("billing")),
     ],
 )
 def test_groups_of_the_streams_environment(directory, group, topic, found):
-    assert directory.follower(group, topic, 3) == found
+    assert directory.group_partition(group, topic, 3) == found
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_groups_of_the_streams_environment(directory, group, topic, found):
     ],
 )
 def test_others_are_not_followed_and_the_reason_is_told(group, topic, told):
-    found = FULL.follower(group, topic, 0)
+    found = FULL.group_partition(group, topic, 0)
     assert isinstance(found, NotFollowed)
     assert told in found.reason

@@ -9,7 +9,7 @@ from backend.domain.access.acls import GROUP, acls_of
 from backend.domain.base.errors import NameInvalid
 from backend.domain.names.names import ApplicationName, group_name_problem
 from backend.domain.offsets.application_groups import ClusterGroups, check_groups
-from backend.domain.offsets.offset_map import Follower, decode_key, encode_key
+from backend.domain.offsets.offset_map import GroupPartition, decode_key, encode_key
 
 CARRIED = [
     "billing",
@@ -49,7 +49,9 @@ ON_C1 = [ClusterGroups("c1", "{tenant}-{instance}-{environment}-{group}")]
 @pytest.mark.parametrize("name", CARRIED)
 def test_what_can_be_seen_is_carried(name: str) -> None:
     assert group_name_problem(name) is None and problem_for_clients(name) is None
-    who = Follower(tenant="acme", instance="retail", environment="prod", stream="orders", partition=0, group=name)
+    who = GroupPartition(
+        tenant="acme", instance="retail", environment="prod", stream="orders", partition=0, group=name
+    )
     assert decode_key(encode_key(who, "c1")) == (who, "c1")
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from backend.domain.offsets import commit_metadata, offset_map
 from backend.domain.offsets.commit_metadata import CommitMark
-from backend.domain.offsets.offset_map import End, Follower, MapInvalid, Progress
+from backend.domain.offsets.offset_map import End, GroupPartition, MapInvalid, Progress
 
 longs = st.integers(-(2**63), 2**63 - 1)
 times = st.integers(0, 2**62)
 names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,30}", fullmatch=True)
-followers = st.builds(
-    Follower,
+group_partitions = st.builds(
+    GroupPartition,
     tenant=names,
     instance=names,
     environment=names,
@@ -49,9 +49,9 @@ marks = st.builds(
 )
 
 
-@given(followers, names, progresses | ends)
-def test_records_survive_the_topic(follower, cluster, progress):
-    assert offset_map.decode_key(offset_map.encode_key(follower, cluster)) == (follower, cluster)
+@given(group_partitions, names, progresses | ends)
+def test_records_survive_the_topic(group_partition, cluster, progress):
+    assert offset_map.decode_key(offset_map.encode_key(group_partition, cluster)) == (group_partition, cluster)
     assert offset_map.decode_value(offset_map.encode_value(progress)) == progress
 
 

@@ -25,7 +25,7 @@ def edge(**changes):
     values = {
         "stream": STREAM,
         "partition": 0,
-        "births": ((0, 7),),
+        "incarnations": ((0, 7),),
         "routes": {2: 0b0001, 1: 0b0011, 4: 0b0111},
         "seen": {},
         "covered": {},
@@ -126,7 +126,7 @@ def test_an_origin_that_left_the_tree_and_is_not_rerooted_waits():
     assert edge(routes={2: 0b0001}).copy(10, headers(0b0010, from_1(5))) is None
 
 
-def test_a_record_that_was_set_aside_is_a_copy_even_when_it_comes_late():
+def test_a_record_that_was_dead_lettered_is_a_copy_even_when_it_comes_late():
     one = edge(holes=frozenset({(1, 1, 5)}), seen={1: (1, 9)})
     assert read(one.copy(10, headers(0b0010, from_1(5)))) == (0b0011, from_1(5))
     covered = edge(holes=frozenset({(1, 1, 5)}), seen={1: (1, 9)}, covered={1: (1, 9)})
@@ -134,9 +134,9 @@ def test_a_record_that_was_set_aside_is_a_copy_even_when_it_comes_late():
 
 
 def test_records_born_after_a_lost_tail_are_of_a_later_incarnation():
-    one = edge(births=((0, 7), (11, 9)))
+    one = edge(incarnations=((0, 7), (11, 9)))
     assert [read(one.copy(offset, None))[1].incarnation for offset in (10, 11, 12)] == [7, 9, 9]
-    assert (one.mark(11).incarnation, edge(births=((0, 7), (11, 9))).mark(10).incarnation) == (9, 7)
+    assert (one.mark(11).incarnation, edge(incarnations=((0, 7), (11, 9))).mark(10).incarnation) == (9, 7)
 
 
 def test_an_unreadable_origin_leaves_the_decision_to_the_flags():

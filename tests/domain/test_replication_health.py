@@ -16,35 +16,37 @@ from backend.domain.replication.replication_alerts import Severity, alerts
 from backend.domain.replication.replication_health import (
     MOST_NAMED,
     NOBODY,
-    BrokerSeen,
-    ClusterSeen,
     Condition,
     Health,
     Named,
-    PartitionSeen,
+    ObservedBroker,
+    ObservedCluster,
+    ObservedPartition,
     Place,
     TopicSettings,
     conditions,
     health,
 )
-from backend.domain.replication.topic_replication import Unlike
+from backend.domain.replication.topic_replication import FactorMismatch
 
 C = Condition
 NONE = Named(0, ())
-ALIKE = Unlike(fewer=NONE, more=NONE)
+ALIKE = FactorMismatch(fewer=NONE, more=NONE)
 SOUND = TopicSettings(min_insync_replicas=2, unclean_election=False)
-BROKERS = {1: BrokerSeen("az1", True), 2: BrokerSeen("az2", True), 3: BrokerSeen("az3", True)}
+BROKERS = {1: ObservedBroker("az1", True), 2: ObservedBroker("az2", True), 3: ObservedBroker("az3", True)}
 
 
-def partition(*replicas: int, isr: tuple[int, ...] | None = None, leader: int | None = None) -> PartitionSeen:
-    return PartitionSeen(replicas, replicas if isr is None else isr, replicas[0] if leader is None else leader)
+def partition(*replicas: int, isr: tuple[int, ...] | None = None, leader: int | None = None) -> ObservedPartition:
+    return ObservedPartition(replicas, replicas if isr is None else isr, replicas[0] if leader is None else leader)
 
 
-def seen(partitions: Mapping[Place, PartitionSeen], brokers: Mapping[int, BrokerSeen] = BROKERS) -> ClusterSeen:
-    return ClusterSeen(cluster_id="k", brokers=brokers, partitions=partitions)
+def seen(
+    partitions: Mapping[Place, ObservedPartition], brokers: Mapping[int, ObservedBroker] = BROKERS
+) -> ObservedCluster:
+    return ObservedCluster(cluster_id="k", brokers=brokers, partitions=partitions)
 
 
-def judged(*partitions: PartitionSeen, settings: TopicSettings | None = SOUND, **more: Any) -> Health:
+def judged(*partitions: ObservedPartition, settings: TopicSettings | None = SOUND, **more: Any) -> Health:
     places = {("t", number): each for number, each in enumerate(partitions)}
     return health(seen(places, **more), {} if settings is None else {"t": settings}, {})
 
@@ -71,7 +73,7 @@ def judged(*partitions: PartitionSeen, settings: TopicSettings | None = SOUND, *
     ],
 )
 def test_a_partition_is_told_by_its_replicas(
-    given_one: PartitionSeen, minimum: int | None, told: list[Condition]
+    given_one: ObservedPartition, minimum: int | None, told: list[Condition]
 ) -> None:
     assert conditions(given_one, minimum) == told
 
@@ -80,17 +82,17 @@ def test_a_partition_is_told_by_its_replicas(
     ("given_one", "told"),
     [
         # Moved from 1, 2 to 3, 2: 3 has not caught up yet, which is no replica that is missing.
-        (PartitionSeen((3, 2, 1), (1, 2), 1, adding=(3,), removing=(1,)), [C.MOVING]),
+        (ObservedPartition((3, 2, 1), (1, 2), 1, adding=(3,), removing=(1,)), [C.MOVING]),
         # ... and if 2 falls out of sync, one is missing.
-        (PartitionSeen((3, 2, 1), (1, 3), 1, adding=(3,), removing=(1,)), [C.UNDER_REPLICATED, C.MOVING]),
+        (ObservedPartition((3, 2, 1), (1, 3), 1, adding=(3,), removing=(1,)), [C.UNDER_REPLICATED, C.MOVING]),
         # What is added and in sync counts where acks=all waits for it.
-        (PartitionSeen((3, 1), (1, 3), 1, adding=(3,)), [C.UNREPLICATED, C.MOVING]),
+        (ObservedPartition((3, 1), (1, 3), 1, adding=(3,)), [C.UNREPLICATED, C.MOVING]),
         # It had begun, and ended before the rest was told.
-        (PartitionSeen((3, 2), (3, 2), 3, adding=(3,)), [C.UNREPLICATED, C.MOVING]),
+        (ObservedPartition((3, 2), (3, 2), 3, adding=(3,)), [C.UNREPLICATED, C.MOVING]),
     ],
 )
 def test_a_partition_that_is_moved_is_judged_by_the_replicas_that_it_had(
-    given_one: PartitionSeen, told: list[Condition]
+    given_one: ObservedPartition, told: list[Condition]
 ) -> None:
     assert conditions(given_one, 1) == told
 
@@ -141,7 +143,7 @@ def test_a_topic_whose_settings_are_not_known_is_not_judged_by_them() -> None:
 
 
 def test_a_broker_that_is_away_is_told_with_all_that_it_leaves_behind() -> None:
-    brokers = {**BROKERS, 3: BrokerSeen("az3", False)}
+    brokers = {**BROKERS, 3: ObservedBroker("az3", False)}
     found = judged(
         partition(1, 2, 3, isr=(1, 2)),
         partition(3, 1, 2, isr=(1, 2), leader=1),
@@ -206,7 +208,7 @@ def test_an_election_is_told_if_anything_changed() -> None:
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> tuple[ClusterSeen, dict[str, TopicSettings]]:
+def looks(draw: st.DrawFn) -> tuple[ObservedCluster, dict[str, TopicSettings]]:
     brokers = draw(st.dictionaries(st.integers(1, 5), st.booleans(), min_size=1))
     partitions = {}
     for place in draw(st.sets(st.tuples(st.sampled_from("abc"), st.integers(0, 4)))):
@@ -214,17 +216,17 @@ def looks(draw: st.DrawFn) -> tuple[ClusterSeen, dict[str, TopicSettings]]:
         isr = draw(st.sets(st.sampled_from(replicas)))
         leader = draw(st.sampled_from(sorted(isr))) if isr else NOBODY
         moved = draw(st.sets(st.sampled_from(replicas), max_size=len(replicas) - 1))
-        partitions[place] = PartitionSeen(tuple(replicas), tuple(isr), leader, adding=tuple(moved))
+        partitions[place] = ObservedPartition(tuple(replicas), tuple(isr), leader, adding=tuple(moved))
     settings = draw(
         st.dictionaries(st.sampled_from("abc"), st.builds(TopicSettings, st.integers(1, 4), st.booleans()))
     )
-    known = {broker: BrokerSeen(None, is_here) for broker, is_here in brokers.items()}
+    known = {broker: ObservedBroker(None, is_here) for broker, is_here in brokers.items()}
     return seen(partitions, known), settings
 
 
 @given(looks(), st.randoms())
 def test_everything_is_counted_once_in_whatever_order_it_was_seen(
-    look: tuple[ClusterSeen, dict[str, TopicSettings]], random: Any
+    look: tuple[ObservedCluster, dict[str, TopicSettings]], random: Any
 ) -> None:
     cluster, settings = look
     found = health(cluster, settings, {1: 30_000})
@@ -243,7 +245,7 @@ def test_everything_is_counted_once_in_whatever_order_it_was_seen(
 
 @given(looks())
 def test_what_is_elected_is_led_by_its_preferred_broker_and_nothing_else_changes(
-    look: tuple[ClusterSeen, dict[str, TopicSettings]],
+    look: tuple[ObservedCluster, dict[str, TopicSettings]],
 ) -> None:
     cluster, settings = look
     elected = {

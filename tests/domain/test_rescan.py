@@ -31,10 +31,10 @@ def test_reading_begins_at_the_furthest_place_that_misses_nothing(origins, cover
 
 
 def test_places_behind_the_cut_of_a_log_mean_nothing():
-    births = ((0, 1), (80, 3))
-    assert rescan.start([OWN], births, [], {}) is BEGINNING
-    assert rescan.start([OWN, MIDDLE], births, [], {}) == MIDDLE
-    assert rescan.start([MIDDLE, Checkpoint(100, 3, {})], births, [], {}) == Checkpoint(100, 3, {})
+    incarnations = ((0, 1), (80, 3))
+    assert rescan.start([OWN], incarnations, [], {}) is BEGINNING
+    assert rescan.start([OWN, MIDDLE], incarnations, [], {}) == MIDDLE
+    assert rescan.start([MIDDLE, Checkpoint(100, 3, {})], incarnations, [], {}) == Checkpoint(100, 3, {})
     assert rescan.start([MIDDLE], ((0, 1), (20, 4), (90, 5)), [], {}) is BEGINNING
 
 

@@ -160,7 +160,7 @@ def test_another_primary_is_asked_from_then_on(world):
     assert world.gate.verdict(5) is Verdict.WAIT
 
 
-def test_topics_are_followed_as_long_as_units_copy_to_their_cluster(world):
+def test_topics_are_followed_as_long_as_tasks_copy_to_their_cluster(world):
     assert world.gates.followed(TARGET) and world.gates.followed(PRIMARY)
     world.gates.tidy({"two"})
     assert world.gates.followed(TARGET) and world.gates.followed(PRIMARY)

@@ -32,5 +32,8 @@ def mark(seen: dict[int, tuple[int, int]], incarnation: int = 1) -> Mark:
     ],
 )
 def test_what_a_target_lacks_lies_between_two_vectors_and_behind_a_position(outgoing, covered, found) -> None:
-    births = ((0, 1),)
-    assert lacking(low=10, end=40, births=births, outgoing=outgoing, covered=covered, target_number=4) == found
+    incarnations = ((0, 1),)
+    assert (
+        lacking(low=10, end=40, incarnations=incarnations, outgoing=outgoing, covered=covered, target_number=4)
+        == found
+    )

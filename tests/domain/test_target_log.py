@@ -7,7 +7,7 @@ import random
 import pytest
 
 from backend.domain.offsets import target_log
-from backend.domain.offsets.target_log import Chosen, TargetLog
+from backend.domain.offsets.target_log import ChosenOffset, TargetLog
 from backend.domain.records.origin import merge
 
 
@@ -112,8 +112,8 @@ def test_replays_do_not_hold_it_up():
     log.add(3, 1, (1, 3))  # a replayed dead letter
     assert log.first_uncovered({1: (1, 5)}) == 4
     assert log.first_uncovered({1: (1, 4)}) == 2
-    assert target_log.exact({1: (1, 4)}, {1: (1, 4)}, log) == Chosen(offset=2, re_read_bound=1, settled=True)
-    log.walked_to(9)
+    assert target_log.exact({1: (1, 4)}, {1: (1, 4)}, log) == ChosenOffset(offset=2, re_read_bound=1, settled=True)
+    log.scanned_to(9)
     assert log.first_uncovered({1: (1, 5)}) == 9
 
 
@@ -121,7 +121,9 @@ def test_nobody_is_sent_to_what_is_gone():
     log = TargetLog(0, {})
     for number in range(10):
         log.add(number, 1, (1, number))
-    assert target_log.exact({1: (1, 3)}, {1: (1, 3)}, log, 6) == Chosen(offset=6, re_read_bound=0, settled=True)
+    assert target_log.exact({1: (1, 3)}, {1: (1, 3)}, log, 6) == ChosenOffset(
+        offset=6, re_read_bound=0, settled=True
+    )
     assert target_log.exact({1: (1, 8)}, {1: (1, 8)}, log, 6).offset == 9
 
 

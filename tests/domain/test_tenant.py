@@ -37,9 +37,9 @@ from backend.domain.tenants.stream_records import (
     RecordApplied,
     RecordApplyFailed,
     RecordDrift,
-    RecordKept,
     RecordRemoved,
     RecordTailLost,
+    RecordTopicKept,
 )
 from backend.domain.tenants.tenant import EnvironmentChanged, EnvironmentCreated, InstanceCreated, TenantCreated
 from backend.domain.tenants.tenant_commands import (
@@ -207,16 +207,16 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, APPLIED, DELETED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, APPLIED, DELETED, REMOVED], RecordRemoved(**IN, cluster="c1"), []),
         ([*WITH_STREAM, APPLIED], RecordRemoved(**IN, cluster="c1"), []),
-        ([*WITH_STREAM, APPLIED, DELETED], RecordKept(**IN, cluster="c1"), [KEPT]),
-        # The same topic, taken up again: what knows nothing of its births must not mistake its records.
+        ([*WITH_STREAM, APPLIED, DELETED], RecordTopicKept(**IN, cluster="c1"), [KEPT]),
+        # The same topic, taken up again: what knows nothing of its incarnations must not mistake its records.
         ([*WITH_STREAM, APPLIED, DELETED, KEPT, DECLARED_AGAIN], RECORD, [APPLIED]),
         (
             [*WITH_STREAM, APPLIED, TAIL_LOST, DELETED, KEPT, DECLARED_AGAIN],
             RECORD,
             [replace(APPLIED, incarnation=TAIL_LOST.incarnation + 1)],
         ),
-        ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordKept(**IN, cluster="c1"), []),
-        ([*WITH_STREAM, APPLIED], RecordKept(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED, DELETED, KEPT], RecordTopicKept(**IN, cluster="c1"), []),
+        ([*WITH_STREAM, APPLIED], RecordTopicKept(**IN, cluster="c1"), []),
         # The incarnation outlives the deletion: the next topic's offsets must not be taken for the first's.
         (
             [*WITH_STREAM, APPLIED, DELETED, REMOVED],
@@ -242,7 +242,7 @@ def when(given: Sequence[Event], command: TenantCommand) -> list[Any]:
         ([*WITH_STREAM, replace(DELETED, clusters=())], RECORD, []),
         ([*WITH_STREAM, replace(DELETED, clusters=()), APPLIED], RecordRemoved(**IN, cluster="c1"), [REMOVED]),
         ([*WITH_STREAM, DELETED], RecordApplyFailed(**IN, cluster="c1", reason="no"), []),
-        # Several units find one loss; the next one of any partition, and the next topic, are numbered on.
+        # Several tasks find one loss; the next one of any partition, and the next topic, are numbered on.
         ([*WITH_STREAM, APPLIED], TAIL, [TAIL_LOST]),
         ([*WITH_STREAM, APPLIED, TAIL_LOST], TAIL, []),
         (
@@ -372,7 +372,7 @@ def test_history_that_does_not_apply_never_makes_evolve_fail() -> None:
 
 def test_a_second_cut_takes_the_place_of_what_was_born_behind_it() -> None:
     topic = stream.Topic(topic_id="T1", incarnation=1, replication_factor=1)
-    assert topic.births(2) == ((0, 1),)
+    assert topic.incarnations(2) == ((0, 1),)
     lost = [
         TAIL_LOST,
         replace(TAIL_LOST, first_offset=90, incarnation=3),
@@ -381,4 +381,4 @@ def test_a_second_cut_takes_the_place_of_what_was_born_behind_it() -> None:
     state = reduce(tenant.evolve, [*WITH_STREAM, APPLIED, *lost], tenant.INITIAL)
     assert state is not None
     found = state.instances["retail"].environments["prod"].streams["orders"].topics["c1"]
-    assert (found.births(0), found.births(2)) == (((0, 1),), ((0, 1), (40, 2), (60, 4)))
+    assert (found.incarnations(0), found.incarnations(2)) == (((0, 1),), ((0, 1), (40, 2), (60, 4)))

@@ -8,37 +8,37 @@ import pytest
 
 from backend.domain.replication.replication_alerts import Severity, alerts
 from backend.domain.replication.replication_health import (
-    BrokerSeen,
-    ClusterSeen,
     Named,
-    PartitionSeen,
+    ObservedBroker,
+    ObservedCluster,
+    ObservedPartition,
     TopicSettings,
     health,
 )
 from backend.domain.replication.topic_replication import (
+    FactorMismatch,
     TopicReplication,
-    Unlike,
     acks_advice,
+    factor_mismatches,
     seen_topics,
     unclean_advice,
-    unlike_declared,
 )
 from backend.settings import PROJECT_ROOT
 
-BROKERS = {broker: BrokerSeen(None, is_here=True) for broker in (1, 2, 3)}
+BROKERS = {broker: ObservedBroker(None, is_here=True) for broker in (1, 2, 3)}
 NONE = Named(0, ())
 
 
-def whole(*replicas: int) -> PartitionSeen:
-    return PartitionSeen(replicas, replicas, replicas[0])
+def whole(*replicas: int) -> ObservedPartition:
+    return ObservedPartition(replicas, replicas, replicas[0])
 
 
-def seen(*partitions: PartitionSeen) -> ClusterSeen:
+def seen(*partitions: ObservedPartition) -> ObservedCluster:
     places = {("t", number): each for number, each in enumerate(partitions)}
-    return ClusterSeen(cluster_id="k", brokers=BROKERS, partitions={**places, ("other", 0): whole(1)})
+    return ObservedCluster(cluster_id="k", brokers=BROKERS, partitions={**places, ("other", 0): whole(1)})
 
 
-ADDING = PartitionSeen((1, 2), (1,), 1, adding=(2,))
+ADDING = ObservedPartition((1, 2), (1,), 1, adding=(2,))
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ ADDING = PartitionSeen((1, 2), (1,), 1, adding=(2,))
         ([whole(1, 2)], 3, 2, 0, 0),
         ([whole(1)], 3, 1, 0, 0),
         # Where a broker is offline the other topics are still as declared.
-        ([PartitionSeen((1, 2, 3), (1, 2), 1)], 3, 2, 0, 0),
+        ([ObservedPartition((1, 2, 3), (1, 2), 1)], 3, 2, 0, 0),
         ([whole(1, 2)], 1, 3, 0, 1),
         ([whole(1), whole(1, 2)], 1, 3, 0, 1),
         # A topic being reassigned is about to have the requested replicas.
         ([ADDING, whole(1)], 2, 3, 0, 0),
-        ([PartitionSeen((1, 2), (1, 2), 1, removing=(2,))], 1, 3, 0, 0),
+        ([ObservedPartition((1, 2), (1, 2), 1, removing=(2,))], 1, 3, 0, 0),
     ],
 )
 def test_topics_are_compared_with_what_is_declared(
-    partitions: list[PartitionSeen], declared: int, brokers: int, fewer: int, more: int
+    partitions: list[ObservedPartition], declared: int, brokers: int, fewer: int, more: int
 ) -> None:
     topics = seen_topics(seen(*partitions), {}, {"t"})
-    unlike = unlike_declared({"t": declared, "gone": 3}, topics, brokers)
-    assert unlike == Unlike(fewer=Named(fewer, ("t",) * fewer), more=Named(more, ("t",) * more))
+    unlike = factor_mismatches({"t": declared, "gone": 3}, topics, brokers)
+    assert unlike == FactorMismatch(fewer=Named(fewer, ("t",) * fewer), more=Named(more, ("t",) * more))
 
 
 def test_only_what_is_asked_for_is_told_with_its_settings() -> None:
@@ -77,7 +77,7 @@ def test_only_what_is_asked_for_is_told_with_its_settings() -> None:
 
 def test_alerts_say_which_command_brings_topics_to_what_is_declared() -> None:
     look = health(seen(), {}, {})
-    unlike = Unlike(fewer=Named(2, ("a", "b")), more=Named(1, ("c",)))
+    unlike = FactorMismatch(fewer=Named(2, ("a", "b")), more=Named(1, ("c",)))
     found = [each for each in alerts(look, unlike, "east") if each.alert == "factor-not-as-declared"]
     assert [(each.severity, each.count, each.examples) for each in found] == [
         (Severity.WARNING, 2, ("a", "b")),
@@ -85,7 +85,7 @@ def test_alerts_say_which_command_brings_topics_to_what_is_declared() -> None:
     ]
     command = "treeline placement plan --cluster east --replication-factor declared"
     assert all(command in each.what_to_do for each in found)
-    assert alerts(look, Unlike(fewer=NONE, more=NONE), "east") == []
+    assert alerts(look, FactorMismatch(fewer=NONE, more=NONE), "east") == []
 
 
 def test_the_page_has_the_words_of_the_advice() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from backend.domain.base.errors import TreeInvalid, ValueInvalid
 from backend.domain.tree.routes import coverage
-from backend.domain.tree.tree_edit import Draft, Step, edited, place_of, read_steps, walk, written
+from backend.domain.tree.tree_edit import Draft, Step, edited, place_of, read_steps, walk, write_steps
 from backend.domain.tree.tree_shape import default_targets, parse
 
 C = {name: {"cluster": name} for name in ("c1", "c2", "c3", "c4", "c5")}
@@ -89,7 +89,7 @@ def test_without_a_tree_there_is_nothing_to_edit() -> None:
 
 def test_steps_are_read_as_they_are_written() -> None:
     text = "begin:r:c1,add:r:c2,level:r:-3,swap:r,move:r0:r1"
-    assert written(read_steps(text)) == text
+    assert write_steps(read_steps(text)) == text
     assert read_steps("") == ()
     assert str(Step("swap", "r")) == "swap:r"
 

@@ -16,7 +16,7 @@ from backend.domain.base.errors import (
 )
 from backend.domain.base.event import Event
 from backend.domain.webhooks import webhook
-from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.addresses import parse_networks
 from backend.domain.webhooks.webhook import (
     ChangeWebhook,
     CreateWebhook,
@@ -127,7 +127,7 @@ def test_an_address_that_cannot_be_one(url: str, why: str) -> None:
 
 def test_an_address_in_a_network_that_is_allowed() -> None:
     there = "http://127.0.0.1:8000/hook"
-    allowed = networks_of("127.0.0.0/8")
+    allowed = parse_networks("127.0.0.0/8")
     [made] = decide([], create(url=there, allowed=allowed))
     assert made.url == there
     # What an address was allowed for before does not stop another change: nothing is sent there, which is told.

@@ -50,13 +50,13 @@ def kill_a_process(place: Place, rng: Random) -> tuple[str, Undo]:
 def kill_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
     pid = _a_holder(place, rng)
     place.signal(pid, signal.SIGKILL)
-    return f"kill -9 of a process that runs units ({pid})", nothing
+    return f"kill -9 of a process that runs tasks ({pid})", nothing
 
 
 def stop_a_holder(place: Place, rng: Random) -> tuple[str, Undo]:
     pid = _a_holder(place, rng)
     place.stop(pid)
-    return f"SIGSTOP of a process that runs units ({pid})", lambda: place.go_on(pid)
+    return f"SIGSTOP of a process that runs tasks ({pid})", lambda: place.go_on(pid)
 
 
 def stop_a_service(place: Place, rng: Random) -> tuple[str, Undo]:

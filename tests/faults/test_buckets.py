@@ -13,7 +13,7 @@ TOPIC = "acme-retail-prod-orders"
 
 
 @pytest.mark.nightly
-def test_units_read_on_where_those_of_another_number_stopped(boot_estate):
+def test_tasks_read_on_where_those_of_another_number_stopped(boot_estate):
     sent: list[bytes] = []
     for buckets in (2, 3):
         estate = boot_estate(SMALL_ESTATE, partition_buckets=str(buckets))
@@ -31,7 +31,7 @@ def test_units_read_on_where_those_of_another_number_stopped(boot_estate):
 
 
 @pytest.mark.nightly
-def test_a_distributor_that_gets_more_partitions_is_cut_into_more_units_while_records_flow(boot_estate):
+def test_a_distributor_that_gets_more_partitions_is_cut_into_more_tasks_while_records_flow(boot_estate):
     estate = boot_estate(SMALL_ESTATE, partition_buckets="1", partitions_per_bucket="8")
     assert estate.booted.returncode == 0, estate.booted.stderr
     rest = RestClient(estate.url, estate.token)

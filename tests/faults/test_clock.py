@@ -62,7 +62,7 @@ def second_worker(place: Place, clock_off: Path, seconds: int) -> Iterator[Calla
 
 
 @pytest.mark.nightly
-def test_nudges_that_are_delivered_again_while_their_shift_runs(boot_estate):
+def test_nudges_that_are_delivered_again_while_their_session_runs(boot_estate):
     """Check a visibility timeout much shorter than a session: Valkey delivers every message several times."""
     place = Place(boot_estate(SMALL_ESTATE, visibility_timeout_seconds="2", shift_seconds="200"))
     with Run(place, rate=100) as run:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from backend import deciders
 from backend.dispatch import Dispatcher
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.leaf import EnterRoutes
 from backend.eventlog.registry import domain_registry
 from backend.kafka.copy import fencing
@@ -77,7 +77,7 @@ def barriers(database, monkeypatch):
 
 
 def test_what_copied_before_is_fenced_before_the_leaf_has_entered(joined, barriers):
-    former = Unit(joined.other, FORMER_LEVEL, FORMER_BUCKETS - 1)
+    former = Task(joined.other, FORMER_LEVEL, FORMER_BUCKETS - 1)
     late = Producer({"bootstrap.servers": joined.servers, "transactional.id": former.kafka_name})
     late.init_transactions(DEADLINE_SECONDS)
     late.begin_transaction()

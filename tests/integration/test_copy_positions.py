@@ -41,7 +41,7 @@ def test_positions_of_idle_partitions_are_renewed_beside_busy_ones(pair, monkeyp
     monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 1e9)  # partition 0 is never idle for so long
     pair.produce([{"value": b"busy", "partition": 0}])
     copy(session, 11)
-    kept = positions.read_all(pair.servers[pair.b], {}, [pair.plan().unit.kafka_name])
+    kept = positions.read_all(pair.servers[pair.b], {}, [pair.plan().task.kafka_name])
     session.close()
     assert set(kept) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
     pair.copy_until_idle()
@@ -107,7 +107,7 @@ def test_without_origins_checkpoints_are_neither_taken_nor_believed(pair, monkey
     (stream,) = plan.streams
     plan = replace(
         plan,
-        unit=replace(plan.unit, level=2),
+        task=replace(plan.task, level=2),
         rule=replace(plan.rule, level=2),
         streams=(replace(stream, target_topic=late),),
     )

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import DistributedStream, Endpoint, HeaderNames
 from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin
@@ -48,7 +48,7 @@ class Pair:
         }
         self.make_topics(partitions)
         self.partitions = partitions
-        self.lost, self.replaced, self.cut_off, self.refused = [], [], [], []
+        self.lost, self.replaced, self.truncated, self.refused = [], [], [], []
         self.seen_ends = SeenEnds()
 
     def make_topics(self, partitions):
@@ -71,21 +71,21 @@ class Pair:
             **changes,
         )
         plans = plans_of(root, tree_shape.default_targets(root), endpoints, [stream], 1, HEADERS)
-        return plans[Unit(source, 1, 0)]
+        return plans[Task(source, 1, 0)]
 
     def session(self, source=None, plan=None, **options):
         knowledge = Knowledge(
             lost=self.lost.append,
             replaced=self.replaced.append,
-            cut_off=self.cut_off.append,
-            set_aside=self.set_aside,
+            truncated=self.truncated.append,
+            dead_letter=self.dead_letter,
             seen_ends=self.seen_ends,
         )
         session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
         session.open(lambda: True)
         return session
 
-    def set_aside(self, refused):
+    def dead_letter(self, refused):
         self.refused.append(refused)
         return f"refused-{self.mark}-{len(self.refused)}"
 
@@ -105,7 +105,7 @@ class Pair:
 
     def forget_positions(self):
         """Delete the positions, as brokers do with those that are not committed again for long."""
-        group = self.plan().unit.kafka_name
+        group = self.plan().task.kafka_name
         admin = AdminClient({"bootstrap.servers": self.servers[self.b]})
         admin.delete_consumer_groups([group])[group].result(DEADLINE_SECONDS)
 
@@ -332,7 +332,7 @@ def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noti
 
     def saved():
         session.copy_batch(0.2)
-        group = [session._plan.unit.kafka_name]
+        group = [session._plan.task.kafka_name]
         return positions.read_all(pair.servers[pair.b], {}, group)
 
     found = eventually(saved, "positions are saved")

@@ -36,7 +36,7 @@ def copied_once(pair, count):
         assert numbers == sorted(numbers)
 
 
-def test_a_paused_unit_copies_nothing_and_goes_on_where_it_was(pair, start):  # noqa: F811
+def test_a_paused_task_copies_nothing_and_goes_on_where_it_was(pair, start):  # noqa: F811
     plan = pair.plan()
     records = numbered(60)
     pair.produce(records[:20])
@@ -58,7 +58,7 @@ def test_a_paused_unit_copies_nothing_and_goes_on_where_it_was(pair, start):  # 
     copied_once(pair, 60)
 
 
-def test_a_unit_that_begins_paused_waits_and_stops_when_told(pair, start):  # noqa: F811
+def test_a_task_that_begins_paused_waits_and_stops_when_told(pair, start):  # noqa: F811
     plan = pair.plan()
     pair.produce(numbered(10))
     thread = start(replace(plan, paused=True))
@@ -71,7 +71,7 @@ def test_a_unit_that_begins_paused_waits_and_stops_when_told(pair, start):  # no
     copied_once(pair, 10)
 
 
-def test_a_paused_unit_says_why_it_could_not_go_on(pair, start):  # noqa: F811
+def test_a_paused_task_says_why_it_could_not_go_on(pair, start):  # noqa: F811
     plan = pair.plan()
     away = replace(plan, paused=True, target=replace(plan.target, bootstrap_servers="127.0.0.1:9"))
     thread = start(away)
@@ -79,7 +79,7 @@ def test_a_paused_unit_says_why_it_could_not_go_on(pair, start):  # noqa: F811
     assert (seen.state, plan.target.name in seen.reason) == ("paused", True)
 
 
-def test_a_limited_unit_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):  # noqa: F811
+def test_a_limited_task_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):  # noqa: F811
     plan = pair.plan()
     records = [{**record, "headers": [("padding", b"x" * 1000)]} for record in numbered(400)]
     pair.produce(records)
@@ -95,7 +95,7 @@ def test_a_limited_unit_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):
     copied_once(pair, 400)
 
 
-def test_a_limited_unit_delivers_everything(pair, start):  # noqa: F811
+def test_a_limited_task_delivers_everything(pair, start):  # noqa: F811
     pair.produce(numbered(300))
     start(replace(pair.plan(), bytes_per_second=20_000.0))
     eventually(lambda: len(pair.copied()) >= 300, "all is copied")
@@ -159,7 +159,7 @@ def test_resting_keeps_positions_that_the_target_forgot(pair, monkeypatch):
     pair.forget_positions()
     monkeypatch.setattr(copy_session, "_RENEW_POSITIONS_SECONDS", 0.0)
     monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 0.0)
-    session.rest()
+    session.idle()
     kept = session._group_member.committed([TopicPartition(pair.copy_topic, p) for p in range(2)], 15)
     assert [row.offset for row in kept] == [5, 5]
     session.close()

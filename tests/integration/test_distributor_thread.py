@@ -32,7 +32,7 @@ def start(pair):
     threads = []
 
     def started(plan, why_not=lambda plan: None, knowledge=Knowledge()):  # noqa: B008
-        thread = DistributorThread(plan.unit, 1, pair.limits, why_not, knowledge, plan, 7)
+        thread = DistributorThread(plan.task, 1, pair.limits, why_not, knowledge, plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -88,7 +88,7 @@ def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, sta
     )
 
 
-def test_a_fenced_unit_asks_before_it_goes_on(pair, start):
+def test_a_fenced_task_asks_before_it_goes_on(pair, start):
     plan = pair.plan()
     reasons = []
     first = start(plan, lambda plan: reasons[-1] if reasons else None)
@@ -147,13 +147,13 @@ HOUR_MS = 3_600_000
     ],
     ids=["too large", "from the future"],
 )
-def test_a_record_that_the_target_refuses_is_set_aside_and_what_follows_goes_on(pair, start, odd, reason):
+def test_a_record_that_the_target_refuses_is_dead_lettered_and_what_follows_goes_on(pair, start, odd, reason):
     configure(pair.servers[pair.a], pair.topic, {"message.timestamp.after.max.ms": str(96 * HOUR_MS)})
     configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "100000"})
     records = [{"value": b"%d" % n, "partition": 0, "headers": [("h", b"%d" % n)]} for n in range(20)]
     records.insert(10, {**odd, "key": b"k", "partition": 0, "headers": [("h", b"odd")]})
     pair.produce(records)
-    thread = start(pair.plan(), knowledge=Knowledge(set_aside=pair.set_aside))
+    thread = start(pair.plan(), knowledge=Knowledge(dead_letter=pair.dead_letter))
     eventually(lambda: len(pair.copied()) == 20, "all others copied")
     assert [message.value() for message in pair.copied()] == [b"%d" % n for n in range(20)]
     eventually(lambda: state(thread).state == "running", "it runs")
@@ -172,7 +172,7 @@ def test_a_record_that_the_target_refuses_is_set_aside_and_what_follows_goes_on(
     assert (kept.key(), kept.timestamp()[1]) == (b"k", odd.get("timestamp", kept.timestamp()[1]))
 
 
-def test_without_anybody_to_record_it_nothing_is_set_aside(pair, start):
+def test_without_anybody_to_record_it_nothing_is_dead_lettered(pair, start):
     configure(pair.servers[pair.b], pair.copy_topic, {"max.message.bytes": "100000"})
     pair.produce([{"value": b"x" * 200_000, "partition": 0}, {"value": b"next", "partition": 0}])
     thread = start(pair.plan())

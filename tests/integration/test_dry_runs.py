@@ -14,7 +14,7 @@ import pytest
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
-from backend.domain.distribution.edge_losses import SetAside
+from backend.domain.distribution.edge_losses import RecordDeadLetter
 from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import Rest, rest_settings, shared_rest
 from tests.integration.streams import applied, worker_records
@@ -24,7 +24,7 @@ ONE = f"{AT}/applications/billing"
 NOWHERE = "/tenants/acme/instances/retail/environments/none"
 RESET = {"cluster": "c1", "stream": "acme/retail/prod/orders", "group": "g", "to": "latest"}
 SWITCH = {"from": "c1", "to": "c2", "tenant": "acme"}
-ASIDE = SetAside(
+ASIDE = RecordDeadLetter(
     cluster="c1",
     level=2,
     target="c2",

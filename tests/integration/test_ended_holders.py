@@ -37,11 +37,11 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_killed_holder_s_units_are_free_at_once(database, tmp_path, holder):
+def test_a_killed_holder_s_tasks_are_free_at_once(database, tmp_path, holder):
     with database.engine.begin() as connection:
         leases.acquire(connection, "here:1", ["mine"], LONG)
         leases.acquire(connection, "elsewhere:1", ["theirs"], LONG)
-        leases.report_shift(connection, "here:1", LONG)
+        leases.report_session(connection, "here:1", LONG)
     os.kill(holder.pid, signal.SIGSTOP)
     assert free_ended(database.engine, tmp_path) == []
     holder.kill()
@@ -49,7 +49,7 @@ def test_a_killed_holder_s_units_are_free_at_once(database, tmp_path, holder):
     with database.engine.begin() as connection:
         assert leases.taken(connection) == {"theirs"}
         assert leases.acquire(connection, "next:2", ["mine"], LONG) == {"mine": 2}
-        assert leases.report_shift(connection, "next:2", LONG) == 1
+        assert leases.report_session(connection, "next:2", LONG) == 1
     assert free_ended(database.engine, tmp_path) == []
 
 

@@ -96,7 +96,7 @@ def registered(three: RunningEstate) -> set[int]:
     """Return the brokers in the metadata, including those that do not run."""
     client = ProtocolClient(three.bootstrap_servers("cluster-1"), {}, DEADLINE_SECONDS)
     try:
-        answer = client.ask(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
+        answer = client.send(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
     finally:
         client.close()
     return {broker.broker_id for broker in answer.brokers}

@@ -25,7 +25,7 @@ import sys
 from backend.kafka.groups import group_reader
 consumer = group_reader.open_consumer({"bootstrap.servers": sys.argv[1]})
 for _ in range(3):
-    print(group_reader.ask(consumer, {"theirs": None}, 5.0)["theirs"].name(), flush=True)
+    print(group_reader.request_offsets(consumer, {"theirs": None}, 5.0)["theirs"].name(), flush=True)
 consumer.close()
 """
 
@@ -69,7 +69,7 @@ def test_offsets_and_metadata_of_any_group_are_told(
             asynchronous=False,
         )
         member.close()
-    every = group_reader.ask(reader, {**dict.fromkeys(groups), f"nobody.{mark}": None}, 60.0)
+    every = group_reader.request_offsets(reader, {**dict.fromkeys(groups), f"nobody.{mark}": None}, 60.0)
     assert every.pop(f"nobody.{mark}") == []
     for number, group in enumerate(groups):
         rows = every[group]
@@ -78,7 +78,7 @@ def test_offsets_and_metadata_of_any_group_are_told(
             (topic, 0): (number, f"é {number}", 0),
             (topic, 2): (7, "", 0),
         }
-    some = group_reader.ask(reader, {groups[3]: [(topic, 0), (topic, 1)]}, 60.0)[groups[3]]
+    some = group_reader.request_offsets(reader, {groups[3]: [(topic, 0), (topic, 1)]}, 60.0)[groups[3]]
     assert not isinstance(some, KafkaError)
     assert {row.place: row.offset for row in some} == {(topic, 0): 3, (topic, 1): NOTHING}
 
@@ -89,7 +89,7 @@ def test_no_consumer_and_one_that_is_closed_are_refused() -> None:
     closed.close()
     for client in (producer, closed):
         with pytest.raises(KafkaException, match="requested through a consumer"):
-            group_reader.ask(client, {"g": None}, 0.2)
+            group_reader.request_offsets(client, {"g": None}, 0.2)
 
 
 @pytest.mark.usefixtures("version")
@@ -106,13 +106,13 @@ def test_offsets_that_a_transaction_is_about_to_commit_are_no_stable_ones(
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9)], member.consumer_group_metadata(), 30)
-    before = group_reader.ask(reader, {group: [(topic, 0)]}, 30.0)[group]
-    pending = group_reader.ask(reader, {group: [(topic, 0)]}, 2.0, require_stable=True)[group]
+    before = group_reader.request_offsets(reader, {group: [(topic, 0)]}, 30.0)[group]
+    pending = group_reader.request_offsets(reader, {group: [(topic, 0)]}, 2.0, require_stable=True)[group]
     producer.commit_transaction(30)
 
     def committed() -> bool:
         # The coordinator answers the producer before it has written the end of the transaction to the group's log.
-        rows = group_reader.ask(reader, {group: [(topic, 0)]}, 30.0, require_stable=True)[group]
+        rows = group_reader.request_offsets(reader, {group: [(topic, 0)]}, 30.0, require_stable=True)[group]
         return not isinstance(rows, KafkaError) and [(row.offset, row.code) for row in rows] == [(9, 0)]
 
     eventually(committed, "the offset is committed")
@@ -135,6 +135,6 @@ def test_a_version_that_was_not_tested_is_logged_once(monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("version")
 def test_a_cluster_that_is_away_is_a_reason() -> None:
     away = group_reader.open_consumer({"bootstrap.servers": "127.0.0.1:9"})
-    found = group_reader.ask(away, {"a": None, "b": [("t", 0)]}, 0.2)
+    found = group_reader.request_offsets(away, {"a": None, "b": [("t", 0)]}, 0.2)
     away.close()
     assert all(isinstance(each, KafkaError) for each in found.values())

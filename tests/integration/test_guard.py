@@ -7,17 +7,17 @@ import time
 
 import pytest
 
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.settings import settings
 from tests.database_fixture import Database
 from tests.eventually import eventually
-from workers.distribution.shift import UnitHost
+from workers.distribution.worker_session import TaskHost
 
 
 class Unstoppable:
     """Stand-in for a task's thread; stopping it fails."""
 
-    unit = Unit("c1", 2, 0)
+    task = Task("c1", 2, 0)
 
     def __init__(self, failure: BaseException) -> None:
         self.failure = failure
@@ -34,21 +34,21 @@ def guards() -> list[threading.Thread]:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("failure", [RuntimeError("it cannot be stopped"), SystemExit()], ids=repr)
-def test_a_guard_that_fails_keeps_no_later_shift_from_starting_and_tries_again(database: Database, failure):
+def test_a_guard_that_fails_keeps_no_later_session_from_starting_and_tries_again(database: Database, failure):
     """Check the guard: it survives an exception; if its thread dies, the next session starts another."""
-    unit = Unstoppable(failure)
-    host = UnitHost(database.engine, settings().model_copy(update={"lease_ttl_seconds": 0.02}))
-    host._threads[unit.unit] = unit
+    task = Unstoppable(failure)
+    host = TaskHost(database.engine, settings().model_copy(update={"lease_ttl_seconds": 0.02}))
+    host._threads[task.task] = task
     host._looked_after = time.monotonic() - 86_400
     others = guards()
     try:
-        host.run_shift(0.0, lambda _: False)
-        eventually(lambda: unit.asked, "the units were to be let go")
+        host.run_session(0.0, lambda _: False)
+        eventually(lambda: task.asked, "the tasks were to be let go")
         if isinstance(failure, SystemExit):
             eventually(lambda: guards() == others, "the guard has died")
-        asked = unit.asked
-        host.run_shift(0.0, lambda _: False)
-        eventually(lambda: unit.asked > asked, "it was tried again")
+        asked = task.asked
+        host.run_session(0.0, lambda _: False)
+        eventually(lambda: task.asked > asked, "it was tried again")
     finally:
-        unit.failure = SystemExit()
+        task.failure = SystemExit()
         eventually(lambda: guards() == others, "the guard has ended")

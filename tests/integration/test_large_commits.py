@@ -48,13 +48,13 @@ def large_brokers(tmp_path_factory):
 
 
 def member_of(pair):
-    """A consumer of the target in the unit's group."""
-    group = pair.plan().unit.kafka_name
+    """A consumer of the target in the task's group."""
+    group = pair.plan().task.kafka_name
     return Consumer({"bootstrap.servers": pair.servers[pair.b], "group.id": group, "enable.auto.commit": False})
 
 
 def stand(pair, vector):
-    """Have the unit's positions on the target say that it holds records of all these origins."""
+    """Have the task's positions on the target say that it holds records of all these origins."""
     metadata = encode_metadata(Mark(1, 1, vector, vector))
     member = member_of(pair)
     for first in range(0, pair.partitions, PIECE):
@@ -81,7 +81,7 @@ def taken(member, rows):
 
 
 def committed(pair):
-    """The offset and the metadata's length of each partition of the unit."""
+    """The offset and the metadata's length of each partition of the task."""
     member = member_of(pair)
     rows = member.committed(
         [TopicPartition(pair.copy_topic, partition) for partition in range(pair.partitions)], DEADLINE_SECONDS
@@ -125,7 +125,7 @@ def test_offsets_of_a_group_that_do_not_fit_into_one_commit_are_set(pair):
     }
     answers = offsets.set({group: wanted})
     assert answers == dict.fromkeys([(group, place) for place in wanted])
-    standing = offsets.standing({group: wanted})
+    standing = offsets.committed({group: wanted})
     assert {place[1]: each.offset for (_, place), each in standing.items()} == {n: n for n in range(PARTITIONS)}
     assert {each.metadata for each in standing.values()} == {metadata}
 
@@ -136,7 +136,7 @@ def test_an_edge_of_8000_partitions_with_six_origins_moves(large_brokers):
     pair = Pair(large_brokers, partitions=MANY)
     length = filled(pair, SIX, every=MANY // 100)
     plan = pair.plan()
-    thread = DistributorThread(plan.unit, 1, pair.limits, lambda plan: None, Knowledge(), plan, 7)
+    thread = DistributorThread(plan.task, 1, pair.limits, lambda plan: None, Knowledge(), plan, 7)
     thread.start()
     try:
         eventually(lambda: thread.state("test").state == "running", "a session is open")

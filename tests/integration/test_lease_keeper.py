@@ -68,7 +68,7 @@ def epochs(database: Database) -> dict[str, int]:
         return dict(connection.execute(sa.select(table.c.unit, table.c.epoch)).tuples().all())
 
 
-def test_no_unit_changes_hands_between_two_workers_of_a_starved_machine(database, keeper):
+def test_no_task_changes_hands_between_two_workers_of_a_starved_machine(database, keeper):
     one, two = keeper("one"), keeper("two")
     for each in (one, two):
         each.renew()
@@ -95,7 +95,7 @@ def test_leases_outlast_the_gaps_between_late_renewals(database, keeper):
         assert leases.taken(connection) == set(UNITS), "judged without any grace"
 
 
-def test_a_machine_that_has_recovered_gives_up_a_dead_workers_units_after_the_base_again(database, keeper):
+def test_a_machine_that_has_recovered_gives_up_a_dead_workers_tasks_after_the_base_again(database, keeper):
     one, two = keeper("one"), keeper("two")
     for each in (one, two):
         each.renew()
@@ -128,16 +128,16 @@ def test_renewals_wait_for_nothing_else_that_the_process_does(database, keeper):
             connection.rollback()
 
 
-def test_a_shift_that_is_late_still_counts(database):
+def test_a_session_that_is_late_still_counts(database):
     with database.engine.begin() as connection:
-        assert leases.report_shift(connection, "late", 60.0) == 1
+        assert leases.report_session(connection, "late", 60.0) == 1
         connection.execute(sa.text("UPDATE shifts SET seen_at = seen_at - interval '30 seconds'"))
-        assert leases.report_shift(connection, "other", 6.0) == 2
+        assert leases.report_session(connection, "other", 6.0) == 2
         connection.execute(
             sa.text("UPDATE shifts SET seen_at = seen_at - interval '31 seconds' WHERE holder = 'late'")
         )
-        assert leases.report_shift(connection, "other", 6.0, grace_seconds=30.0) == 2
-        assert leases.report_shift(connection, "other", 6.0) == 1
+        assert leases.report_session(connection, "other", 6.0, grace_seconds=30.0) == 2
+        assert leases.report_session(connection, "other", 6.0) == 1
 
 
 def test_what_was_given_back_while_it_was_renewed_is_not_lost(database, keeper):

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from backend.queries.base.observed import leases as table
-from workers.distribution import unit_states
-from workers.distribution.unit_states import UnitState
+from workers.distribution import task_states
+from workers.distribution.task_states import TaskState
 from workers.leases import leases
 
 LONG, OVER = 60.0, -1.0  # seconds: a lease that holds, one that has expired already
@@ -26,7 +26,7 @@ def run(database):
     return call
 
 
-def test_a_held_unit_is_nobody_elses(run):
+def test_a_held_task_is_nobody_elses(run):
     assert run(leases.acquire, "one", ["u"], LONG) == {"u": 1}
     assert run(leases.acquire, "two", ["u"], LONG) == {}
     assert run(leases.taken) == {"u"}
@@ -64,7 +64,7 @@ def test_an_expired_lease_is_not_held(run):
     assert run(leases.taken) == frozenset()
 
 
-def test_of_many_who_reach_for_the_same_units_each_unit_goes_to_one(database):
+def test_of_many_who_reach_for_the_same_tasks_each_task_goes_to_one(database):
     units = [f"u{n}" for n in range(20)]
     got, barrier = {}, threading.Barrier(8)
 
@@ -83,12 +83,12 @@ def test_of_many_who_reach_for_the_same_units_each_unit_goes_to_one(database):
         assert set(connection.execute(sa.select(table.c.epoch)).scalars()) == {1}
 
 
-def test_shifts_that_are_not_seen_any_more_do_not_count(run):
-    assert run(leases.report_shift, "one", LONG) == 1
-    assert run(leases.report_shift, "two", LONG) == 2
-    run(leases.end_shift, "one")
-    assert run(leases.report_shift, "two", LONG) == 1
-    assert run(leases.report_shift, "three", OVER) == 1, "each for as long as it said"
+def test_sessions_that_are_not_seen_any_more_do_not_count(run):
+    assert run(leases.report_session, "one", LONG) == 1
+    assert run(leases.report_session, "two", LONG) == 2
+    run(leases.end_session, "one")
+    assert run(leases.report_session, "two", LONG) == 1
+    assert run(leases.report_session, "three", OVER) == 1, "each for as long as it said"
 
 
 def test_only_one_runs_the_reconcile_loop(run):
@@ -99,7 +99,7 @@ def test_only_one_runs_the_reconcile_loop(run):
 
 
 def state(epoch, holder, lag):
-    return UnitState(
+    return TaskState(
         unit="u",
         holder=holder,
         epoch=epoch,
@@ -116,11 +116,11 @@ def state(epoch, holder, lag):
 
 
 def test_a_former_holders_late_report_does_not_hide_its_successors(run, database):
-    run(unit_states.write, [state(2, "two", 5)])
-    run(unit_states.write, [state(1, "one", 9)])
+    run(task_states.write, [state(2, "two", 5)])
+    run(task_states.write, [state(1, "one", 9)])
     with database.engine.connect() as connection:
         (row,) = connection.execute(sa.text("SELECT holder, lag_records FROM unit_states")).all()
     assert tuple(row) == ("two", 5)
-    run(unit_states.forget, ["other"])
+    run(task_states.forget, ["other"])
     with database.engine.connect() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM unit_states")).scalar_one() == 0

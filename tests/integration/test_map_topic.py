@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.groups.map_topic import MapPublisher
 from tests.kafka import DEADLINE_SECONDS, create_topic
@@ -21,17 +21,17 @@ def test_a_record_that_was_refused_before_the_producer_took_no_more_is_the_reaso
     create_topic(servers, topic, message_timestamp_before_max_ms="1")
     publisher = MapPublisher({"bootstrap.servers": servers, "message.max.bytes": LOCAL_LIMIT}, "cluster-1", topic)
 
-    def made() -> Iterator[tuple[Follower, None]]:
-        yield follower("a group"), None  # the cluster refuses it
+    def made() -> Iterator[tuple[GroupPartition, None]]:
+        yield group_partition("a group"), None  # the cluster refuses it
         publisher._producer.flush(DEADLINE_SECONDS)
-        yield follower("g" * 2 * LOCAL_LIMIT), None  # the producer refuses it
+        yield group_partition("g" * 2 * LOCAL_LIMIT), None  # the producer refuses it
 
     with pytest.raises(KafkaCallFailed, match=f"^cluster-1: {topic}: Broker: Invalid timestamp"):
         publisher.publish(made())
     publisher.close()
 
 
-def follower(group: str) -> Follower:
-    return Follower(
+def group_partition(group: str) -> GroupPartition:
+    return GroupPartition(
         tenant="acme", instance="retail", environment="prod", stream="orders", partition=0, group=group
     )

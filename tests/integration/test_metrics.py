@@ -23,8 +23,8 @@ from tests.integration.conftest import Rest, rest_settings
 from tests.integration.test_webhook_deliveries import ASIDE, LOSS
 from tests.observations import observe
 from tests.worker_records import record
-from workers.distribution import unit_states
-from workers.distribution.unit_states import UnitState
+from workers.distribution import task_states
+from workers.distribution.task_states import TaskState
 
 ORDERS, ITEMS = "acme/retail/prod/orders", "acme/retail/prod/items"
 OTHERS = {"treeline_schema_unreadable_records", "treeline_schema_topic_read"}
@@ -209,7 +209,7 @@ def test_rows_of_what_is_no_more_are_forgotten(tenant: Rest, database: Database)
     assert scraped(tenant)["treeline_replication_records_total"] == {}
 
 
-def test_waits_for_schemas_are_counted_on_while_a_unit_changes_hands(tenant: Rest, database: Database) -> None:
+def test_waits_for_schemas_are_counted_on_while_a_task_changes_hands(tenant: Rest, database: Database) -> None:
     observe(database.engine, "c1", 2, "c2", schema_holds=4, schema_held_seconds=1.5, schema_waits_run_out=2)
 
     def told() -> list[float | None]:
@@ -224,8 +224,8 @@ def test_waits_for_schemas_are_counted_on_while_a_unit_changes_hands(tenant: Res
     state |= {"records_per_second": 0.0, "copied_records": 0, "copied_bytes": 0, "unreadable_flags": 0}
     for epoch, run_out in ((2, 0), (2, 1), (1, 9)):
         with database.engine.begin() as connection:
-            written = UnitState(unit=FIRST, epoch=epoch, schema_waits_run_out=run_out, **state)
-            unit_states.write(connection, [written])
+            written = TaskState(unit=FIRST, epoch=epoch, schema_waits_run_out=run_out, **state)
+            task_states.write(connection, [written])
     assert told() == [8, 3.0, 5]
 
 

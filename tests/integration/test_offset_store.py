@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backend.domain.offsets.committing import OwnCommit
+from backend.domain.offsets.commit_rules import OwnCommit
 from backend.domain.records.log_index import Prefix
 from workers.distribution import checkpoints
 from workers.offsets import store
@@ -36,7 +36,7 @@ def connection(database):
 def test_what_came_before_a_commit(connection):
     store.write_commits(connection, [{"cluster": "c1", "stream": STREAM, **COMMIT}])
     store.write_applied(connection, [{"cluster": "c1", "stream": STREAM, **APPLIED}])
-    whose, other = store.follower(STREAM, 0, "app"), store.follower(STREAM, 1, "app")
+    whose, other = store.group_partition(STREAM, 0, "app"), store.group_partition(STREAM, 1, "app")
     # Values of the offset that was set: what is known of a newer commit was not applied.
     assert store.read_orders(connection, "c1", "k", [whose, other]) == {whose: (OwnCommit(5, 7, 6, 11), 8)}
     elsewhere = store.read_orders(connection, "c1", "another Kafka", [whose])
@@ -46,7 +46,7 @@ def test_what_came_before_a_commit(connection):
 
 
 def test_what_was_known_of_an_offset_that_is_gone(connection):
-    whose, other = store.follower(STREAM, 0, "app"), store.follower(STREAM, 1, "app")
+    whose, other = store.group_partition(STREAM, 0, "app"), store.group_partition(STREAM, 1, "app")
 
     def commit(cluster, at, **more):
         row = {"cluster": cluster, "stream": STREAM, **COMMIT, "committed_at_ms": at, **more}
@@ -87,15 +87,15 @@ def test_ends_are_cleared_up_with_the_last_progress(connection):
 def test_however_many_there_are_at_once(connection):
     """PostgreSQL refuses some 10,000 keys as a list."""
     groups = [f"app{number}" for number in range(20_000)]
-    followers = [store.follower(STREAM, 0, group) for group in groups]
+    group_partitions = [store.group_partition(STREAM, 0, group) for group in groups]
     places = [("c1", STREAM, 0, group) for group in groups]
     row = {"cluster": "c1", "stream": STREAM, **COMMIT}
     store.write_commits(connection, [{**row, "group": group} for group in groups])
     applied = {"cluster": "c1", "stream": STREAM, **APPLIED}
     store.write_applied(connection, [{**applied, "group": group} for group in groups])
     store.write_not_followed(connection, [("c1", group, "t", "r") for group in groups])
-    assert len(store.read_orders(connection, "c1", "k", followers)) == 20_000
-    assert len(store.read_last_known(connection, "c1", "k", followers)) == 20_000
+    assert len(store.read_orders(connection, "c1", "k", group_partitions)) == 20_000
+    assert len(store.read_last_known(connection, "c1", "k", group_partitions)) == 20_000
     assert store.read_marks(connection, {("c1", f"{STREAM}{n}", 0): 1 for n in range(20_000)}) == {}
     store.end_commits(connection, places)
     store.forget_not_followed(connection, [("c1", group, "t") for group in groups])
@@ -103,7 +103,7 @@ def test_however_many_there_are_at_once(connection):
     assert len(store.read_orphaned_ends(connection, 30_000)) == 20_000
     store.forget_commits(connection, places)
     store.forget_applied(connection, places)
-    assert store.read_last_known(connection, "c1", "k", followers) == {}
+    assert store.read_last_known(connection, "c1", "k", group_partitions) == {}
     assert checkpoints.read(connection, "c1", [(f"{STREAM}{n}", 0) for n in range(40_000)]) == {}
 
 
@@ -136,7 +136,7 @@ def test_streams_and_clusters_that_are_no_more_are_forgotten(connection):
 
     def others(members=("c1", "c2")):
         found = store.read_progress_of_others(connection, [STREAM], members)
-        return sorted((each.cluster, each.follower.stream_name) for each in found)
+        return sorted((each.cluster, each.group_partition.stream_name) for each in found)
 
     before = [("c1", gone), ("c3", STREAM)]
     assert others() == before and others(["c1", "c2", "c3"]) == before[:1]

@@ -48,16 +48,16 @@ def test_partitions_of_distributed_streams_count(tenant: Rest, database: Databas
     assert buckets(database) == 2
     declare(tenant, "more", 1)
     assert buckets(database) == 4
-    assert buckets(database, origin_header=False) == 2, "without vectors a unit cannot take over from another"
+    assert buckets(database, origin_header=False) == 2, "without vectors a task cannot take over from another"
 
 
-def test_units_of_another_number_wait_for_the_barrier(tenant: Rest, database: Database) -> None:
+def test_tasks_of_another_number_wait_for_the_barrier(tenant: Rest, database: Database) -> None:
     declare(tenant, "few", 20)
     enter(tenant, database, 2)
     declare(tenant, "more", 1)
     with database.engine.connect() as connection:
         plans = desired.read(connection, settings(database)).plans
-        assert {unit.bucket for unit in plans} == {0, 1, 2, 3}
+        assert {task.bucket for task in plans} == {0, 1, 2, 3}
         for plan in plans.values():
             assert plan.buckets == 4
             # The new tasks know what the former ones had copied.

@@ -20,7 +20,7 @@ from backend.projections.catalogue import PROJECTIONS
 from backend.queries.base.observed import cluster_brokers, cluster_replication
 from backend.queries.clusters.broker_presence import keep_brokers
 from backend.queries.placement.placements import PlanDocuments, keep_documents
-from backend.queries.replication.replication import keep_health, keep_reason
+from backend.queries.replication.replication import store_failure, store_health
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of
@@ -53,7 +53,7 @@ class Watched:
         """Record an observation of c1."""
         with self.database.engine.begin() as connection:
             keep_brokers(connection, "K1", brokers)
-            keep_health(connection, "K1", {"conditions": {"moving": {"count": moving}}})
+            store_health(connection, "K1", {"conditions": {"moving": {"count": moving}}})
 
     def pass_time(self, minutes: float) -> None:
         """Backdate all presence of brokers; the last observation was just now."""
@@ -179,7 +179,7 @@ def test_nothing_is_proposed_while_it_is_not_clear_or_not_wished(
 
 def _reason(watched: Watched) -> None:
     with watched.database.engine.begin() as connection:
-        keep_reason(connection, "K1", "nobody answers")
+        store_failure(connection, "K1", "nobody answers")
 
 
 def _old(watched: Watched) -> None:

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.addresses import parse_networks
 from tests.integration.receiver import receiving
-from workers.webhooks.posting import NotTaken, post
+from workers.webhooks.posting import DeliveryFailed, post
 
 LONG_SECONDS = 600.0
 
@@ -20,14 +20,14 @@ LONG_SECONDS = 600.0
 def test_an_address_is_no_host_with_a_port(host: str) -> None:
     with receiving() as receiver:
         url = f"http://{host}:{urlsplit(receiver.url).port}/hook"
-        allowed = networks_of("127.0.0.0/8, ::1/128")
+        allowed = parse_networks("127.0.0.0/8, ::1/128")
         assert post(url, {}, b"{}", allowed=allowed, timeout_seconds=LONG_SECONDS) == 204
         [got] = receiver.got
         assert got.headers["Host"] == url.split("/")[2]
 
 
 def test_an_address_that_is_refused_is_not_called() -> None:
-    with receiving() as receiver, pytest.raises(NotTaken, match="the address is not allowed"):
+    with receiving() as receiver, pytest.raises(DeliveryFailed, match="the address is not allowed"):
         post(receiver.url, {}, b"{}", allowed=(), timeout_seconds=LONG_SECONDS)
     assert receiver.got == []
 
@@ -40,8 +40,8 @@ def test_each_address_that_a_name_stands_for_is_looked_at(monkeypatch: pytest.Mo
             (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.1", "10.0.0.1")
         ]
         monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", lambda *_, **__: found)
-        allowed = networks_of("127.0.0.0/8")
-        with pytest.raises(NotTaken, match=r"the address is not allowed: 10\.0\.0\.1"):
+        allowed = parse_networks("127.0.0.0/8")
+        with pytest.raises(DeliveryFailed, match=r"the address is not allowed: 10\.0\.0\.1"):
             post(f"http://receiver.example:{port}/", {}, b"{}", allowed=allowed, timeout_seconds=LONG_SECONDS)
         assert receiver.got == []
 
@@ -58,7 +58,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_called(monkeypatch: p
     monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", changing)
     with receiving() as receiver:
         url = f"http://receiver.example:{urlsplit(receiver.url).port}/"
-        allowed = networks_of("127.0.0.0/8")
+        allowed = parse_networks("127.0.0.0/8")
         assert post(url, {}, b"{}", allowed=allowed, timeout_seconds=LONG_SECONDS) == 204
 
 
@@ -71,7 +71,7 @@ def test_a_name_server_that_hangs_does_not_hold_up_an_attempt(monkeypatch: pytes
 
     monkeypatch.setattr("workers.webhooks.posting.socket.getaddrinfo", hangs)
     try:
-        with pytest.raises(NotTaken, match="did not answer within"):
+        with pytest.raises(DeliveryFailed, match="did not answer within"):
             post("http://receiver.example/", {}, b"{}", allowed=(), timeout_seconds=0.05)
     finally:
         freed.set()

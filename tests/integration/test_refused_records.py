@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError
 
-from backend.kafka.base.alive import LONGEST_STEP_SECONDS
 from backend.kafka.base.errors import CopyFailed
+from backend.kafka.base.liveness import LONGEST_STEP_SECONDS
 from backend.kafka.copy import native
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.session import CopySession
@@ -53,7 +53,7 @@ def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start
     loading = threading.Thread(target=load.run)
     loading.start()
     try:
-        thread = start(pair.plan(), leave, Knowledge(set_aside=pair.set_aside))
+        thread = start(pair.plan(), leave, Knowledge(dead_letter=pair.dead_letter))
         eventually(lambda: state(thread).copied_records > RATE, "records flow")
         pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}])
         eventually(lambda: pair.refused or asked > MOST_ASKED, "the record is set aside")
@@ -99,7 +99,7 @@ def refused_after(pair, delay_seconds):
         if not passed:
             time.sleep(delay_seconds)
 
-    session = CopySession(pair.plan(), pair.limits, alive, Knowledge(set_aside=pair.set_aside))
+    session = CopySession(pair.plan(), pair.limits, alive, Knowledge(dead_letter=pair.dead_letter))
     session.open(lambda: True)
     try:
         with pytest.raises(CopyFailed) as failed:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from backend.deciders import EDGE
-from backend.domain.distribution.edge_losses import RecordLoss, RecordReplay, SetAside
+from backend.domain.distribution.edge_losses import RecordDeadLetter, RecordLoss, RecordReplay
 from backend.queries.base.observed import unit_states
 from backend.settings import settings
 from tests.database_fixture import Database
@@ -52,7 +52,7 @@ def test_settings_are_changed_read_and_told_as_events(grown: Rest) -> None:
     assert chosen(grown("PATCH", PATH, {"bytes_per_second": None}).json()) == (True, None, "zstd")
 
 
-def test_the_lag_is_not_known_of_a_unit_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
+def test_the_lag_is_not_known_of_a_task_that_was_not_heard_of_or_has_not_taken_up_what_is_asked(
     tenant: Rest, database: Database
 ) -> None:
     """Check the first reads after a database outage, which return the rows from before."""
@@ -128,7 +128,7 @@ def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
         "reason": "as it happens",
     }
     gone = RecordLoss(**place, first_offset=1, last_offset=6, incarnation=1)
-    refused = SetAside(**place, offset=7, origin=None)
+    refused = RecordDeadLetter(**place, offset=7, origin=None)
     observe(database.engine, "c2", 2, target)
     with database.engine.begin() as connection:
         connection.execute(sa.text("UPDATE clusters SET state = 'online', reason = NULL"))
@@ -145,7 +145,7 @@ def test_one_that_left_records_out_is_degraded_until_somebody_has_seen_to_them(
     assert shown() == ("degraded", lost)
 
 
-def test_the_wait_is_that_of_the_slowest_unit_and_not_known_while_the_lag_is_not(
+def test_the_wait_is_that_of_the_slowest_task_and_not_known_while_the_lag_is_not(
     tenant: Rest, database: Database
 ) -> None:
     target = tenant("GET", PATH).json()["target"]

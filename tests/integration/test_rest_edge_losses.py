@@ -56,7 +56,7 @@ def of(rest, path, stream):
 
 
 @pytest.mark.nightly
-def test_a_record_of_the_far_future_is_set_aside_and_comes_everywhere_once_it_is_replayed(rest, stream):
+def test_a_record_of_the_far_future_is_dead_lettered_and_comes_everywhere_once_it_is_replayed(rest, stream):
     configure(stream.servers["cluster-1"], stream.names["cluster-1"], FAR)
     late = {"value": b"late", "timestamp": int(time.time() * 1000) + 48 * HOUR_MS, "headers": [("h", b"1")]}
     stream.produce("cluster-1", {"value": b"before"}, late, {"value": b"after"})

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from backend import deciders
 from backend.domain.access.user import LinkIdentity
 from backend.domain.clusters.adoption import BeginAdoption
-from backend.domain.distribution.edge_losses import RecordLoss, SetAside
+from backend.domain.distribution.edge_losses import RecordDeadLetter, RecordLoss
 from backend.domain.distribution.leaf import EnterRoutes
 from backend.domain.distribution.lost_origin import Reroot
 from backend.domain.switch.cluster_switch import Moving
@@ -77,7 +77,7 @@ def live_through_applications(rest: Rest, environment: str) -> None:
 def workers_record_the_rest(rest: Rest) -> None:
     """Record events that no request makes: barriers, re-rooting, losses, adoptions."""
     edge = {"cluster": "c1", "level": 1, "target": "c2", "stream": "acme/retail/prod/payments", "partition": 0}
-    aside = SetAside(**edge, offset=3, origin=(1, 1, 3), reason="too large")
+    aside = RecordDeadLetter(**edge, offset=3, origin=(1, 1, 3), reason="too large")
     gone = RecordLoss(**edge, first_offset=4, last_offset=7, reason="retention", incarnation=1)
     reroot = Reroot(number=3, roots={("acme/retail/prod/payments", 0): "c1"})
     worker_records(

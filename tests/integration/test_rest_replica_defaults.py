@@ -10,7 +10,7 @@ from backend.domain.topics.replica_defaults import ReplicaDefaults, Replicas, re
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.streams import PROD, worker_records
-from workers.topics import wanted
+from workers.topics import desired_topics
 
 
 def test_replicas_that_are_not_declared_are_each_clusters_default(tenant: Rest) -> None:
@@ -71,7 +71,7 @@ def test_workers_read_no_row_of_what_clusters_were_before(tenant: Rest, database
         sa.event.listen(
             connection, "before_cursor_execute", lambda *asked: statements.append(" ".join(asked[2].split()))
         )
-        wanted.read(connection, rest_settings(database.url))
+        desired_topics.read(connection, rest_settings(database.url))
     of_clusters = [each for each in statements if "FROM clusters" in each]
     assert of_clusters and [each for each in of_clusters if "clusters.valid_to IS NULL" not in each] == []
 
@@ -87,5 +87,5 @@ def test_a_change_of_the_defaults_shows_as_one_of_the_defaults_alone(tenant: Res
 def replicas_before(database: Database) -> Replicas | None:
     """Return the replicas that workers assume a stream without declared ones had on c1."""
     with database.engine.connect() as connection:
-        found = wanted.read(connection, rest_settings(database.url)).topics_on("c1")
+        found = desired_topics.read(connection, rest_settings(database.url)).topics_on("c1")
     return next(topic.replicas_before for topic in found if topic.revision is not None)

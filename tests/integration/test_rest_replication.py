@@ -9,7 +9,7 @@ import pytest
 
 from backend import deciders
 from backend.domain.clusters.cluster import RecordOffline, RecordOnline
-from backend.queries.replication.replication import find_topics, keep_health
+from backend.queries.replication.replication import find_topics, store_health
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
@@ -29,7 +29,7 @@ def cluster(cluster: Rest) -> Rest:
 
 def see(database: Database, kafka_cluster_id: str = "K1") -> None:
     with database.engine.begin() as connection:
-        keep_health(connection, kafka_cluster_id, SEEN)
+        store_health(connection, kafka_cluster_id, SEEN)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_look_that_fails_leaves_what_was_seen_before_and_says_why(cluster: Res
 def test_single_topics_are_kept_and_not_told(cluster: Rest, database: Database) -> None:
     topic = {"fewest": 1, "most": 1, "moving": False, "min_insync_replicas": 1, "unclean_election": False}
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {**SEEN, "declared_topics": {"a.topic": topic}})
+        store_health(connection, "K1", {**SEEN, "declared_topics": {"a.topic": topic}})
         (seen,) = find_topics(connection, {"c1": ("K1", "a.topic")}).values()
     assert seen[0].fewest == 1
     assert cluster("GET", "/clusters/c1/replication").json()["health"] == {"topics": 1}
@@ -121,7 +121,7 @@ def test_the_command_counts_one_of_each_as_one(cluster: Rest, database: Database
         "alerts": [],
     }
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", health)
+        store_health(connection, "K1", health)
     with shell_of(database.url, tmp_path) as shell:
         said = shell("replication", "show", "c1").stderr
     assert "1 broker, 1 topic, 1 partition\nof these 1 with replication factor 1\n" in said

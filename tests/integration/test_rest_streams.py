@@ -10,7 +10,7 @@ import pytest
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.tenants.stream_records import RecordApplyFailed
-from backend.queries.replication.replication import keep_health
+from backend.queries.replication.replication import store_health
 from tests.database_fixture import Database
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
 from tests.integration.streams import ORDERS, PROD, applied, worker_records
@@ -286,7 +286,7 @@ def test_the_factor_is_declared_anew_and_topics_stay_as_they_are(tenant: Rest, d
     assert changed.json()["applied"]["c1"] == "pending"
     orders = {"fewest": 1, "most": 1, "moving": False, "min_insync_replicas": 1, "unclean_election": False}
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
+        store_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
     read = tenant("GET", f"{PROD}/streams/orders").json()["replication"]
     assert read["c1"].pop("age_seconds") >= 0
     assert read["c1"] == {

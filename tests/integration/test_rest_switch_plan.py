@@ -234,7 +234,7 @@ def observed(database: Database, lags: dict[str, int | None], position: int) -> 
     engine.dispose()
 
 
-def test_at_risk_is_what_the_furthest_unit_of_each_bucket_has_not_copied(orders: Rest, database: Database) -> None:
+def test_at_risk_is_what_the_furthest_task_of_each_bucket_has_not_copied(orders: Rest, database: Database) -> None:
     assert orders("GET", "/clusters/c1").json()["records_at_risk"] is None, "nobody has looked"
     head = orders.head()
     lags = {"c1:2:0": 3, "c1:2:1": 4, "c2:1:0": 9, "c2:1:1": 2, "c2:2:0": 5, "c2:2:1": None, "c3:1:0": 1}
@@ -249,6 +249,6 @@ def test_at_risk_is_what_the_furthest_unit_of_each_bucket_has_not_copied(orders:
     assert (emergency["late_records"], emergency["late_from"]) == (7, "observations")
 
 
-def test_what_units_saw_before_they_heard_of_a_stream_does_not_count(orders: Rest, database: Database) -> None:
+def test_what_tasks_saw_before_they_heard_of_a_stream_does_not_count(orders: Rest, database: Database) -> None:
     observed(database, {"distributor:c1:2:0": 0, "distributor:c1:2:1": 0}, orders.head() - 1)
     assert orders("GET", "/clusters/c1").json()["records_at_risk"] is None

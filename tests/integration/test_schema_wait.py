@@ -66,7 +66,7 @@ class Gated(Pair):
 
     def session(self, source=None, plan=None, gates=None, **options):
         knowledge = Knowledge(
-            lost=self.lost.append, set_aside=self.set_aside, schema_gate=(gates or self.gates).of
+            lost=self.lost.append, dead_letter=self.dead_letter, schema_gate=(gates or self.gates).of
         )
         session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
         self.sessions.append(session)

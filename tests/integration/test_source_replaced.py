@@ -32,8 +32,10 @@ def planned(pair: Pair, incarnation: int = 1):
     found = admin.describe_topics(TopicCollection([pair.topic]))[pair.topic].result(DEADLINE_SECONDS)
     plan = pair.plan()
     (stream,) = plan.streams
-    births = dict.fromkeys(stream.births, ((0, incarnation),))
-    return replace(plan, streams=(replace(stream, births=births, source_topic_id=str(found.topic_id)),))
+    incarnations = dict.fromkeys(stream.incarnations, ((0, incarnation),))
+    return replace(
+        plan, streams=(replace(stream, incarnations=incarnations, source_topic_id=str(found.topic_id)),)
+    )
 
 
 def read_the_new_topic(pair: Pair) -> None:
@@ -46,7 +48,7 @@ def read_the_new_topic(pair: Pair) -> None:
 
     def saved():
         session.copy_batch(0.2)
-        marks = positions.read_all(pair.servers[pair.b], {}, [session._plan.unit.kafka_name]).values()
+        marks = positions.read_all(pair.servers[pair.b], {}, [session._plan.task.kafka_name]).values()
         return all(mark.incarnation == 2 for each in marks for mark in each)
 
     eventually(saved, "positions in the new topic are saved")
@@ -54,7 +56,7 @@ def read_the_new_topic(pair: Pair) -> None:
     session.close()
     told = len(pair.replaced)
     pair.session(plan=planned(pair, 2)).close()
-    assert len(pair.replaced) == told, "a unit that reads the new topic has told it"
+    assert len(pair.replaced) == told, "a task that reads the new topic has told it"
 
 
 def told(pair: Pair) -> dict[int, Unread]:
@@ -102,11 +104,11 @@ def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monk
     session = pair.session(plan=plan)
     drain(session)
     pair.produce([{"value": b"waits", "partition": 0} for _ in range(7)])
-    eventually(lambda: session.rest() or pair.seen_ends.of(pair.stream, 0) == (1, 12), "seven are seen to wait")
+    eventually(lambda: session.idle() or pair.seen_ends.of(pair.stream, 0) == (1, 12), "seven are seen to wait")
     make_anew(pair)
     pair.produce([{"value": b"another topic's", "partition": 0} for _ in range(40)])
     for _ in range(3):
-        session.rest()
+        session.idle()
     session.close()
     read_the_new_topic(pair)
     assert told(pair) == {
@@ -116,13 +118,13 @@ def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monk
     assert len(pair.copied()) == 10 + 41
 
 
-def test_a_unit_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
+def test_a_task_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
     pair.produce(numbered(10))
     pair.copy_until_idle()
     make_anew(pair)
     plan = planned(pair, 2)
     # Another bucket copied, as if there had been more of them before.
-    later = replace(plan, unit=replace(plan.unit, bucket=1), inbound_groups=(plan.unit.kafka_name,))
+    later = replace(plan, task=replace(plan.task, bucket=1), inbound_groups=(plan.task.kafka_name,))
     pair.session(plan=later).close()
     assert told(pair) == dict.fromkeys((0, 1), Unread(first_offset=5, at_least=0))
 
@@ -137,12 +139,12 @@ def test_a_log_that_ends_before_the_position_is_told_as_cut_off_and_read_no_furt
 
     def told_of():
         session.copy_batch(0.2)
-        return {cut.partition for cut in pair.cut_off} == {0, 1}
+        return {cut.partition for cut in pair.truncated} == {0, 1}
 
     eventually(told_of, "both partitions are told")
     troubles = session.troubles()
     session.close()
-    cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.cut_off}
+    cuts = {(cut.partition, cut.first_offset, cut.last_offset) for cut in pair.truncated}
     assert cuts == {(0, 3, 4), (1, 0, 4)}
     assert {(lost.partition, lost.first_offset, lost.last_offset) for lost in pair.lost} == cuts
     assert "truncated at 3" in troubles[pair.topic, 0]

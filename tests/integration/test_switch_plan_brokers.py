@@ -74,7 +74,7 @@ def test_a_plan_says_what_clusters_hold_and_who_reads_there(
     # Those that wait at a distributor are counted, whatever else was copied.
     rest.ok("PATCH", "/trees/main/distributors/cluster-1/2", {"paused": True})
     eventually(
-        lambda: rest.ok("GET", "/trees/main/distributors/cluster-1/2")["state"] == "paused", "the unit has stopped"
+        lambda: rest.ok("GET", "/trees/main/distributors/cluster-1/2")["state"] == "paused", "the task has stopped"
     )
     produce(source, TOPIC, [{"value": b"y", "partition": 1}] * 40)
     produce(estate.bootstrap_servers("cluster-3"), TOPIC, [{"value": b"z", "partition": 0}] * 7)

@@ -17,7 +17,7 @@ from backend.domain.tree.tree import clusters_of
 from backend.kafka.search.record_search import Place
 from backend.queries.distribution.traced_streams import TracedStream
 from backend.tracing import run
-from backend.tracing.scene import Scene
+from backend.tracing.trace_facts import TraceFacts
 from tests.eventually import eventually
 from tests.rest_client import RestClient
 
@@ -184,7 +184,7 @@ def test_the_command_shows_the_way_of_a_verified_record(estate):
 
 @pytest.fixture
 def known(estate, rest, monkeypatch):
-    """Return the scene of a record that is everywhere, and its offset on cluster-1."""
+    """Return the facts of a record that is everywhere, and its offset on cluster-1."""
     monkeypatch.setattr(run, "SECONDS", 3.0)
     offset, _ = produced(estate, rest, "cluster-1", 3)
     complete(rest, "cluster-1", offset, partition=3)
@@ -192,7 +192,7 @@ def known(estate, rest, monkeypatch):
     root = tree_shape.parse(document, clusters_of(document))
     topics = {cluster: technical_name(rest, cluster) for cluster in ESTATE}
     numbers = {cluster: rest.ok("GET", f"/clusters/{cluster}")["number"] for cluster in ESTATE}
-    found = Scene(
+    found = TraceFacts(
         stream=TracedStream(
             STREAM, 4, True, False, topics, dict.fromkeys(ESTATE, 1), {name: {} for name in ESTATE}, {}
         ),
@@ -202,7 +202,7 @@ def known(estate, rest, monkeypatch):
         roots={},
         places={cluster: Place(estate.bootstrap_servers(cluster), {}, topics[cluster], 3) for cluster in ESTATE},
         absent={},
-        unaskable={},
+        unreachable={},
         versions=[TreeVersion(root, tree_shape.default_targets(root), 0, None)],
         distributors={},
         flags_header="copy-flags",
@@ -245,12 +245,12 @@ def test_a_copy_that_is_not_there_is_explained_by_its_distributor(known):
     """Check a topic without the record, which stands for a cluster that it has not reached."""
     found, offset = known
     elsewhere = replace(found.places["cluster-4"], topic="acme-prod-orders")
-    scene = replace(
+    facts = replace(
         found,
         places={**found.places, "cluster-4": elsewhere},
         distributors={("cluster-1", 3): DistributorSeen("paused", None, 1)},
     )
-    traced = run.run(scene, "cluster-1", offset)
+    traced = run.run(facts, "cluster-1", offset)
     assert [(each.cluster, each.state, each.reason) for each in traced.missing] == [
         ("cluster-4", "absent", "distributor cluster-1:3 is paused")
     ]

@@ -24,7 +24,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from backend.api.app import create_app
 from backend.deciders import EDGE
-from backend.domain.distribution.edge_losses import Acknowledge, RecordLoss, SetAside
+from backend.domain.distribution.edge_losses import Acknowledge, RecordDeadLetter, RecordLoss
 from backend.queries.base.observed import leases
 from backend.queries.webhooks.webhook_deliveries import webhook_deliveries
 from backend.queries.webhooks.webhook_secrets import new_secret
@@ -49,7 +49,7 @@ LOSS = RecordLoss(
     reason="retention was faster",
     incarnation=1,
 )
-ASIDE = SetAside(
+ASIDE = RecordDeadLetter(
     cluster="c1",
     level=1,
     target="c2",

@@ -45,7 +45,7 @@ headers = st.lists(
 records = st.lists(st.tuples(st.integers(1, 3), st.one_of(st.none(), headers)), max_size=12)
 edges = st.fixed_dictionaries(
     {
-        "births": st.sampled_from([((0, 7),), ((0, 1), (5, 2)), ((0, 1), (5, 2), (9, 4))]),
+        "incarnations": st.sampled_from([((0, 7),), ((0, 1), (5, 2)), ((0, 1), (5, 2), (9, 4))]),
         "routes": st.dictionaries(st.sampled_from(KNOWN), st.integers(0, 2**31 - 1)),
         "seen": vectors,
         "covered": vectors,
@@ -93,7 +93,7 @@ def test_same_records_same_copies_same_vectors(rule, values, log):
 def test_a_thousand_headers_keep_their_order():
     many = [(f"name-{number % 7}", str(number).encode()) for number in range(1000)]
     rule = EdgeRule(source_number=2, level=1, known_origins=frozenset(KNOWN))
-    values = {"births": ((0, 7),), "routes": {2: 1}, "seen": {}, "covered": {}}
+    values = {"incarnations": ((0, 7),), "routes": {2: 1}, "seen": {}, "covered": {}}
     reference, _, edge = pair_of(rule, values)
     copied = edge.copy(5, [many[0], ("copy-flags", b"?"), *many[1:], ("copy-flags", None)])
     assert copied[:-2] == many

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure, produce, read_all
@@ -228,10 +228,10 @@ def path_of(place: tuple[str, str, str, str]) -> str:
     return f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
 
 
-def follower(groups: Groups, **other: object) -> Follower:
+def group_partition(groups: Groups, **other: object) -> GroupPartition:
     """Return the group on partition 0."""
     names = zip(("tenant", "instance", "environment", "stream"), groups.place, strict=True)
-    return Follower(**{**dict(names), "partition": 0, "group": groups.group, **other})  # type: ignore[arg-type]
+    return GroupPartition(**{**dict(names), "partition": 0, "group": groups.group, **other})  # type: ignore[arg-type]
 
 
 Made = Callable[..., Groups]

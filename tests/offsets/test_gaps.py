@@ -23,7 +23,7 @@ LOG = ("cluster-1", "acme/retail/prod/orders", 0)
 
 def stands(rows, marks, low, end, offset, checkpoints, prefixes):
     """Return (facts at an offset, the marks then), as the translator finds them with the remaining records."""
-    one = AskedLog(log=LOG, topic="t", births=((0, 1),), asked={offset}, low=low, end=end)
+    one = AskedLog(log=LOG, topic="t", incarnations=((0, 1),), asked={offset}, low=low, end=end)
     one.marks, one.checkpoints = marks, checkpoints
     one.make_plan(10**6)
     if one.has_gap:

@@ -15,7 +15,7 @@ from backend.domain.offsets.offset_map import Progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce, read_all
 from tests.offsets.at_once import at_once
-from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, group_partition, numbered
 
 
 def where(groups: Groups) -> dict[str, str | None]:
@@ -249,7 +249,7 @@ def test_a_map_that_comes_late_or_is_none(make_groups: Made):
     groups.go_on_at("cluster-1", "r0020")
     item = groups.shown("cluster-1")
     assert item is not None
-    whose = follower(groups)
+    whose = group_partition(groups)
     old = Progress(
         timestamp_ms=1, committed_at_ms=item["committed_at_ms"] - 60_000, generation=1, vector={}, offset=0
     )
@@ -297,7 +297,7 @@ def test_a_stream_that_is_deleted_is_listed_no_more(make_groups: Made):
     path = f"/tenants/{tenant}/instances/{instance}/environments/{environment}/streams/{stream}"
     groups.rest.ok("DELETE", f"{path}?confirm={groups.stream}")
     eventually(lambda: groups.shown("cluster-1") is None, "its offsets are listed no more", 0.2)
-    key = offset_map.encode_key(follower(groups), "cluster-1")
+    key = offset_map.encode_key(group_partition(groups), "cluster-1")
 
     def taken_back() -> bool:
         found = [

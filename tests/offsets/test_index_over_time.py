@@ -29,7 +29,7 @@ class Kept:
     def tick(self, asked):
         """Return (log requested, offset -> answer) of one round of the translator."""
         one = AskedLog(
-            log=LOG, topic="t", births=((0, 1),), asked=set(asked), low=self.low, end=self.end,
+            log=LOG, topic="t", incarnations=((0, 1),), asked=set(asked), low=self.low, end=self.end,
             from_low=self.from_low, checkpoints=self.checkpoints,
         )  # fmt: skip
         one.marks = [self.marks[first] for first in sorted(self.marks)]

@@ -14,7 +14,7 @@ from backend.domain.offsets.offset_map import Progress
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce
 from tests.offsets.at_once import at_once
-from tests.offsets.groups import MAP_TOPIC, Groups, Made, follower, numbered, path_of
+from tests.offsets.groups import MAP_TOPIC, Groups, Made, group_partition, numbered, path_of
 
 
 def commit_as(servers: str, group: str, topic: str, offset: int) -> None:
@@ -72,15 +72,18 @@ def test_records_of_the_map_that_nobody_of_us_wrote(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(30))
     groups.wait_for(30)
-    key, good = offset_map.encode_key(follower(groups), "cluster-1"), {"timestamp_ms": 1, "committed_at_ms": 1}
+    key, good = (
+        offset_map.encode_key(group_partition(groups), "cluster-1"),
+        {"timestamp_ms": 1, "committed_at_ms": 1},
+    )
     good |= {"generation": 1, "vector": {"9" * 5_000: [1, 1]}, "offset": 1}
     nowhere = Progress(timestamp_ms=1, committed_at_ms=1, generation=1, vector={}, offset=1)
     records = [
         {"key": key, "value": json.dumps(good).encode(), "partition": 0},
-        {"key": offset_map.encode_key(follower(groups, group="a\0b"), "cluster-1"), "value": b"{}"},
+        {"key": offset_map.encode_key(group_partition(groups, group="a\0b"), "cluster-1"), "value": b"{}"},
         *(
             {"key": offset_map.encode_key(each, "cluster-1"), "value": offset_map.encode_value(nowhere)}
-            for each in (follower(groups, group="a\0b"), follower(groups, partition=77))
+            for each in (group_partition(groups, group="a\0b"), group_partition(groups, partition=77))
         ),
     ]
     for cluster in ("cluster-2", "cluster-5"):
@@ -148,7 +151,10 @@ def test_a_clock_that_is_ahead_holds_back_no_later_commit(make_groups: Made):
         vector={1: (1, at - 1)},
         offset=at,
     )
-    record = {"key": offset_map.encode_key(follower(groups), "cluster-1"), "value": offset_map.encode_value(ahead)}
+    record = {
+        "key": offset_map.encode_key(group_partition(groups), "cluster-1"),
+        "value": offset_map.encode_value(ahead),
+    }
     produce(groups.servers["cluster-1"], MAP_TOPIC, [record])
     stamp = f"at={ahead.committed_at_ms}"
     eventually(lambda: stamp in groups.stands("cluster-2")[1], "it has reached cluster-2", 0.3)

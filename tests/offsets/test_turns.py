@@ -10,7 +10,7 @@ MOST = 1_000
 def asked(**lengths):
     found = {}
     for name, length in lengths.items():
-        one = AskedLog(log=("cluster-1", name, 0), topic="t", births=((0, 1),), asked={length}, end=length)
+        one = AskedLog(log=("cluster-1", name, 0), topic="t", incarnations=((0, 1),), asked={length}, end=length)
         one.make_plan(10**6)
         found[one.log] = one
     return found

@@ -9,14 +9,14 @@ from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.replication.replication_alerts import alerts
 from backend.domain.replication.replication_health import (
-    BrokerSeen,
-    ClusterSeen,
-    PartitionSeen,
+    ObservedBroker,
+    ObservedCluster,
+    ObservedPartition,
     TopicSettings,
     health,
 )
-from backend.domain.replication.topic_replication import seen_topics, unlike_declared
-from backend.queries.replication.replication import keep_health
+from backend.domain.replication.topic_replication import factor_mismatches, seen_topics
+from backend.queries.replication.replication import store_health
 from tests.database_fixture import Database
 from tests.pages.visitors import record
 
@@ -34,14 +34,14 @@ def looked_at(brokers: int = 6, away: tuple[int, ...] = (), elsewhere: tuple[int
             replicas = tuple(1 + (number + step) % brokers for step in range(3))
             isr = tuple(each for each in replicas if each not in away)
             leader = next((each for each in isr if each not in elsewhere), -1)
-            partitions[topic, number] = PartitionSeen(replicas, isr, leader)
-    seen = ClusterSeen(
+            partitions[topic, number] = ObservedPartition(replicas, isr, leader)
+    seen = ObservedCluster(
         cluster_id="K1",
-        brokers={each: BrokerSeen(f"az{1 + each % 3}", each not in away) for each in range(1, brokers + 1)},
+        brokers={each: ObservedBroker(f"az{1 + each % 3}", each not in away) for each in range(1, brokers + 1)},
         partitions=partitions,
     )
     declared = dict.fromkeys(TOPICS, 3)
-    unlike = unlike_declared(declared, seen_topics(seen, {}, declared), brokers)
+    unlike = factor_mismatches(declared, seen_topics(seen, {}, declared), brokers)
     found = health(
         seen,
         dict.fromkeys(TOPICS, TopicSettings(2, unclean_election=False)),
@@ -58,4 +58,4 @@ def online(database: Database, cluster: str = "c1", kafka_cluster_id: str = "K1"
 def look(database: Database, document: dict[str, Any], kafka_cluster_id: str = "K1") -> None:
     """A worker has looked at it just now."""
     with database.engine.begin() as connection:
-        keep_health(connection, kafka_cluster_id, document)
+        store_health(connection, kafka_cluster_id, document)

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, ViewportSize
 from backend.domain.distribution.trace import CameFrom
 from backend.domain.replication.replication_health import TopicSettings
 from backend.domain.switch.cluster_switch import Phase
-from backend.queries.history import past
+from backend.queries.history import snapshots
 from backend.registry.records import ConfigSet
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web.distribution import trace_page
@@ -29,7 +29,7 @@ from tests.pages.placing import GROWN, ask, documents, failed, planned
 from tests.pages.replicating import look, looked_at
 from tests.pages.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
 from tests.pages.test_adoption_page import held
-from tests.pages.test_losses_page import lose, set_aside
+from tests.pages.test_losses_page import add_dead_letter, lose
 from tests.pages.test_offsets_page import ITEMS, ORDERS, committed
 from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
 from tests.pages.test_switch_pictures import ARROWS
@@ -69,7 +69,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     look(database, looked_at(away=(2,)), "id-0")
     for group, stream in (("billing", ORDERS), ("reports", ORDERS), ("shop", ITEMS)):
         committed(database, stream, group)
-    assert past.take(database.engine)
+    assert snapshots.take_snapshot(database.engine)
     replicas(database)
     for name in ("checkout-1", "checkout-2", "import-1"):
         client(database, name, phase="held" if name == "checkout-2" else "active")
@@ -82,7 +82,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
         # No client expires while hundreds of pages are opened.
         observe(database.engine, cluster, level, target, seen_at=sa.text("now() + interval '1 hour'"), **facts)
     lose(database, 40, 44)
-    set_aside(database)
+    add_dead_letter(database)
     told_of(acme, database)
     held(monkeypatch)
     reports(acme)

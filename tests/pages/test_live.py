@@ -17,7 +17,7 @@ from backend.deciders import TENANT
 from backend.domain.tenants.tenant_commands import CreateTenant
 from backend.eventlog.recorded import Metadata
 from backend.settings import Settings
-from backend.web.tree.live import LOOK_SECONDS, Blocks, LiveTree
+from backend.web.tree.live import POLL_SECONDS, Blocks, LiveTree
 from backend.web.tree.tree_view import TreeState
 from tests.database_fixture import Database
 
@@ -104,7 +104,7 @@ def test_nothing_is_drawn_while_nothing_changes_and_nothing_asked_while_nobody_l
         assert asyncio.all_tasks() == {asyncio.current_task()}
         counted.services.stop()
         before = counted.statements
-        await asyncio.sleep(3 * LOOK_SECONDS)
+        await asyncio.sleep(3 * POLL_SECONDS)
         return before, counted.statements
 
     before, after = asyncio.run(scenario())

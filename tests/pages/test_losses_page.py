@@ -9,7 +9,7 @@ import pytest
 from backend.changes import edge_losses as changes
 from backend.deciders import EDGE
 from backend.domain.base.errors import StateConflict
-from backend.domain.distribution.edge_losses import RecordLoss, RecordReplacement, SetAside
+from backend.domain.distribution.edge_losses import RecordDeadLetter, RecordLoss, RecordReplacement
 from backend.tracing.replay import Replay
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
@@ -19,7 +19,7 @@ from tests.pages.visitors import Visitor, code, hidden, record, rows, said, visi
 
 PAGE, ORDERS = "/losses", "acme/retail/prod/orders"
 ACKNOWLEDGE = "/losses/-acknowledge?cluster=c1&level=2"
-ASIDE = SetAside(
+ASIDE = RecordDeadLetter(
     cluster="c1",
     level=2,
     target="c2",
@@ -59,7 +59,7 @@ def make_anew(database: Database, incarnation: int, at_least: int) -> None:
     record(database, command, EDGE, "edge-c1-2")
 
 
-def set_aside(database: Database) -> None:
+def add_dead_letter(database: Database) -> None:
     record(database, ASIDE, EDGE, "edge-c1-2")
 
 
@@ -123,10 +123,10 @@ def test_of_a_topic_made_anew_is_said_what_is_known_and_what_is_only_possible(
 def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
     acme: Console, operator: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_aside(database)
+    add_dead_letter(database)
     page = operator.get(PAGE)
     assert "1 to replay" in said(page) and "Replay" in rows(page, "data-aside")[ASIDE.id]
-    monkeypatch.setattr(changes, "scene_of", lambda *given: None)
+    monkeypatch.setattr(changes, "facts_of", lambda *given: None)
     monkeypatch.setattr(
         changes, "write_again", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"})
     )
@@ -144,12 +144,12 @@ def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
 def test_what_is_still_refused_stays(
     acme: Console, operator: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_aside(database)
+    add_dead_letter(database)
 
     def refused(*given: object) -> Replay:
         raise StateConflict("c2 still refuses it")
 
-    monkeypatch.setattr(changes, "scene_of", lambda *given: None)
+    monkeypatch.setattr(changes, "facts_of", lambda *given: None)
     monkeypatch.setattr(changes, "write_again", refused)
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     answer = operator.client.post("/losses/-replay", data={**hidden(preview), "step": "confirm"})
@@ -158,7 +158,7 @@ def test_what_is_still_refused_stays(
 
 
 def test_a_stream_that_is_nowhere_cannot_be_replayed(operator: Visitor, database: Database) -> None:
-    set_aside(database)
+    add_dead_letter(database)
     answer = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     assert answer.status_code == 404 and "has no topic on c1" in said(answer)
 
@@ -171,7 +171,7 @@ def test_what_there_is_not_is_not_found(operator: Visitor, path: str) -> None:
 @pytest.mark.parametrize(("kind", "status"), [("viewer", 200), ("owner", 403)])
 def test_who_may_only_look_has_no_forms(acme: Console, database: Database, kind: str, status: int) -> None:
     lose(database, 1, 2)
-    set_aside(database)
+    add_dead_letter(database)
     who = visitor(acme, kind)
     page = who.get(PAGE)
     assert page.status_code == status and "/-replay" not in page.text and "/-acknowledge" not in page.text
@@ -181,7 +181,7 @@ def test_who_may_only_look_has_no_forms(acme: Console, database: Database, kind:
 @pytest.mark.nightly  # to be looked at; that nothing runs out of a page is in test_gallery
 def test_pictures(acme: Console, database: Database, open_page, folder: Path | None) -> None:
     lose(database, 10, 19)
-    set_aside(database)
+    add_dead_letter(database)
     page = open_page(acme, PAGE)
     taken(page, "losses", folder)
     page.get_by_role("link", name="Acknowledge").click()

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from backend.queries.base.observed import cluster_replication
-from backend.queries.replication.replication import keep_reason
+from backend.queries.replication.replication import store_failure
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.replicating import look, looked_at, online
@@ -99,7 +99,7 @@ def test_what_cannot_be_seen_now_was_seen_then(operator: Visitor, database: Data
     assert "Not observed yet" in said(operator.get(PAGE))
     look(database, looked_at())
     with database.engine.begin() as connection:
-        keep_reason(connection, "K1", "c1 does not answer")
+        store_failure(connection, "K1", "c1 does not answer")
     page = operator.get(PAGE)
     assert "Not observable now c1 does not answer. The data below was observed " in said(page).replace("C1", "c1")
     assert len(re.findall('data-broker="', page.text)) == 6

@@ -44,7 +44,7 @@ def was_read(console: Console, cluster: str, *records: Record) -> Registry:
     console.registries.refresh()
     registry = console.registries.find(cluster)
     assert registry is not None
-    with registry.mirror.lock.changing():
+    with registry.mirror.lock.writing():
         for each in records:
             assert registry.mirror.catalog.apply(each)
     registry.mirror.ready = True

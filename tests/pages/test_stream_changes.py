@@ -5,7 +5,7 @@ from __future__ import annotations
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.tenants.stream_records import RecordApplied
-from backend.queries.replication.replication import keep_health
+from backend.queries.replication.replication import store_health
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, PROD, STREAM, Visitor, code, hidden, record, rows, said, visitor
@@ -54,7 +54,7 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
     assert acme.rest.ok("GET", f"{API_PROD}/streams/orders")["replication_factor"] == 3
     orders = {"fewest": 2, "most": 2, "moving": True, "min_insync_replicas": 1, "unclean_election": True}
     with database.engine.begin() as connection:
-        keep_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
+        store_health(connection, "K1", {"declared_topics": {"acme-retail-prod-orders": orders}})
     told = rows(owner.get(f"{PROD}/orders"), "data-replication")
     assert told["c1"].startswith("c1 3 2, reassigning 1 acks=all: a record may be on one broker only")
     assert "unclean leader election is on" in told["c1"]

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from backend.deciders import TREE
 from backend.domain.distribution.trace import Missing
 from backend.domain.tree.tree import RecordPrimaryMoved
-from backend.queries.history import past
-from backend.queries.history.past_tables import looks
+from backend.queries.history import snapshots
+from backend.queries.history.snapshot_tables import looks
 from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web.distribution.trace_page import TraceView
@@ -29,7 +29,7 @@ OFFSETS, REPLICATION = "/offsets", "/clusters/c1/replication"
 
 
 def look(database: Database) -> None:
-    assert past.take(database.engine)
+    assert snapshots.take_snapshot(database.engine)
 
 
 def event(console: Console) -> int:
@@ -202,7 +202,7 @@ def test_operations_are_as_far_as_they_were(acme: Console, database: Database) -
     assert operator.get(f"{address}?at={before}").status_code == 404
 
 
-def test_whether_units_ran_then_is_said_to_be_unknown(acme: Console) -> None:
+def test_whether_tasks_ran_then_is_said_to_be_unknown(acme: Console) -> None:
     operator = visitor(acme, "operator")
     for target in ("c3", "c2"):
         acme.rest.ok("PUT", "/trees/main/targets/c1/2", {"target": target})

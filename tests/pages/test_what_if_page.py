@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.domain.replication.replication_health import BrokerSeen, ClusterSeen, PartitionSeen, TopicSettings
+from backend.domain.replication.replication_health import (
+    ObservedBroker,
+    ObservedCluster,
+    ObservedPartition,
+    TopicSettings,
+)
 from backend.tracing.broker_loss import BrokerLoss, played
 from backend.web.replication import replication_what_if_page
 from tests.pages.consoles import Console
@@ -20,8 +25,8 @@ from tests.pages.test_switch_pictures import folder, taken
 __all__ = ["folder"]
 
 PAGE = "/clusters/c1/replication/what-if?broker=3"
-HERE = {each: BrokerSeen(None, is_here=True) for each in (1, 2, 3)}
-SOUND = PartitionSeen((3, 1, 2), (1, 2, 3), 3)
+HERE = {each: ObservedBroker(None, is_here=True) for each in (1, 2, 3)}
+SOUND = ObservedPartition((3, 1, 2), (1, 2, 3), 3)
 
 
 def says(monkeypatch: pytest.MonkeyPatch, loss: BrokerLoss) -> None:
@@ -29,9 +34,9 @@ def says(monkeypatch: pytest.MonkeyPatch, loss: BrokerLoss) -> None:
     monkeypatch.setattr(replication_what_if_page, "what_if_broker_dies", lambda *_: loss)
 
 
-def lost(partitions: dict[str, PartitionSeen], settings: dict[str, TopicSettings], told: bool) -> BrokerLoss:
+def lost(partitions: dict[str, ObservedPartition], settings: dict[str, TopicSettings], told: bool) -> BrokerLoss:
     places = {(topic, number): led for topic, led in partitions.items() for number in range(30)}
-    seen = ClusterSeen(cluster_id="k", brokers=HERE, partitions=places)
+    seen = ObservedCluster(cluster_id="k", brokers=HERE, partitions=places)
     return played(seen, 3, places, settings, {} if told else None, {1: 5_000} if told else {})
 
 
@@ -41,10 +46,10 @@ def test_the_worst_is_told_first_and_fits_any_window(
     usual = TopicSettings(min_insync_replicas=2, unclean_election=False)
     partitions = {
         "acme-retail-prod-orders-of-all-countries-and-channels": SOUND,
-        "acme-retail-prod-items": PartitionSeen((1, 3), (1, 3), 1),
-        "acme-retail-prod-loose": PartitionSeen((3, 2), (3,), 3),
-        "acme-retail-prod-lone": PartitionSeen((3,), (3,), 3),
-        "acme-retail-prod-away": PartitionSeen((3, 2), (3,), -1),
+        "acme-retail-prod-items": ObservedPartition((1, 3), (1, 3), 1),
+        "acme-retail-prod-loose": ObservedPartition((3, 2), (3,), 3),
+        "acme-retail-prod-lone": ObservedPartition((3,), (3,), 3),
+        "acme-retail-prod-away": ObservedPartition((3, 2), (3,), -1),
         "acme-retail-prod-hidden": SOUND,
     }
     settings = {topic: usual for topic in partitions if not topic.endswith("hidden")}

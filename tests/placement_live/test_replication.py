@@ -235,7 +235,7 @@ def test_leaders_that_were_moved_are_brought_back_by_an_election(
     done = watched.rest("POST", ELECT, wish, Idempotency_Key="once")
     assert (done.status_code, done.json()) == (200, expected)
     watched.calm("not-preferred-leader", f"{topic}-0")
-    assert admin.look().partitions[topic, 0].leader == 2
+    assert admin.observe().partitions[topic, 0].leader == 2
     event = {"cluster": "east", "topics": [topic], "elected": 2, "refused": {}}
     assert watched.elections() == [event]
     # A repeat with the same key returns the same response and does nothing; without a key nothing is left to do.
@@ -248,7 +248,7 @@ def _prefer_others(admin: ReplicaAdmin, topic: str) -> None:
     """Reorder the replicas of two partitions without changing their leaders."""
     assert admin.alter({(topic, 0): [2, 1], (topic, 1): [3, 2]}) == {}
     eventually(lambda: not admin.ongoing(), "the order has changed")
-    eventually(lambda: admin.look().partitions[topic, 1].replicas == (3, 2), "brokers have heard of it")
+    eventually(lambda: admin.observe().partitions[topic, 1].replicas == (3, 2), "brokers have heard of it")
 
 
 def test_the_page_shows_what_an_election_does_and_elects_once(
@@ -270,21 +270,21 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         assert "The preferred replica will lead 2 partitions; 1 partition of east is already led" in said(preview)
         assert "1 broker will lead more partitions, 1 broker fewer" in said(preview)
         assert re.findall('data-field="([^"]*)"', preview.text) == ["Broker 1 leads", "Broker 3 leads"]
-        assert watched.elections() == [] and admin.look().partitions[topic, 0].leader == 1
+        assert watched.elections() == [] and admin.observe().partitions[topic, 0].leader == 1
 
         # Another operator is faster with one of them.
         assert admin.elect_preferred([(topic, 0)]) == {}
-        eventually(lambda: admin.look().partitions[topic, 0].leader == 2, "brokers have heard of it")
+        eventually(lambda: admin.observe().partitions[topic, 0].leader == 2, "brokers have heard of it")
         late = operator.client.post(f"{PAGE}/-elect", data={**hidden(preview), "step": "confirm"})
         assert late.status_code == 409 and "Nothing was elected" in said(late), said(late)
         assert "1 partition would change leaders, previously 2" in said(late)
         assert "Broker 1 would keep its leaders" in said(late)
-        assert watched.elections() == [] and admin.look().partitions[topic, 1].leader == 2
+        assert watched.elections() == [] and admin.observe().partitions[topic, 1].leader == 2
 
         form = {**hidden(operator.preview(f"{PAGE}/-elect", topics=topic)), "step": "confirm"}
         done = operator.client.post(f"{PAGE}/-elect", data=form)
         assert (done.status_code, done.headers["Location"]) == (303, PAGE), said(done)
-        eventually(lambda: admin.look().partitions[topic, 1].leader == 3, "it leads")
+        eventually(lambda: admin.observe().partitions[topic, 1].leader == 3, "it leads")
         assert watched.elections() == [{"cluster": "east", "topics": [topic], "elected": 1, "refused": {}}]
         assert re.search(r"Last election on .* UTC by op: 1 partition\.", said(operator.get(PAGE)))
 
@@ -292,9 +292,9 @@ def test_the_page_shows_what_an_election_does_and_elects_once(
         _order(admin, (topic, 1), [2, 3])
         assert admin.elect_preferred([(topic, 1)]) == {}
         _order(admin, (topic, 1), [3, 2])
-        eventually(lambda: admin.look().partitions[topic, 1].leader == 2, "it does not lead")
+        eventually(lambda: admin.observe().partitions[topic, 1].leader == 2, "it does not lead")
         assert operator.client.post(f"{PAGE}/-elect", data=form).status_code == 303
-        assert admin.look().partitions[topic, 1].leader == 2 and len(watched.elections()) == 1
+        assert admin.observe().partitions[topic, 1].leader == 2 and len(watched.elections()) == 1
         assert operator.confirm(f"{PAGE}/-elect", topics=topic).status_code == 303
         watched.calm("not-preferred-leader", f"{topic}-1")
         nobody = operator.preview(f"{PAGE}/-elect", topics=topic)
@@ -305,7 +305,7 @@ def _order(admin: ReplicaAdmin, place: tuple[str, int], replicas: list[int]) -> 
     assert admin.alter({place: replicas}) == {}
     wanted = tuple(replicas)
     eventually(
-        lambda: admin.look().partitions[place].replicas == wanted and not admin.ongoing(), "it is ordered so"
+        lambda: admin.observe().partitions[place].replicas == wanted and not admin.ongoing(), "it is ordered so"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import ResourceType
 
 from backend.domain.replication.replication_health import PartitionDescribed, Place
-from backend.kafka.admin import replication_look
+from backend.kafka.admin import replication_observation
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest, problem
@@ -97,7 +97,7 @@ def test_a_replica_that_lives_and_is_behind_does_not_help_but_by_the_rules_of_th
     brokers.kill(3)
 
     def led_by(name: str) -> int:
-        return admin.look().partitions[f"{topic}.{name}", 0].leader
+        return admin.observe().partitions[f"{topic}.{name}", 0].leader
 
     for name, leader in (("unclean", 1), ("eligible", 1), ("plain", -1), ("third", 2)):
         eventually(lambda name=name, leader=leader: led_by(name) == leader, f"{leader} leads {name}")
@@ -129,7 +129,7 @@ def test_all_eligible_replicas_are_told_however_many_an_answer_has(
     brokers.kill(1)
     everywhere = {(name, number): (1,) for name in names for number in range(3)}
     eventually(lambda: eligible(admin.describe(names)) == everywhere, "broker 1 is out of sync, and eligible")
-    assert eligible(replication_look.describe(admin._ask, names, most_at_once=2)) == everywhere
+    assert eligible(replication_observation.describe(admin._ask, names, most_at_once=2)) == everywhere
     # It is away: eligible or not, it cannot lead.
     assert answer(watched, 3, topic)[0] == {f"{each}-{number}": {"offline"} for each in "ab" for number in (0, 1)}
 

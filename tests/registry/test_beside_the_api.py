@@ -72,7 +72,7 @@ def test_an_answer_that_is_kept_is_one_callers_and_goes_with_what_he_may_see(res
         assert rest("POST", path, body).status_code == 201
     subject = "acme-retail-prod-orders-value"
     mirror = served.directory.find("c1").mirror
-    with mirror.lock.changing():
+    with mirror.lock.writing():
         mirror.catalog.apply(SchemaVersion(subject=subject, version=1, id=1, content=Content(text='"string"')))
     mirror.ready = True
     ada, gil = new_user(rest, "ada", acme="member"), new_user(rest, "gil", globex="owner")
@@ -87,7 +87,7 @@ def test_an_answer_that_is_kept_is_one_callers_and_goes_with_what_he_may_see(res
     assert seen(gil) == ([subject], 200)
     assert rest("PATCH", "/users/gil", {"tenants": {"globex": "owner"}}).status_code == 200
     assert seen(gil) == ([], 404)
-    with mirror.lock.changing():
+    with mirror.lock.writing():
         mirror.catalog.apply(VersionGone(subject=subject, version=1))
         mirror._forget_answers()
     assert seen(ada) == ([], 404)

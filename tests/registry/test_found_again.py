@@ -7,7 +7,7 @@ import json
 import pytest
 
 from backend.registry.records import Content, SchemaVersion
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.registering import Wanted, find
 from backend.registry.settings_changes import set_mode
 from tests.registry.written_log import WrittenLog
@@ -46,7 +46,7 @@ def test_it_is_looked_up_and_registered_again_under_its_id(log, text):
 
 
 def test_it_is_not_accepted_as_new(log, text):
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RegistryError) as refused:
         log.register("t", text)
     assert refused.value.code == 42201
 

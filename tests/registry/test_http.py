@@ -102,7 +102,7 @@ def test_a_schema_alone_is_sent_as_it_is(client):
 
 def test_a_kept_answer_goes_with_the_next_change(client, log):
     assert client.get("/subjects") == ["a/b", "used", "user"]
-    with client.mirror.lock.changing():
+    with client.mirror.lock.writing():
         log.register("new", avro("new"))
         client.mirror.keep_answer(b"x", b"x" * 20_000_000)  # beyond the bound: all are forgotten
     assert "new" in client.get("/subjects")
@@ -118,7 +118,7 @@ def test_a_schema_that_takes_long_to_parse_holds_up_nobody_who_asks_for_what_is_
         return schema_types.parse(kind, text, *rest, **options)
 
     def change():
-        with client.mirror.lock.changing():
+        with client.mirror.lock.writing():
             log.register("new", avro("new"))
 
     monkeypatch.setattr(parsing, "parse", parse)

@@ -7,7 +7,7 @@ import pytest
 from backend.registry import reading
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.records import Reference
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.settings_changes import delete_mode, set_mode
 from tests.registry.written_log import WrittenLog, avro, compacted, read, referring, state
 
@@ -31,7 +31,7 @@ def test_an_id_far_above_the_highest_is_brought_along_by_force_only():
     log = WrittenLog()
     log.write(set_mode, None, "IMPORT", force=False)
     assert log.register("s", avro("a"), id=1_000_000) == 1_000_000
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RegistryError) as refused:
         log.register("s", avro("b"), id=2_000_001)
     assert (refused.value.code, "force=true" in refused.value.message) == (42201, True)
     assert log.catalog.highest_id == 1_000_000
@@ -86,7 +86,7 @@ def test_a_version_that_is_taken_is_never_replaced(importing: WrittenLog, versio
     """A version keeps its place whatever is sent, whoever references it, deleted or not: its id would be lost."""
     before, entries = state(importing.catalog), len(importing.entries)
 
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RegistryError) as refused:
         importing.register("s", text, id=schema_id, version=version)
 
     assert refused.value.code == 42205
@@ -108,6 +108,6 @@ def test_a_schema_that_is_sent_anew_with_other_blanks_is_the_same(importing: Wri
 def test_an_id_that_is_taken_is_never_given_to_another_schema(importing: WrittenLog, subject: str):
     """The id of a soft-deleted version counts, too, since data still names it."""
     for schema_id in (40, 41, 50):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RegistryError) as refused:
             importing.register(subject, avro("other"), id=schema_id, version=20)
         assert refused.value.code == 42205

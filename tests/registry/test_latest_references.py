@@ -9,7 +9,7 @@ import pytest
 
 from backend.registry.deleting import delete_version
 from backend.registry.records import Content, Reference, SchemaVersion
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.registering import Wanted, compatible, find
 from tests.registry.written_log import avro, numbers, referring, settled
 
@@ -27,7 +27,7 @@ def test_a_reference_to_the_latest_version_keeps_the_one_that_was_the_latest_the
     log.register("user", text, latest)
     assert [each.content.references[0].version for each in log.catalog.versions("user")] == [1, 2]
     for subject in ("gone", "never"):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RegistryError) as refused:
             log.register("user", text, replace(latest, subject=subject))
         assert refused.value.code == 42201
 
@@ -37,7 +37,7 @@ def test_a_reference_to_the_latest_version_that_others_stored_is_read():
     content = Content(text=referring("Theirs", "Used"), references=(latest,))
     log.append(SchemaVersion(subject="theirs", version=1, id=77, content=content))
     assert log.register("theirs", content.text, latest) == 77
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RegistryError) as refused:
         log.write(delete_version, "used", "1", permanent=False)
     assert refused.value.code == 42206
     assert log.register("theirs", json.dumps(json.loads(content.text), indent=1), latest) == 78

@@ -59,19 +59,19 @@ def test_who_looks_waits_for_nobody_who_parses_also_while_a_change_waits_for_him
     shared.wait_for("parser")
     shared.come("another parser", "parsing")
     shared.wait_for("another parser")
-    shared.come("change", "changing")
+    shared.come("change", "writing")
     shared.waits()
-    shared.come("looker", "looking")
+    shared.come("looker", "reading")
     shared.wait_for("looker")
-    assert shared.lock.look_at_once()
-    shared.lock.looked()
+    assert shared.lock.try_read()
+    shared.lock.release()
     shared.leave("looker")
     shared.come("late parser", "parsing")
     for name in ("parser", "another parser"):
         assert shared.order[-1] == "looker", "the change waits for all who parse"
         shared.leave(name)
     shared.wait_for("change")
-    assert not shared.lock.look_at_once()
+    assert not shared.lock.try_read()
     assert "late parser" not in shared.order
     shared.leave("change")
     shared.wait_for("late parser")
@@ -79,12 +79,12 @@ def test_who_looks_waits_for_nobody_who_parses_also_while_a_change_waits_for_him
 
 
 def test_a_change_is_let_in_before_those_who_come_to_look_later(shared):
-    assert shared.lock.look_at_once()
-    shared.come("change", "changing")
+    assert shared.lock.try_read()
+    shared.come("change", "writing")
     shared.waits()
-    assert not shared.lock.look_at_once()
-    shared.come("looker", "looking")
-    shared.lock.looked()
+    assert not shared.lock.try_read()
+    shared.come("looker", "reading")
+    shared.lock.release()
     shared.wait_for("change")
     assert shared.order == ["change"]
     shared.leave("change")
@@ -105,13 +105,13 @@ def test_nothing_is_ever_changed_under_somebodys_eyes():
 
     def changer() -> None:
         for _ in range(500):
-            with lock.changing():
+            with lock.writing():
                 held[0] += 1
                 held[1] += 1
         left.wait(30)
 
     with ThreadPoolExecutor(6) as threads:
-        jobs = [threads.submit(reader, kind) for kind in ("looking", "looking", "parsing", "parsing")]
+        jobs = [threads.submit(reader, kind) for kind in ("reading", "reading", "parsing", "parsing")]
         jobs += [threads.submit(changer) for _ in range(2)]
         for job in jobs:
             job.result(60)
@@ -120,8 +120,8 @@ def test_nothing_is_ever_changed_under_somebodys_eyes():
 
 def test_a_fault_gives_the_catalog_back():
     lock = CatalogLock()
-    for kind in (lock.looking, lock.parsing, lock.changing):
+    for kind in (lock.reading, lock.parsing, lock.writing):
         with pytest.raises(KeyError), kind():
             raise KeyError
-    with lock.changing():
+    with lock.writing():
         pass

@@ -19,7 +19,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.mirror import Mirror
 from backend.registry.parsing import Parser
 from backend.registry.records import Content, Record, SchemaVersion, encode
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.registering import Decision, Wanted, register
 from backend.registry.writing import Writer
 from tests.database_fixture import Database
@@ -87,7 +87,7 @@ def test_who_waited_while_the_primary_moved_writes_nothing(
     assert rest("PUT", "/trees/main/primary", {"cluster": "c2"}).status_code == 202
     monkeypatch.setattr(writing, "writing_schemas", after_a_move)
     log = Log()
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RegistryError) as refused:
         log.register(database.engine, "ours")
     assert (refused.value.status, refused.value.code) == (403, 40301)
     assert "http://c2" in refused.value.message

@@ -46,11 +46,11 @@ class WrittenLog:
         return [take(self.catalog, entry) for entry in written]
 
     def write(self, rule: Callable[..., Decision], *arguments: Any, **options: Any) -> Any:
-        """Carry out a rule that needs the catalog alone; its answer. Raises Refusal."""
+        """Carry out a rule that needs the catalog alone; its answer. Raises RegistryError."""
         return self._written(rule(self.catalog, *arguments, **options))
 
     def register(self, subject: str, text: str, *references: Reference, **more: Any) -> int:
-        """Register a schema; return its id. Raises Refusal."""
+        """Register a schema; return its id. Raises RegistryError."""
         of_content = {name: more.pop(name) for name in ("kind", "contract") if name in more}
         content = Content(text=text, references=references, **of_content)
         wanted = Wanted(content=content, **more)

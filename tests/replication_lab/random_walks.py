@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from random import Random
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.beginnings import established
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import Rules
 from backend.replication_lab.search import Bounds, possible
+from backend.replication_lab.start_states import established
 from backend.replication_lab.world import Action, World
 
 STEPS = 120

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.beginnings import established, wake_all
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.configuration import Configuration, InvalidDrill
 from backend.replication_lab.drills import drill_schedule
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import FAITHFUL, FIXED
 from backend.replication_lab.schedules import Run, read_schedule, run_schedule
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
 
 SEEDS = 6
@@ -170,7 +170,7 @@ def test_a_loss_by_unclean_election_is_expected():
 
 
 def test_a_broker_that_is_down_cannot_stand_still():
-    with pytest.raises(ImpossibleDrill, match="begins while the broker is down, until 2000 ms"):
+    with pytest.raises(InvalidDrill, match="begins while the broker is down, until 2000 ms"):
         played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 1_999, 500), mode=FIXED.mode)
     played(fault("crash", 1, 1_000, 1_000), fault("pause", 1, 2_000, 500), mode=FIXED.mode)
     played(fault("pause", 1, 1_000, 1_000), fault("crash", 1, 1_500, 100), mode=FIXED.mode)
@@ -200,6 +200,6 @@ HUGE = 10**5_000
     ],
 )
 def test_numbers_that_cannot_be_written_down_are_refused_like_others(document):
-    with pytest.raises(ImpossibleDrill) as refused:
+    with pytest.raises(InvalidDrill) as refused:
         drill_schedule(document, FIXED.mode, 1)
     assert len(str(refused.value)) < 400

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.replication_lab.beginnings import established
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.configuration import Configuration, InvalidDrill
 from backend.replication_lab.drills import LARGEST_SEED, drill
 from backend.replication_lab.rules import FIXED
 from backend.replication_lab.scenarios import SCENARIOS
+from backend.replication_lab.start_states import established
 
 IMPOSSIBLE = {
     "RF above brokers": (
@@ -34,7 +34,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("given, said", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_an_impossible_configuration_is_refused_with_field_value_and_what_would_do(given, said):
-    with pytest.raises(ImpossibleDrill) as refused:
+    with pytest.raises(InvalidDrill) as refused:
         Configuration(**given)
     for part in said:
         assert part in str(refused.value)
@@ -61,23 +61,23 @@ def test_all_that_is_possible_is_taken_and_begins(brokers):
     ids=["not in sync", "dead", "no replica", "nobody in sync"],
 )
 def test_a_beginning_without_a_leader_that_lives_and_is_in_sync_is_refused(beginning):
-    with pytest.raises(ImpossibleDrill, match=f"broker {beginning['leader']} cannot lead"):
+    with pytest.raises(InvalidDrill, match=f"broker {beginning['leader']} cannot lead"):
         established(Configuration(brokers=4), FIXED, **beginning)
 
 
 def test_an_unknown_scenario_is_refused_with_those_that_there_are():
-    with pytest.raises(ImpossibleDrill) as refused:
+    with pytest.raises(InvalidDrill) as refused:
         drill("no-such-thing", "fixed", 1)
     assert "no-such-thing" in str(refused.value)
     assert all(each in str(refused.value) for each in SCENARIOS)
 
 
 def test_an_unknown_mode_is_refused_with_those_that_there_are():
-    with pytest.raises(ImpossibleDrill, match="no mode 'best'; use one of faithful, fixed"):
+    with pytest.raises(InvalidDrill, match="no mode 'best'; use one of faithful, fixed"):
         drill("two-leaders", "best", 1)
 
 
 @pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1])
 def test_a_seed_out_of_range_is_refused_with_the_range(seed):
-    with pytest.raises(ImpossibleDrill, match=f"the seed is {seed}: it must be 0 to {LARGEST_SEED}"):
+    with pytest.raises(InvalidDrill, match=f"the seed is {seed}: it must be 0 to {LARGEST_SEED}"):
         drill("two-leaders", "fixed", seed)

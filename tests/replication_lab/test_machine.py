@@ -15,12 +15,12 @@ from hypothesis.stateful import (
 )
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.messages import NOBODY
+from backend.replication_lab.recovery import settles, unsettled
 from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
-from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
 from tests.replication_lab.healing import heal

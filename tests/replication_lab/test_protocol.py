@@ -10,8 +10,7 @@ import pytest
 
 import backend.replication_lab as package
 from backend.replication_lab.actions import perform
-from backend.replication_lab.answering import NOT_LEADER, TOO_FEW_IN_SYNC
-from backend.replication_lab.beginnings import established, wake_all
+from backend.replication_lab.answers import NOT_LEADER, TOO_FEW_IN_SYNC
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.messages import (
     NOBODY,
@@ -22,8 +21,9 @@ from backend.replication_lab.messages import (
     Record,
 )
 from backend.replication_lab.producing import produce_request_handler
+from backend.replication_lab.recovery import settles, unsettled
 from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
-from backend.replication_lab.settling import settles, unsettled
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.startup import close_replica, replica_state_change
 from backend.replication_lab.state import Fetcher, Role
 from backend.replication_lab.store import Request

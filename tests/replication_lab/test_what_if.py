@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from backend.replication_lab.beginnings import established, wake_all
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.messages import named
 from backend.replication_lab.rules import FIXED
+from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
-from backend.replication_lab.what_if import KAFKA_SESSION_MS, LISTS, Led, WhatIf, if_broker_dies
+from backend.replication_lab.what_if import KAFKA_SESSION_MS, LISTS, PartitionState, WhatIf, if_broker_dies
 from backend.replication_lab.world import World
 
 HERE = frozenset({1, 2, 3, 4})
@@ -29,7 +29,7 @@ def dies(
     eligible: frozenset[int] = frozenset(),
     here: frozenset[int] = HERE,
 ) -> WhatIf[str]:
-    led = Led(replicas, frozenset(isr), leader, min_isr, unclean, eligible)
+    led = PartitionState(replicas, frozenset(isr), leader, min_isr, unclean, eligible)
     return if_broker_dies(broker, [("p", led)], here)
 
 
@@ -116,7 +116,7 @@ def test_an_eligible_replica_leads_and_nothing_committed_is_lost() -> None:
 
 
 def test_a_leader_is_away_for_a_session_and_an_election_and_a_follower_is_not_missed() -> None:
-    alike = [("p", Led((1, 2, 3), frozenset({1, 2, 3}), 1, 2))]
+    alike = [("p", PartitionState((1, 2, 3), frozenset({1, 2, 3}), 1, 2))]
     for session_ms in (600.0, 5_000.0, 45_000.0):
         found = if_broker_dies(1, alike, HERE, session_ms)
         assert found.session_ms == session_ms
@@ -127,15 +127,15 @@ def test_a_leader_is_away_for_a_session_and_an_election_and_a_follower_is_not_mi
 
 
 def test_partitions_that_are_alike_are_all_named() -> None:
-    many = [(number, Led((1, 2, 3), frozenset({1, 2, 3}), 1, 2)) for number in range(10_000)]
+    many = [(number, PartitionState((1, 2, 3), frozenset({1, 2, 3}), 1, 2)) for number in range(10_000)]
     found = if_broker_dies(1, many, HERE)
     assert found.replicas == 10_000 and len(found.moved) == 10_000 and not found.offline
 
 
 def test_brokers_that_are_away_already_do_not_help() -> None:
-    found = if_broker_dies(1, [("p", Led((1, 2, 3), frozenset({1, 2}), 1, 1))], frozenset({1, 2}))
+    found = if_broker_dies(1, [("p", PartitionState((1, 2, 3), frozenset({1, 2}), 1, 1))], frozenset({1, 2}))
     assert lists(found) == {"moved", "uncopied"}
-    alone = if_broker_dies(1, [("p", Led((1, 2, 3), frozenset({1}), 1, 1))], frozenset({1}))
+    alone = if_broker_dies(1, [("p", PartitionState((1, 2, 3), frozenset({1}), 1, 1))], frozenset({1}))
     assert lists(alone) == {"offline"}
 
 
@@ -155,7 +155,7 @@ def test_partitions_of_many_replicas_are_told_as_others(factor: int) -> None:
     assert named(1, 1) == {"offline"}
 
 
-def expected(led: Led, broker: int, here: frozenset[int]) -> set[str]:
+def expected(led: PartitionState, broker: int, here: frozenset[int]) -> set[str]:
     """Return the lists by Kafka's rules: a live in-sync replica leads, else an eligible one, or (unclean) any."""
     if led.leader not in led.isr or led.leader not in here:
         return {"offline_already"} | ({"last_copy"} if led.isr | led.eligible == {broker} else set())
@@ -187,7 +187,7 @@ def test_any_partition_is_told_as_kafkas_rules_have_it(seed: int) -> None:
         isr = frozenset(random.sample(replicas, random.randint(0, factor)))
         eligible = frozenset(each for each in replicas if each not in isr and random.random() < 0.3)
         leader = random.choice([*isr, -1]) if random.random() < 0.9 else -1
-        led = Led(replicas, isr, leader, random.randint(1, factor + 1), random.random() < 0.5, eligible)
+        led = PartitionState(replicas, isr, leader, random.randint(1, factor + 1), random.random() < 0.5, eligible)
         broker = random.choice((leader, *replicas)) if leader > 0 else random.choice(replicas)
         if led.leader in here and broker not in here:
             broker = led.leader

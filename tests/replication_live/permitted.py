@@ -17,11 +17,11 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from backend.replication_lab.actions import perform
-from backend.replication_lab.beginnings import established
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.messages import NOBODY
 from backend.replication_lab.rules import FIXED
 from backend.replication_lab.search import Bounds, possible
+from backend.replication_lab.start_states import established
 from backend.replication_lab.world import Action, World
 
 _NO_FAULTS = Bounds(crashes=0)

@@ -106,8 +106,8 @@ def heal(world):
         for session in world.sessions:
             world.session_step(session)
         world.sessions = [session for session in world.sessions if session.stage != "over"]
-        for unit in sorted(world.plans):
-            session = Session(world.plans[unit])
+        for task in sorted(world.plans):
+            session = Session(world.plans[task])
             for _ in range(3):
                 world.session_step(session)
             while session.stage == "copy" and world.session_step(session):

@@ -12,7 +12,7 @@ from tests.simulation.test_changes import check
 from tests.simulation.world import World
 
 STORIES = 400
-find_start, find_origin = rescan.start, LogPrefix.born
+find_start, find_origin = rescan.start, LogPrefix.origin_of
 
 
 def sessions_that_do_not_ask(patch):
@@ -20,7 +20,7 @@ def sessions_that_do_not_ask(patch):
 
 
 def barriers_that_do_not_fence(patch):
-    patch.setattr(World, "fence_inbound", lambda world, cluster, unit: None)
+    patch.setattr(World, "fence_inbound", lambda world, cluster, task: None)
 
 
 def reading_on_at_the_own_position(patch):
@@ -35,11 +35,11 @@ def rescans_that_forget_what_lay_before(patch):
 def headers_believed_whatever_was_seen(patch):
     """Take the output of a stream processor for a copy."""
 
-    def born(prefix, offset, found):
+    def origin_of(prefix, offset, found):
         prefix.seen.pop(found.cluster if found else 0, None)
         return find_origin(prefix, offset, found)
 
-    patch.setattr(LogPrefix, "born", born)
+    patch.setattr(LogPrefix, "origin_of", origin_of)
 
 
 def no_rerooting(patch):

@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, field
 
 from backend.domain.distribution import edges, leaf_routes, rerooting
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import (
     DistributedStream,
     EdgePlan,
@@ -22,7 +22,7 @@ from backend.domain.distribution.edges import (
     TopicLife,
 )
 from backend.domain.distribution.rescan import Checkpoint
-from backend.domain.distribution.taking_up import take_up
+from backend.domain.distribution.resume_point import find_resume_point
 from backend.domain.records import marks, origin
 from backend.domain.records.log_prefix import UnknownOrigin
 from backend.domain.records.marks import Mark, Position
@@ -145,15 +145,15 @@ class World:
         if version != state.wanted:
             del self.barriers[leaf]
         elif left:
-            self.fence_inbound(cluster, Unit(*left.pop(), 0))
+            self.fence_inbound(cluster, Task(*left.pop(), 0))
         else:
             state.entered = version
             del self.barriers[leaf]
         return True
 
-    def fence_inbound(self, cluster: Cluster, unit: Unit) -> None:
+    def fence_inbound(self, cluster: Cluster, task: Task) -> None:
         """Fence each task that was ever allowed to copy to the leaf, as a barrier does."""
-        cluster.fence(unit.kafka_name)
+        cluster.fence(task.kafka_name)
 
     def reroot_step(self) -> bool:
         """Release the records of origins that left the tree, once no reachable leaf moves them."""
@@ -186,7 +186,7 @@ class World:
         plan = session.plan
         target = self.clusters[plan.target.name]
         source = self.clusters[plan.source.name]
-        group = plan.unit.kafka_name
+        group = plan.task.kafka_name
         if not target.up or not source.up:
             return False
         if session.stage == "init":
@@ -205,7 +205,7 @@ class World:
         """Read the plan from the control plane, as a session does once it has fenced the task's former holder."""
         state = self.leaves[plan.target.name]
         holds = state.wanted == state.entered == plan.routes_version
-        return holds and self.plans.get(plan.unit) == plan
+        return holds and self.plans.get(plan.task) == plan
 
     def _take_up(self, session: Session, source: Cluster, target: Cluster) -> None:
         plan = session.plan
@@ -215,11 +215,11 @@ class World:
             if group in plan.inbound_groups
         }
         inbound: list[Mark] = [position.mark for position in held.values()]
-        taken = take_up(
+        taken = find_resume_point(
             plan,
             plan.streams[0],
             0,
-            own=held.get(plan.unit.kafka_name),
+            own=held.get(plan.task.kafka_name),
             inbound=inbound,
             checkpoints=source.checkpoints,
             foreign=lambda number: number not in self.known,
@@ -239,12 +239,12 @@ class World:
         except UnknownOrigin:
             session.stage = "over"
             return False
-        if target.epochs[session.plan.unit.kafka_name] != session.epoch:
+        if target.epochs[session.plan.task.kafka_name] != session.epoch:
             session.stage = "over"
             return False
         session.position += len(records)
         target.log.extend(copies)
-        target.committed[session.plan.unit.kafka_name] = (
+        target.committed[session.plan.task.kafka_name] = (
             session.position,
             session.edge.metadata(session.position),
         )

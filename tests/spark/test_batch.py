@@ -32,7 +32,7 @@ def directory() -> Directory:
 
 
 def test_headers_are_those_of_the_settings():
-    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={40}, low=0, end=100)
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", incarnations=((0, 1),), asked={40}, low=0, end=100)
     log.make_plan(10**6)
     ((one,),) = [each.ranges for each in Batch([log]).slices(directory(), ("x-flags", "x-origin"))]
     read, born = one
@@ -42,7 +42,7 @@ def test_headers_are_those_of_the_settings():
 
 
 def test_reading_begins_before_the_offset_so_that_the_record_before_it_is_seen():
-    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={5_000}, low=0, end=9_000)
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", incarnations=((0, 1),), asked={5_000}, low=0, end=9_000)
     log.checkpoints = [Checkpoint(at, 1, {7: (1, at - 1)}) for at in (3_000, 3_990, 4_500, 5_000)]
     log.make_plan(10**6)
     assert log.plan is not None
@@ -58,13 +58,15 @@ def stood(log, offset, vector):
 
 
 def test_an_offset_past_the_end_is_the_end():
-    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={2**63 - 1}, low=10, end=100)
+    log = AskedLog(
+        log=("c1", STREAM, 0), topic="orders", incarnations=((0, 1),), asked={2**63 - 1}, low=10, end=100
+    )
     found = stood(log, 2**63 - 1, {7: (1, 90)})
     assert (log.places, found.vector, found.passed) == ({100}, {7: (1, 90)}, {7: (1, 99)})
 
 
 def test_of_an_offset_before_the_beginning_only_what_was_born_there_is_known():
-    log = AskedLog(log=("c1", STREAM, 0), topic="orders", births=((0, 1),), asked={4, 0}, low=10, end=100)
+    log = AskedLog(log=("c1", STREAM, 0), topic="orders", incarnations=((0, 1),), asked={4, 0}, low=10, end=100)
     log.checkpoints = [Checkpoint(10, 1, {7: (1, 9), 8: (1, 77)})]
     found = stood(log, 4, {7: (1, 9), 8: (1, 77)})
     assert (log.places, found.timestamp_ms, found.vector, found.passed) == ({10}, None, {}, {7: (1, 3)})

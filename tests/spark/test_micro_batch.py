@@ -16,7 +16,7 @@ from spark.micro_batch import Answer
 from spark.sources.slices import Slice
 from tests.kafka import create_topic, produce
 from tests.log_marks import joined
-from tests.spark.test_sources import born_in, expected
+from tests.spark.test_sources import expected, origin_context
 
 T0 = 1_700_000_000_000
 
@@ -40,7 +40,10 @@ def test_batch_after_batch_on_a_growing_log(spark, estate):
         while plan is None or not plan.answers:
             plan = log_index.plan(marks, base, low, end, asked, most)
             ranges = [
-                (LogRange(log=7, topic=topic, partition=0, first=part.first, end=part.end), born_in(part.seen))
+                (
+                    LogRange(log=7, topic=topic, partition=0, first=part.first, end=part.end),
+                    origin_context(part.seen),
+                )
                 for part in plan.parts
             ]
             found = micro_batch.run(

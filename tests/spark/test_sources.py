@@ -20,7 +20,7 @@ from backend.domain.records.origin import Origin
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.logs.log_ends import ends, partitions
-from backend.kafka.logs.log_ranges import BornIn, LogRange, messages
+from backend.kafka.logs.log_ranges import LogRange, OriginContext, messages
 from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
@@ -77,9 +77,9 @@ def header(number: int, partition: int, offset: int) -> bytes:
     return origin.encode(Origin(number, origin.stream_id(STREAM), partition, offset, 1))
 
 
-def born_in(seen: origin.Vector) -> BornIn:
-    return BornIn(
-        number=HERE, stream=STREAM, births=((0, 1),), seen=seen, known_origins=frozenset({HERE, ELSEWHERE})
+def origin_context(seen: origin.Vector) -> OriginContext:
+    return OriginContext(
+        number=HERE, stream=STREAM, incarnations=((0, 1),), seen=seen, known_origins=frozenset({HERE, ELSEWHERE})
     )
 
 
@@ -93,7 +93,7 @@ def expected(servers: str, topic: str) -> list[tuple[object, ...]]:
             HERE,
             stream=origin.stream_id(STREAM),
             partition=p,
-            births=((0, 1),),
+            incarnations=((0, 1),),
             seen={},
             known_origins=frozenset({HERE, ELSEWHERE}),
             foreign=lambda number: True,
@@ -108,7 +108,7 @@ def expected(servers: str, topic: str) -> list[tuple[object, ...]]:
             rows.append((*place, None, None, None))
             continue
         found = origin.decode([carried["copy-origin"]] if "copy-origin" in carried else [])
-        born = prefixes[place[0]].born(place[1], found)
+        born = prefixes[place[0]].origin_of(place[1], found)
         rows.append((*place, born.cluster, born.incarnation, born.offset))
     return rows
 
@@ -129,7 +129,7 @@ def test_records_of_ranges_with_where_they_were_born(spark, servers, topic):
             )
             log = partition * 10 + number
             ranges.append(
-                (LogRange(log=log, topic=topic, partition=partition, first=first, end=end), born_in(seen))
+                (LogRange(log=log, topic=topic, partition=partition, first=first, end=end), origin_context(seen))
             )
     parts = slices.cut([Slice(bootstrap_servers=servers, properties={}, ranges=ranges)], 2)
     assert len(parts) == 2

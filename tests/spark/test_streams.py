@@ -18,7 +18,7 @@ from spark.sources import commits, log_records, slices
 from spark.sources.slices import Slice
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce
-from tests.spark.test_sources import ELSEWHERE, STRANGER, born_in, commit, expected, fill, header
+from tests.spark.test_sources import ELSEWHERE, STRANGER, commit, expected, fill, header, origin_context
 
 
 class Stream:
@@ -72,8 +72,8 @@ def stream(spark, tmp_path):
 
 def open_ended(servers, topic, known=None):
     """Return both logs of a topic from their beginnings, without an end."""
-    born = born_in({}) if known is None else replace(born_in({}), known_origins=known)
-    ranges = [(LogRange(log=p, topic=topic, partition=p, first=0, end=OPEN_END), born) for p in range(2)]
+    context = origin_context({}) if known is None else replace(origin_context({}), known_origins=known)
+    ranges = [(LogRange(log=p, topic=topic, partition=p, first=0, end=OPEN_END), context) for p in range(2)]
     return [Slice(bootstrap_servers=servers, properties={}, ranges=ranges)]
 
 

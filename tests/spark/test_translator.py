@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from confluent_kafka import Consumer, TopicPartition
 
 from backend.domain.offsets import offset_map
-from backend.domain.offsets.offset_map import Follower, Progress
+from backend.domain.offsets.offset_map import GroupPartition, Progress
 from backend.domain.records import copy_flags
 from backend.eventlog.engine import create_engine
 from backend.kafka.groups.map_topic import MapPublisher
@@ -117,8 +117,8 @@ def test_nothing_runs_on_spark_while_nothing_is_committed(translator, estate, st
 
     def looked():
         found, groups = ready(), translator._directories.read().groups
-        those = [groups[cluster].follower(*_place(key)) for cluster, made in found.items() for key in made]
-        are_commits.append(any(isinstance(whose, Follower) for whose in those))
+        those = [groups[cluster].group_partition(*_place(key)) for cluster, made in found.items() for key in made]
+        are_commits.append(any(isinstance(whose, GroupPartition) for whose in those))
         return found
 
     def asked():
@@ -150,7 +150,7 @@ def logs(estate, stream):
     found = []
     for partition, topic in ((0, topics["cluster-1"]), (1, "there-is-none")):
         place = ("cluster-1", f"acme/retail/prod/{name}", partition)
-        one = AskedLog(log=place, topic=topic, births=((0, 1),), asked={10}, low=0, end=20)
+        one = AskedLog(log=place, topic=topic, incarnations=((0, 1),), asked={10}, low=0, end=20)
         one.make_plan(10**6)
         found.append(one)
     return found
@@ -181,7 +181,9 @@ def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(transl
     name, topics = stream
     servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}
     known, where = translator._directories.read(), translator._settings.offsets_topic
-    whose = Follower(tenant="acme", instance="retail", environment="prod", stream=name, partition=0, group="app")
+    whose = GroupPartition(
+        tenant="acme", instance="retail", environment="prod", stream=name, partition=0, group="app"
+    )
     old = Progress(timestamp_ms=1, committed_at_ms=1, generation=1, vector={}, offset=1)
     publisher = MapPublisher({"bootstrap.servers": servers["cluster-2"]}, "cluster-9", where)
     publisher.publish([(whose, old)])
@@ -192,7 +194,7 @@ def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(transl
         return published(servers[cluster], where, name).get(key, (None, None))[0]
 
     eventually(lambda: all(said(cluster) == old for cluster in servers), "it is known everywhere", 0.3)
-    row = MapEntry(cluster="cluster-9", follower=whose, technical_group="acme-app", is_ended=False)
+    row = MapEntry(cluster="cluster-9", group_partition=whose, technical_group="acme-app", is_ended=False)
     translator._logs.follow(known)
     assert translator._results.remove_progress("cluster-9", [row], known)
     eventually(lambda: all(said(cluster) is None for cluster in servers), "one of the others has told", 0.3)

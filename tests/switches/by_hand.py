@@ -19,7 +19,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.tenants.stream_records import RecordApplied
 from backend.kafka.admin.topics import TopicAdmin
 from backend.kafka.copy.clients import CopyLimits
@@ -153,7 +153,7 @@ class ByHand:
             plans = desired.read(connection, self.settings).plans
         for letter, level in edges:
             for bucket in range(self.settings.partition_buckets):
-                plan = plans[Unit(self.name(letter), level, bucket)]
+                plan = plans[Task(self.name(letter), level, bucket)]
                 knowledge = Knowledge(lost=self.losses.append, replaced=self.replaced.append)
                 session = CopySession(plan, LIMITS, knowledge=knowledge)
                 try:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from backend.domain.offsets import commit_metadata
 from backend.domain.offsets.commit_metadata import CommitMark
 from backend.domain.offsets.offset_map import LATEST_MS, Progress
-from backend.domain.offsets.target_log import Chosen
+from backend.domain.offsets.target_log import ChosenOffset
 from backend.eventlog.held_lock import LockLost
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import OffsetsPending
@@ -22,8 +22,8 @@ from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.switches.by_hand import ByHand
 from workers.offsets.applied import State
-from workers.offsets.carrying_out import Carrier, Work
-from workers.offsets.choosing import Going
+from workers.offsets.offset_choice import Resumption
+from workers.offsets.offset_setter import DueOffset, OffsetSetter
 from workers.switches.closing import OWN_PROGRESS, SOME_STAY, GroupClosing, TranslatedOffset
 
 ENVIRONMENT = ("acme", "retail", "prod")
@@ -74,7 +74,7 @@ def read_on(hand: ByHand, letter: str, name: str, count: int, partition: int = 0
 
 
 def by_group(found: list[TranslatedOffset]) -> dict[str, TranslatedOffset]:
-    return {one.follower.group[:4]: one for one in found}
+    return {one.group_partition.group[:4]: one for one in found}
 
 
 def offset_behind(hand: ByHand, letter: str, count: int) -> int:
@@ -273,27 +273,28 @@ def test_without_origins_the_margin_is_left(hand: ByHand):
 def test_a_committer_that_was_choosing_meanwhile_takes_nothing_back(mixed: ByHand, closing: GroupClosing):
     """The committer had read an older offset, for which progress with a margin was new."""
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
-    follower = next(iter(by_group(closing.translate(2, 6)).values())).follower
+    group_partition = next(iter(by_group(closing.translate(2, 6)).values())).group_partition
     early = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=2, vector=None, offset=1)
-    work = Work(
-        follower=follower, group=mixed.group("tips"), topic=mixed.topic("c"), newest=(mixed.name("a"), early),
-        flags=6, own=None, exact=False, before=None, renew=False, in_other_topic=False, incarnation=1,
+    work = DueOffset(
+        group_partition=group_partition, group=mixed.group("tips"), topic=mixed.topic("c"),
+        newest=(mixed.name("a"), early), flags=6, own=None, exact=False,
+        before=None, renew=False, in_other_topic=False, incarnation=1,
     )  # fmt: skip
 
     class Slow:
         def choose(self, goals, read):
             closing.translate(3, 6)
-            chosen = Chosen(offset=0, re_read_bound=50, settled=True)
-            return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
+            chosen = ChosenOffset(offset=0, re_read_bound=50, settled=True)
+            return {each.group_partition: Resumption(chosen=chosen, mode="margin", end=50) for each in goals}
 
     def lock():
         return setting_offsets(mixed.database.engine, mixed.name("c"))
 
     offsets = GroupOffsets(client_config(mixed.servers("c"), {}))
-    done = Carrier(mixed.name("c"), offsets, Slow(), lock).carry_out([work], lambda: None)
+    done = OffsetSetter(mixed.name("c"), offsets, Slow(), lock).set_due([work], lambda: None)
     offset, metadata = stands(mixed, "c", "tips")
     assert offset > 0 and commit_metadata.decode(metadata).generation == 3
-    assert done[follower].state == State.WAITING and done[follower].offset is None
+    assert done[group_partition].state == State.WAITING and done[group_partition].offset is None
 
 
 class Ended(GroupOffsets):
@@ -303,7 +304,7 @@ class Ended(GroupOffsets):
         super().__init__(client_config(hand.servers("c"), {}))
         self._hand, self._asked = hand, 0
 
-    def standing(self, wanted, *, stable=False):
+    def committed(self, wanted, *, stable=False):
         self._asked += 1
         if self._asked == 2:
             ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
@@ -311,7 +312,7 @@ class Ended(GroupOffsets):
                 connection.exec_driver_sql(ended)
             with setting_offsets(self._hand.database.engine, self._hand.name("c")) as successor:
                 successor.check()
-        return super().standing(wanted, stable=stable)
+        return super().committed(wanted, stable=stable)
 
 
 def test_a_committer_that_lost_the_lock_while_it_asked_sets_nothing(mixed: ByHand, closing: GroupClosing):
@@ -319,23 +320,23 @@ def test_a_committer_that_lost_the_lock_while_it_asked_sets_nothing(mixed: ByHan
     (carried,) = closing.translate(2, 6)
     before = stands(mixed, "c", "tips")
     later = Progress(timestamp_ms=1, committed_at_ms=LATEST_MS, generation=3, vector=None, offset=1)
-    work = Work(
-        follower=carried.follower, group=mixed.group("tips"), topic=mixed.topic("c"),
+    work = DueOffset(
+        group_partition=carried.group_partition, group=mixed.group("tips"), topic=mixed.topic("c"),
         newest=(mixed.name("a"), later), flags=6, own=None, exact=False, before=None, renew=False,
         in_other_topic=False, incarnation=1,
     )  # fmt: skip
 
     class AtOnce:
         def choose(self, goals, read):
-            chosen = Chosen(offset=0, re_read_bound=50, settled=True)
-            return {each.follower: Going(chosen=chosen, mode="margin", end=50) for each in goals}
+            chosen = ChosenOffset(offset=0, re_read_bound=50, settled=True)
+            return {each.group_partition: Resumption(chosen=chosen, mode="margin", end=50) for each in goals}
 
     def lock():
         return setting_offsets(mixed.database.engine, mixed.name("c"))
 
-    carrier = Carrier(mixed.name("c"), Ended(mixed), AtOnce(), lock)
+    setter = OffsetSetter(mixed.name("c"), Ended(mixed), AtOnce(), lock)
     with pytest.raises(LockLost):
-        carrier.carry_out([work], lambda: None)
+        setter.set_due([work], lambda: None)
     assert stands(mixed, "c", "tips") == before
 
 

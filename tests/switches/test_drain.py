@@ -69,7 +69,7 @@ def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
     until(drain)
 
 
-def test_a_tail_of_copies_that_no_unit_has_committed_as_skipped(hand: ByHand):
+def test_a_tail_of_copies_that_no_task_has_committed_as_skipped(hand: ByHand):
     hand.produce("a", 10)
     hand.copy(("a", 2), ("b", 1))
     hand.produce("b", 40)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from workers.switches.closing import MEMBERS, OWN_PROGRESS, TranslatedOffset
 from workers.switches.outcome import NAMED, translation_summary
 
 
 def carried(group: str, bound: int | None, partition: int = 0, refused: str | None = None) -> TranslatedOffset:
-    follower = Follower(
+    group_partition = GroupPartition(
         tenant="acme", instance="retail", environment="prod", stream="orders", partition=partition, group=group
     )
     return TranslatedOffset(
-        follower=follower,
+        group_partition=group_partition,
         source_offset=7,
         target_offset=5,
         re_read_bound=bound,

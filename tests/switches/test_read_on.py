@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from backend.domain.offsets import commit_metadata
 from backend.domain.offsets.commit_metadata import CommitMark
-from backend.domain.offsets.committing import Standing
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.commit_rules import CommittedOffset
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.domain.switch.switch_report import Found, PhaseTimes, report
 from tests.switches.test_outcome import carried
 from workers.switches.closing import MEMBERS, OWN_PROGRESS
@@ -20,8 +20,8 @@ OURS = commit_metadata.encode(
 )
 
 
-def follower(group: str, partition: int = 0) -> Follower:
-    return carried(group, 0, partition).follower
+def group_partition(group: str, partition: int = 0) -> GroupPartition:
+    return carried(group, 0, partition).group_partition
 
 
 def test_what_a_group_has_committed_since_is_told_the_most_first():
@@ -30,11 +30,11 @@ def test_what_a_group_has_committed_since_is_told_the_most_first():
     )
     assert noted == {A: {ORDERS: {"0": 7, "1": 7}}, B: {ORDERS: {"0": 7}}}
     now = {
-        follower("a"): Standing(offset=9),
-        follower("a", 1): Standing(offset=7),
-        follower("b"): Standing(offset=17),
-        follower("c"): Standing(offset=90),
-        follower("new"): Standing(offset=90),
+        group_partition("a"): CommittedOffset(offset=9),
+        group_partition("a", 1): CommittedOffset(offset=7),
+        group_partition("b"): CommittedOffset(offset=17),
+        group_partition("c"): CommittedOffset(offset=90),
+        group_partition("new"): CommittedOffset(offset=90),
     }
     assert since(noted, now, ENDS, {}) == [
         {"group": B, "stream": ORDERS, "partition": 0, "records": 10},
@@ -44,7 +44,10 @@ def test_what_a_group_has_committed_since_is_told_the_most_first():
 
 def test_what_was_set_for_it_after_commits_elsewhere_it_has_not_read_there():
     noted = translated_commits([carried("a", 0)])
-    assert noted is not None and since(noted, {follower("a"): Standing(offset=90, metadata=OURS)}, ENDS, {}) == []
+    assert (
+        noted is not None
+        and since(noted, {group_partition("a"): CommittedOffset(offset=90, metadata=OURS)}, ENDS, {}) == []
+    )
     assert since(noted, {}, ENDS, {}) == [], "its group is gone"
 
 

@@ -64,5 +64,5 @@ def test_a_group_moves_with_its_records_and_committers_leave_it_there(make_group
     next_one.until_applied(OLD, left_behind)
     assert groups.stands(NEW) == stood
     # The rows stored by the translator are used unchanged.
-    (again,) = [each for each in closing.translate(3, 3) if each.follower.group == groups.group]
+    (again,) = [each for each in closing.translate(3, 3) if each.group_partition.group == groups.group]
     assert again.source_offset == left_behind and groups.next_value(NEW) == "r0140"

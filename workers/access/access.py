@@ -25,7 +25,7 @@ from backend.settings import Settings
 from workers.access import access_recording, wanted_access
 from workers.access.access_changes import Changes
 from workers.one_thread import OneThread
-from workers.topics import wanted
+from workers.topics import desired_topics
 
 log = structlog.get_logger("access")
 
@@ -55,7 +55,7 @@ class AccessReconciler:
 
     def _read(self) -> None:
         with self._engine.connect() as connection:
-            position = wanted.position(connection)
+            position = desired_topics.position(connection)
             if position == self._position:
                 return
             self._rows = list_clusters(connection)

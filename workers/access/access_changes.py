@@ -12,9 +12,9 @@ from sqlalchemy import Engine
 
 from backend.domain.access.access_steps import (
     AddAcls,
+    ObservedAccess,
     RemoveAcls,
     RemoveCredentials,
-    SeenAccess,
     SetCredentials,
     SetQuotas,
     Step,
@@ -47,7 +47,7 @@ class Changes:
         self._settings = settings
         self._refused: dict[str, tuple[str, float]] = {}
 
-    def without_refused(self, seen: SeenAccess) -> SeenAccess:
+    def without_refused(self, seen: ObservedAccess) -> ObservedAccess:
         """Return the observation without the parts that the cluster refused to change a moment ago."""
         now = time.monotonic()
         refused = {part: reason for part, (reason, until) in self._refused.items() if until > now}

@@ -78,7 +78,7 @@ class Barriers:
                 self._running.discard(due.cluster.name)
 
     def _fence(self, due: _Due) -> int:
-        names = [unit.kafka_name for unit in due.leaf.units_ever(due.buckets)]
+        names = [task.kafka_name for task in due.leaf.tasks_ever(due.buckets)]
         row = due.cluster
         fencing.check_identity(row.bootstrap_servers, row.properties, row.kafka_cluster_id)
         with ThreadPoolExecutor(max_workers=fencing.AT_ONCE) as pool:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain.distribution import edges
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames, TopicLife
 from backend.domain.switch.cluster_switch import MOVES_CLIENTS, PHASE_EVENTS
 from backend.queries.base.events import newest_position
@@ -28,7 +28,7 @@ class Desired:
     """Plans of all tasks, and the position of the log that they are derived from."""
 
     position: int
-    plans: Mapping[Unit, EdgePlan]
+    plans: Mapping[Task, EdgePlan]
     primary: Endpoint | None = None
     """The cluster that writes schemas; None while there is no tree."""
 

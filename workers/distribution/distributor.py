@@ -10,18 +10,18 @@ from typing import Any
 import structlog
 
 from backend.domain.base.errors import DomainError
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.distribution.throttle import Throttle
-from backend.kafka.base.alive import LONGEST_STEP_SECONDS
 from backend.kafka.base.errors import CopyFailed
+from backend.kafka.base.liveness import LONGEST_STEP_SECONDS
 from backend.kafka.copy.clients import CopyLimits
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.record_loop import CopyTotals
 from backend.kafka.copy.refused_search import Suspects
 from backend.kafka.copy.session import CopySession
-from workers.distribution.unit_states import UnitState
+from workers.distribution.task_states import TaskState
 
 _WAIT_SECONDS = 0.5
 _PERMISSION_SECONDS = 0.2
@@ -39,7 +39,7 @@ class DistributorThread(threading.Thread):
 
     def __init__(
         self,
-        unit: Unit,
+        task: Task,
         epoch: int,
         limits: CopyLimits,
         why_not: Callable[[EdgePlan], str | None],
@@ -52,8 +52,8 @@ class DistributorThread(threading.Thread):
         `why_not` returns why no session may be opened under a plan now (the lease is lost, the target has not
         entered the plan's routes), None if one may.
         """
-        super().__init__(name=unit.name, daemon=True)
-        self.unit = unit
+        super().__init__(name=task.name, daemon=True)
+        self.task = task
         self.epoch = epoch
         self._limits = limits
         self._why_not = why_not
@@ -89,7 +89,7 @@ class DistributorThread(threading.Thread):
         """Return the rows of `stream_measures` that changed since the last call."""
         return [
             {
-                "unit": self.unit.name,
+                "unit": self.task.name,
                 "epoch": self.epoch,
                 "stream": each.stream,
                 "records": each.records,
@@ -125,11 +125,11 @@ class DistributorThread(threading.Thread):
     def _alive(self, within_seconds: float = LONGEST_STEP_SECONDS) -> None:
         self._alive_until = time.monotonic() + within_seconds
 
-    def state(self, holder: str) -> UnitState:
+    def state(self, holder: str) -> TaskState:
         """Return the state of the task."""
         done = self._before + self._totals
-        return UnitState(
-            unit=self.unit.name,
+        return TaskState(
+            unit=self.task.name,
             holder=holder,
             epoch=self.epoch,
             state=self._state,
@@ -166,8 +166,8 @@ class DistributorThread(threading.Thread):
                 # A secret that cannot be resolved, or the database unavailable while it is read.
                 self._failed(CopyFailed(error.detail))
             except Exception as error:  # an unexpected failure of one task must not stop its neighbours
-                log.exception("task failed", unit=self.unit.name)
-                self._failed(CopyFailed(f"{self.unit.name}: {error!r}"))
+                log.exception("task failed", unit=self.task.name)
+                self._failed(CopyFailed(f"{self.task.name}: {error!r}"))
             if time.monotonic() - opened > 2 * _LONGEST_BACKOFF_SECONDS:
                 backoff = _FIRST_BACKOFF_SECONDS
             self._stopping.wait(backoff)
@@ -188,7 +188,7 @@ class DistributorThread(threading.Thread):
         throttle = self._throttle_of(plan)
         wait = throttle.wait_seconds(time.monotonic()) if throttle else 0.0
         if plan.paused or wait > 0:
-            session.rest()
+            session.idle()
             # In short pieces, so that a new plan is noticed soon and the task is known to be alive.
             self._stopping.wait(_WAIT_SECONDS if plan.paused else min(wait, _WAIT_SECONDS))
             return
@@ -222,13 +222,13 @@ class DistributorThread(threading.Thread):
     def _report(self, plan: EdgePlan, troubles: list[str]) -> None:
         reason = "; ".join(troubles[:_TROUBLES_SHOWN]) or None
         if reason is not None and reason != self._reason:
-            log.warning("partitions in trouble", unit=self.unit.name, troubles=troubles)
+            log.warning("partitions in trouble", unit=self.task.name, troubles=troubles)
         state = "paused" if plan.paused else "degraded" if troubles else "running"
         self._state, self._reason = state, reason
 
     def _failed(self, failure: CopyFailed) -> None:
         if self._reason != failure.detail:
-            log.warning("session ended", unit=self.unit.name, reason=failure.detail, fenced=failure.fenced)
+            log.warning("session ended", unit=self.task.name, reason=failure.detail, fenced=failure.fenced)
         # A paused task is not blocked.
         state = "paused" if self._wish[0].paused else "blocked"
         self._state, self._reason, self._lag = state, failure.detail, None

@@ -107,7 +107,7 @@ class Rerooting:
 
     def _vectors(self, situation: _Situation, leaf: str, streams: Mapping[str, str]) -> dict[Partition, Vector]:
         row = situation.clusters[leaf]
-        groups = [unit.kafka_name for unit in situation.leaves[leaf].units_ever(situation.buckets)]
+        groups = [task.kafka_name for task in situation.leaves[leaf].tasks_ever(situation.buckets)]
         marks = positions.read_all(row.bootstrap_servers, row.properties, groups)
         return {
             (streams[topic], partition): origin.merge(mark.covered for mark in found)

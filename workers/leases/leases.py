@@ -31,7 +31,7 @@ def clock(connection: Connection) -> datetime:
     return now
 
 
-def report_shift(connection: Connection, holder: str, ttl_seconds: float, grace_seconds: float = 0.0) -> int:
+def report_session(connection: Connection, holder: str, ttl_seconds: float, grace_seconds: float = 0.0) -> int:
     """Report that a session is alive for so long, delete expired ones, and count those alive.
 
     `grace_seconds`: time for which expired ones still count, by a holder that is late itself.
@@ -45,12 +45,12 @@ def report_shift(connection: Connection, holder: str, ttl_seconds: float, grace_
 
 
 def report_seen(connection: Connection, holder: str, ttl_seconds: float) -> None:
-    """Extend the report of `report_shift`, unless the session has ended."""
+    """Extend the report of `report_session`, unless the session has ended."""
     seen = {"seen_at": _NOW, "ttl_seconds": ttl_seconds}
     connection.execute(sa.update(shifts).where(shifts.c.holder == holder).values(seen))
 
 
-def end_shift(connection: Connection, holder: str) -> None:
+def end_session(connection: Connection, holder: str) -> None:
     """Record that a holder takes no more tasks."""
     connection.execute(sa.delete(shifts).where(shifts.c.holder == holder))
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sqlalchemy import Engine
 
-from backend.domain.offsets.offset_map import Follower, Progress
+from backend.domain.offsets.offset_map import GroupPartition, Progress
 from workers.offsets import store
 
 
@@ -62,14 +62,14 @@ class LostOffsets:
 
     def __init__(self) -> None:
         self._adding = threading.Lock()
-        self._found: dict[str, set[Follower]] = {}
+        self._found: dict[str, set[GroupPartition]] = {}
 
-    def add(self, cluster: str, followers: Collection[Follower]) -> None:
+    def add(self, cluster: str, group_partitions: Collection[GroupPartition]) -> None:
         """Add group partitions that have no offset on the cluster any more."""
         with self._adding:
-            self._found.setdefault(cluster, set()).update(followers)
+            self._found.setdefault(cluster, set()).update(group_partitions)
 
-    def take(self, cluster: str) -> set[Follower]:
+    def take(self, cluster: str) -> set[GroupPartition]:
         """Return the group partitions added since the last call, and remove them."""
         with self._adding:
             return self._found.pop(cluster, set())
@@ -80,41 +80,41 @@ class AppliedOffsets:
 
     def __init__(self, engine: Engine, cluster: str) -> None:
         self._engine, self._cluster = engine, cluster
-        self._rows: dict[Follower, Applied] = {}
-        self._changed: set[Follower] = set()
+        self._rows: dict[GroupPartition, Applied] = {}
+        self._changed: set[GroupPartition] = set()
         with engine.connect() as connection:
             for row in store.read_applied(connection, cluster):
                 del row["cluster"]
-                whose = store.follower(row.pop("stream"), row.pop("partition"), row.pop("group"))
+                whose = store.group_partition(row.pop("stream"), row.pop("partition"), row.pop("group"))
                 self._rows[whose] = Applied(**row)
 
-    def get(self, follower: Follower) -> Applied | None:
+    def get(self, group_partition: GroupPartition) -> Applied | None:
         """Return the last result for a group partition."""
-        return self._rows.get(follower)
+        return self._rows.get(group_partition)
 
-    def items(self) -> Iterator[tuple[Follower, Applied]]:
+    def items(self) -> Iterator[tuple[GroupPartition, Applied]]:
         """Iterate over all results."""
         return iter(list(self._rows.items()))
 
-    def put(self, follower: Follower, row: Applied) -> None:
+    def put(self, group_partition: GroupPartition, row: Applied) -> None:
         """Replace the result for a group partition."""
-        if self._rows.get(follower) != row:
-            self._rows[follower] = row
-            self._changed.add(follower)
+        if self._rows.get(group_partition) != row:
+            self._rows[group_partition] = row
+            self._changed.add(group_partition)
 
-    def forget(self, follower: Follower) -> None:
+    def forget(self, group_partition: GroupPartition) -> None:
         """Drop the result for a group partition."""
-        if self._rows.pop(follower, None) is not None:
-            self._changed.add(follower)
+        if self._rows.pop(group_partition, None) is not None:
+            self._changed.add(group_partition)
 
     def save(self) -> None:
         """Write changes to the database. Raises DomainError if it is unavailable; changes then stay pending."""
         if not self._changed:
             return
         rows, gone = [], []
-        for follower in self._changed:
-            key = (self._cluster, follower.stream_name, follower.partition, follower.group)
-            row = self._rows.get(follower)
+        for group_partition in self._changed:
+            key = (self._cluster, group_partition.stream_name, group_partition.partition, group_partition.group)
+            row = self._rows.get(group_partition)
             if row is None:
                 gone.append(key)
             else:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from backend.domain.distribution import rescan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.offsets.group_log import OffsetKey, OffsetValue
-from backend.domain.records import births, log_index, origin
-from backend.domain.records.births import Births
+from backend.domain.records import incarnations, log_index, origin
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Mark, Plan, Prefix, Prefixes, Segment
 from backend.domain.records.origin import Vector
-from backend.kafka.logs.log_ranges import BornIn, LogRange
+from backend.kafka.logs.log_ranges import LogRange, OriginContext
 from backend.queries.clusters.clusters import ClusterRow
 from spark.micro_batch import Answer, Found
 from spark.sources.slices import Slice
@@ -41,7 +41,7 @@ class AskedLog:
 
     log: Log
     topic: str
-    births: Births
+    incarnations: Incarnations
     asked: set[int]
     committed: list[tuple[OffsetKey, OffsetValue]] = field(default_factory=list)
     """Commits of groups in this log."""
@@ -92,7 +92,7 @@ class AskedLog:
     @property
     def incarnation(self) -> int:
         """Return the incarnation of the log's newest records: an index of another incarnation is useless."""
-        return self.births[-1][1]
+        return self.incarnations[-1][1]
 
     def at(self, offset: int) -> int:
         """Clamp an offset into the log: a group may have committed one that the log does not have."""
@@ -129,7 +129,7 @@ class AskedLog:
 
     def known_places(self) -> list[Prefix]:
         """Return the checkpoints that describe this log."""
-        held = [each for each in self.checkpoints if each.seen and rescan.holds(each, self.births)]
+        held = [each for each in self.checkpoints if each.seen and rescan.holds(each, self.incarnations)]
         return [Prefix(offset=each.offset, seen=each.seen) for each in held]
 
     def _nearest(self, offset: int) -> Checkpoint:
@@ -138,7 +138,7 @@ class AskedLog:
         The checkpoint's own offset may no longer be in the log.
         """
         fit = [each for each in self.checkpoints if each.offset <= offset and each.seen]
-        held = [each for each in fit if rescan.holds(each, self.births)]
+        held = [each for each in fit if rescan.holds(each, self.incarnations)]
         nearest = max(held, key=lambda each: each.offset, default=rescan.BEGINNING)
         return replace(nearest, seen=origin.merge([each.seen for each in held]))
 
@@ -160,7 +160,7 @@ class AskedLog:
             answer = Answer(timestamp_ms=None, safe_timestamp_ms=answer.safe_timestamp_ms, vector={})
             vector, whole = known, is_all or offset == 0
         answered = self.incarnation if place == offset else None
-        beyond = births.passed(cluster, self.births, place, vector)
+        beyond = incarnations.passed(cluster, self.incarnations, place, vector)
         is_open = self.is_open(offset)
         return OffsetFacts(
             **{**vars(answer), "vector": vector},
@@ -210,23 +210,23 @@ class Batch:
 
     def slices(self, directory: Directory, headers: tuple[str, str]) -> list[Slice]:
         """Return what the job reads, by cluster; `headers` are the names of the headers for flags and origin."""
-        by_cluster: dict[str, list[tuple[LogRange, BornIn]]] = {}
+        by_cluster: dict[str, list[tuple[LogRange, OriginContext]]] = {}
         for number, one in enumerate(self.logs):
             cluster, stream, partition = one.log
             assert one.plan is not None
             for part in one.plan.parts:
                 read = LogRange(log=number, topic=one.topic, partition=partition, first=part.first, end=part.end)
-                born = BornIn(
+                origin_context = OriginContext(
                     number=directory.clusters[cluster].number,
                     stream=stream,
-                    births=one.births,
+                    incarnations=one.incarnations,
                     seen=part.seen,
                     known_origins=directory.known_origins,
                     holes=directory.holes.get((stream, partition), frozenset()),
                     flags_header=headers[0],
                     origin_header=headers[1],
                 )
-                by_cluster.setdefault(cluster, []).append((read, born))
+                by_cluster.setdefault(cluster, []).append((read, origin_context))
         return [_slice(directory.clusters[name], ranges) for name, ranges in by_cluster.items()]
 
     def known(self) -> list[tuple[int, Segment]]:
@@ -256,5 +256,5 @@ class Batch:
         return answers
 
 
-def _slice(row: ClusterRow, ranges: list[tuple[LogRange, BornIn]]) -> Slice:
+def _slice(row: ClusterRow, ranges: list[tuple[LogRange, OriginContext]]) -> Slice:
     return Slice(bootstrap_servers=row.bootstrap_servers, properties=row.properties, ranges=ranges)

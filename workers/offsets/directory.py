@@ -12,8 +12,8 @@ from backend.domain.names import formats
 from backend.domain.names.names import StreamName
 from backend.domain.names.readings import EnvironmentPlace
 from backend.domain.offsets.group_directory import GroupDirectory
-from backend.domain.offsets.offset_map import Follower
-from backend.domain.records.births import Births, births_of
+from backend.domain.offsets.offset_map import GroupPartition
+from backend.domain.records.incarnations import Incarnations, incarnations_of
 from backend.domain.records.log_prefix import Hole
 from backend.domain.switch.cluster_switch import FIRST_GENERATION, PHASE_EVENTS
 from backend.queries.base.events import newest_position
@@ -47,23 +47,25 @@ class Directory:
     """(tenant, instance, environment, cluster) -> generation in which the cluster was last the environment's
     active cluster; clusters that never were are left out."""
 
-    def generation(self, cluster: str, follower: Follower) -> int:
+    def generation(self, cluster: str, group_partition: GroupPartition) -> int:
         """Return the generation that orders a group's commits on a cluster.
 
         Commits of a consumer that a switch left behind are older than all commits on the cluster that is active
         since.
         """
-        place = (follower.tenant, follower.instance, follower.environment, cluster)
+        place = (group_partition.tenant, group_partition.instance, group_partition.environment, cluster)
         return self.generations.get(place, FIRST_GENERATION)
 
-    def is_exact(self, follower: Follower) -> bool:
+    def is_exact(self, group_partition: GroupPartition) -> bool:
         """Tell whether the group continues at the first record that it has not read."""
-        rules = self.rules.get((follower.tenant, follower.instance, follower.environment))
+        rules = self.rules.get((group_partition.tenant, group_partition.instance, group_partition.environment))
         return rules is not None and rules.exact
 
-    def topic(self, cluster: str, follower: Follower) -> str:
+    def topic(self, cluster: str, group_partition: GroupPartition) -> str:
         """Return a stream's technical name on a cluster, even if the stream is deleted or not distributed."""
-        stream = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
+        stream = StreamName(
+            group_partition.tenant, group_partition.instance, group_partition.environment, group_partition.stream
+        )
         return formats.technical_name(self.clusters[cluster].topic_format, stream)
 
     def has_newer_topic(self, cluster: str, stream: str, incarnation: int | None) -> bool:
@@ -71,12 +73,12 @@ class Directory:
         row = self.streams.get(stream)
         return row is not None and incarnation is not None and row.incarnations.get(cluster, 0) > incarnation
 
-    def births(self, cluster: str, stream: str, partition: int) -> Births | None:
+    def incarnations(self, cluster: str, stream: str, partition: int) -> Incarnations | None:
         """Return the incarnations of a log's records; None if the cluster has no topic of the stream yet."""
         row = self.streams[stream]
         if cluster not in row.incarnations:
             return None
-        return births_of(row.tails[cluster], partition, row.incarnations[cluster])
+        return incarnations_of(row.tails[cluster], partition, row.incarnations[cluster])
 
 
 def position_of(connection: Connection) -> int:

@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from backend.domain.offsets.committing import commit_time
+from backend.domain.offsets.commit_rules import commit_time
 from backend.domain.offsets.group_log import OffsetKey, OffsetValue
-from backend.domain.offsets.offset_map import NO_TIMESTAMP, End, Follower, Progress
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, End, GroupPartition, Progress
 from backend.domain.records import origin
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed
@@ -26,19 +26,19 @@ from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import OffsetFacts
 from workers.offsets.commit_logs import CommitLogs
 from workers.offsets.directory import Directory
-from workers.offsets.endings import Place
-from workers.offsets.endings import read as find_ended
+from workers.offsets.ended_progress import Place
+from workers.offsets.ended_progress import read as find_ended
 from workers.offsets.store import Log, MapEntry
 
 _NO_STREAM = "the stream is not distributed any more"
 
-Commit = tuple[Follower, OffsetKey, OffsetValue]
+Commit = tuple[GroupPartition, OffsetKey, OffsetValue]
 """(group partition, its technical names, committed value)."""
-Gone = tuple[Follower, OffsetKey]
+Gone = tuple[GroupPartition, OffsetKey]
 """Group partition without an offset, with its technical names."""
 
 
-def log_of(cluster: str, whose: Follower) -> Log:
+def log_of(cluster: str, whose: GroupPartition) -> Log:
     """Return the log of a group partition on a cluster."""
     return cluster, whose.stream_name, whose.partition
 
@@ -47,7 +47,7 @@ def log_of(cluster: str, whose: Follower) -> Log:
 class _ClusterResults:
     """Results of one cluster's commits, ready to publish and store."""
 
-    made: list[tuple[Follower, Progress | End | None]] = field(default_factory=list)
+    made: list[tuple[GroupPartition, Progress | End | None]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     processed: list[OffsetKey] = field(default_factory=list)
     left: dict[OffsetKey, OffsetValue | None] = field(default_factory=dict)
@@ -162,24 +162,24 @@ class Results:
         if via not in known.clusters:
             return False
         try:
-            self._publisher(via, known).publish([(each.follower, None) for each in gone], cluster)
+            self._publisher(via, known).publish([(each.group_partition, None) for each in gone], cluster)
         except KafkaCallFailed as error:
             self._logs.pause_cluster(via, error.reason)
             return False
         # They are looked up if the stream is distributed again. With a topic, brokers delete its offsets.
         others = [
-            (cluster, each.technical_group, known.topic(cluster, each.follower), _NO_STREAM)
+            (cluster, each.technical_group, known.topic(cluster, each.group_partition), _NO_STREAM)
             for each in gone
             if via == cluster and not each.is_ended
         ]
         with self._engine.begin() as connection:
-            store.forget_commits(connection, [_place(cluster, each.follower) for each in gone])
+            store.forget_commits(connection, [_place(cluster, each.group_partition) for each in gone])
             store.write_not_followed(connection, others)
         self._open.pop(cluster, None)
         return True
 
     def _progress(
-        self, cluster: str, whose: Follower, offset: int, at_ms: int, answer: OffsetFacts, known: Directory
+        self, cluster: str, whose: GroupPartition, offset: int, at_ms: int, answer: OffsetFacts, known: Directory
     ) -> Progress:
         """Return the progress to publish; the margin is subtracted here and nowhere else."""
         times = [at for at in (answer.timestamp_ms, answer.safe_timestamp_ms) if at not in (None, NO_TIMESTAMP)]
@@ -209,12 +209,12 @@ class Results:
             publisher.close()
 
 
-def _place(cluster: str, whose: Follower) -> tuple[str, str, int, str]:
+def _place(cluster: str, whose: GroupPartition) -> tuple[str, str, int, str]:
     return *log_of(cluster, whose), whose.group
 
 
 def _row(
-    cluster: str, whose: Follower, group: str, value: OffsetValue, progress: Progress, answer: OffsetFacts
+    cluster: str, whose: GroupPartition, group: str, value: OffsetValue, progress: Progress, answer: OffsetFacts
 ) -> dict[str, Any]:
     return {
         "cluster": cluster,

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.offsets.committing import OwnCommit
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.commit_rules import OwnCommit
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.domain.records import origin
 from backend.domain.records.log_index import Mark, Prefix
 from backend.queries.base.matching import among
@@ -135,7 +135,7 @@ class MapEntry:
 
     cluster: str
     """Cluster of the commit."""
-    follower: Follower
+    group_partition: GroupPartition
     technical_group: str
     is_ended: bool
 
@@ -164,7 +164,7 @@ def _map_entries(
     return [
         MapEntry(
             cluster=row.cluster,
-            follower=follower(row.stream, row.partition, row.group),
+            group_partition=group_partition(row.stream, row.partition, row.group),
             technical_group=row.technical_group,
             is_ended=row.is_ended,
         )
@@ -172,10 +172,10 @@ def _map_entries(
     ]
 
 
-def follower(stream: str, partition: int, group: str) -> Follower:
+def group_partition(stream: str, partition: int, group: str) -> GroupPartition:
     """Build a group partition from a row's columns; `stream` is the full name."""
     tenant, instance, environment, name = stream.split("/")
-    return Follower(
+    return GroupPartition(
         tenant=tenant, instance=instance, environment=environment, stream=name, partition=partition, group=group
     )
 
@@ -185,11 +185,11 @@ Order = tuple[OwnCommit | None, int | None]
 
 
 def read_orders(
-    connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
-) -> dict[Follower, Order]:
+    connection: Connection, cluster: str, kafka_cluster_id: str, group_partitions: Collection[GroupPartition]
+) -> dict[GroupPartition, Order]:
     """Return what came before on a cluster, by group partition."""
-    own = _rows(connection, group_commits, cluster, followers)
-    applied = _rows(connection, applied_offsets, cluster, followers)
+    own = _rows(connection, group_commits, cluster, group_partitions)
+    applied = _rows(connection, applied_offsets, cluster, group_partitions)
     return {
         whose: (
             _own_commit(own[whose], kafka_cluster_id) if whose in own else None,
@@ -200,14 +200,14 @@ def read_orders(
 
 
 def _rows(
-    connection: Connection, table: sa.Table, cluster: str, followers: Collection[Follower]
-) -> dict[Follower, sa.Row[Any]]:
+    connection: Connection, table: sa.Table, cluster: str, group_partitions: Collection[GroupPartition]
+) -> dict[GroupPartition, sa.Row[Any]]:
     """Return a table's rows of one cluster, by group partition."""
     t = table.c
-    keys = [(each.stream_name, each.partition, each.group) for each in followers]
+    keys = [(each.stream_name, each.partition, each.group) for each in group_partitions]
     these = sa.and_(t.cluster == cluster, among((t.stream, t.partition, t.group), keys))
     rows = connection.execute(sa.select(table).where(these))
-    return {follower(row.stream, row.partition, row.group): row for row in rows}
+    return {group_partition(row.stream, row.partition, row.group): row for row in rows}
 
 
 def _own_commit(row: sa.Row[Any], kafka_cluster_id: str) -> OwnCommit:
@@ -228,17 +228,17 @@ class LastKnown:
 
 
 def read_last_known(
-    connection: Connection, cluster: str, kafka_cluster_id: str, followers: Collection[Follower]
-) -> dict[Follower, LastKnown]:
+    connection: Connection, cluster: str, kafka_cluster_id: str, group_partitions: Collection[GroupPartition]
+) -> dict[GroupPartition, LastKnown]:
     """Return what was known of offsets that are gone."""
-    own = _rows(connection, group_commits, cluster, followers)
-    applied = _rows(connection, applied_offsets, cluster, followers)
-    t, keys = group_commits.c, [(each.stream_name, each.partition, each.group) for each in followers]
+    own = _rows(connection, group_commits, cluster, group_partitions)
+    applied = _rows(connection, applied_offsets, cluster, group_partitions)
+    t, keys = group_commits.c, [(each.stream_name, each.partition, each.group) for each in group_partitions]
     others = sa.select(t.stream, t.partition, t.group).where(
         t.cluster != cluster, sa.not_(t.is_ended), among((t.stream, t.partition, t.group), keys)
     )
-    living = {follower(row.stream, row.partition, row.group) for row in connection.execute(others)}
-    found: dict[Follower, LastKnown] = {}
+    living = {group_partition(row.stream, row.partition, row.group) for row in connection.execute(others)}
+    found: dict[GroupPartition, LastKnown] = {}
     for whose in own.keys() | applied.keys():
         incarnations = [own[whose].topic_incarnation] if whose in own else []
         incarnations += [applied[whose].incarnation] if whose in applied else []

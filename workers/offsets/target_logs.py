@@ -15,17 +15,17 @@ from backend.domain.distribution import rescan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.offsets import target_log
 from backend.domain.offsets.offset_map import Progress
-from backend.domain.offsets.target_log import Chosen, TargetLog
+from backend.domain.offsets.target_log import ChosenOffset, TargetLog
 from backend.domain.records import origin
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_prefix import LogPrefix
 from backend.domain.records.origin import Vector
-from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from backend.kafka.logs.log_ranges import LogRange, LogRows, OriginContext, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 
 HELD_RECORDS = 200_000
 """Most records held of one log; twice as many for a while."""
-MOST_LOOKED_FOR = 1_000_000
+MOST_SEARCHED = 1_000_000
 """Most records held in one search for groups far behind: then it ends, and continues with the next one."""
 HELD_IN_ALL = 2_000_000
 """Most records held of all logs, about 50 MB."""
@@ -40,7 +40,7 @@ class TargetPartition:
 
     place: Partition
     topic: str
-    births: Births
+    incarnations: Incarnations
     low: int
     end: int
     checkpoints: Sequence[Checkpoint]
@@ -50,15 +50,15 @@ class TargetPartition:
 class _Scan:
     log: TargetLog
     judge: LogPrefix
-    born: BornIn
+    origin_context: OriginContext
 
 
-class Way(Enum):
+class ScanMethod(Enum):
     """Method of finding the first record that a group has not read."""
 
     HELD = 1
     """Use the scan that is held."""
-    WALK = 2
+    SCAN = 2
     """Scan from a checkpoint near the log's end; the scan is then held."""
     SEARCH = 3
     """Search separately: the group is far behind."""
@@ -77,14 +77,14 @@ class TargetLogs:
         self._reader, self._number, self._headers = reader, number, headers
         self._held: dict[Partition, _Scan] = {}
 
-    def way_to(self, one: TargetPartition, vector: Vector) -> Way:
+    def method_for(self, one: TargetPartition, vector: Vector) -> ScanMethod:
         """Return the method for a vector."""
         held = self._usable(one)
         if held is not None and held.log.reaches_back_to(vector):
-            return Way.HELD
-        return Way.WALK if one.end - self._start(one, vector).offset <= HELD_RECORDS else Way.SEARCH
+            return ScanMethod.HELD
+        return ScanMethod.SCAN if one.end - self._start(one, vector).offset <= HELD_RECORDS else ScanMethod.SEARCH
 
-    def walk(
+    def scan(
         self, asked: Iterable[tuple[TargetPartition, Sequence[Vector]]], known: Directory
     ) -> Iterator[TargetLog]:
         """Scan each log to its end, from an offset before which all of its vectors cover everything.
@@ -96,16 +96,16 @@ class TargetLogs:
         wanted: list[Sequence[Vector]] = []
         left = 0
         for one, vectors in asked:
-            walked = self._to_walk(one, vectors, known)
-            some.append((one, walked))
+            scanned = self._scan_of(one, vectors, known)
+            some.append((one, scanned))
             wanted.append(vectors)
-            left += one.end - walked.log.end
+            left += one.end - scanned.log.end
             if left > HELD_RECORDS:
-                yield from self._walked(some, wanted)
+                yield from self._scanned(some, wanted)
                 some, wanted, left = [], [], 0
-        yield from self._walked(some, wanted)
+        yield from self._scanned(some, wanted)
 
-    def _to_walk(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Scan:
+    def _scan_of(self, one: TargetPartition, vectors: Sequence[Vector], known: Directory) -> _Scan:
         """Return the held scan, or a new one.
 
         The scan is not held again before it succeeds: while it runs, the judge may have seen records that the log
@@ -122,13 +122,13 @@ class TargetLogs:
         held.judge.holes = known.holes.get(one.place, frozenset())
         return held
 
-    def _walked(
+    def _scanned(
         self, some: Sequence[tuple[TargetPartition, _Scan]], wanted: Sequence[Sequence[Vector]]
     ) -> Iterator[TargetLog]:
         for _ in self._records(some):
             pass
         for (one, held), vectors in zip(some, wanted, strict=True):
-            held.log.walked_to(one.end)
+            held.log.scanned_to(one.end)
             if held.log.size > HELD_RECORDS:
                 held.log.forget_before(min(held.log.first_uncovered(vector) for vector in vectors))
             if held.log.size <= 2 * HELD_RECORDS:
@@ -153,68 +153,68 @@ class TargetLogs:
         last = min(starts, default=0) + HELD_RECORDS
         return [index for index, start in enumerate(starts) if start <= last]
 
-    def look_for(self, one: TargetPartition, progresses: Sequence[Progress], known: Directory) -> list[Chosen]:
+    def search(self, one: TargetPartition, progresses: Sequence[Progress], known: Directory) -> list[ChosenOffset]:
         """Find the offsets from which groups that are far behind continue.
 
         The scan ends at the log's end, or once each group's vector was seen and a record that it has not read.
         Raises KafkaCallFailed.
         """
         start = min((self._start(one, each.read) for each in progresses), key=lambda at: at.offset)
-        walked, found, left = self._begun(one, start, known), {}, dict(enumerate(progresses))
-        for _ in self._records([(one, walked)]):
-            end = walked.log.end
-            seen = walked.log.seen_at(end)
+        scanned, found, left = self._begun(one, start, known), {}, dict(enumerate(progresses))
+        for _ in self._records([(one, scanned)]):
+            end = scanned.log.end
+            seen = scanned.log.seen_at(end)
             for index, each in list(left.items()):
                 # All that it has read was seen, so every record that it reads again is counted. Records that
                 # passed a cluster where nothing is produced will never be seen.
-                if walked.log.first_uncovered(each.read) < end and origin.covers(
+                if scanned.log.first_uncovered(each.read) < end and origin.covers(
                     seen, each.read, each.vector or ()
                 ):
-                    found[index] = first_unread(each, walked.log, one.low)
+                    found[index] = first_unread(each, scanned.log, one.low)
                     del left[index]
             if not left:
                 break
-            if walked.log.size > MOST_LOOKED_FOR:
+            if scanned.log.size > MOST_SEARCHED:
                 return [
-                    found.get(index) or _so_far(each, walked.log, one) for index, each in enumerate(progresses)
+                    found.get(index) or _so_far(each, scanned.log, one) for index, each in enumerate(progresses)
                 ]
-            walked.log.forget_before(min(walked.log.first_uncovered(each.read) for each in left.values()))
+            scanned.log.forget_before(min(scanned.log.first_uncovered(each.read) for each in left.values()))
         else:
-            walked.log.walked_to(one.end)
+            scanned.log.scanned_to(one.end)
         for index, each in left.items():
-            found[index] = first_unread(each, walked.log, one.low)
+            found[index] = first_unread(each, scanned.log, one.low)
         return [found[index] for index in range(len(progresses))]
 
     def _usable(self, one: TargetPartition) -> _Scan | None:
         held = self._held.get(one.place)
-        if held is None or held.born.births != one.births or held.log.end > one.end:
+        if held is None or held.origin_context.incarnations != one.incarnations or held.log.end > one.end:
             return None
         # A scan that is far behind would have to read, and hold, everything since.
         return held if one.end - held.log.end <= HELD_RECORDS else None
 
-    def _records(self, walks: Sequence[tuple[TargetPartition, _Scan]]) -> Iterator[None]:
+    def _records(self, scans: Sequence[tuple[TargetPartition, _Scan]]) -> Iterator[None]:
         """Scan on to the logs' ends; yield after each chunk."""
         ranges = [
             LogRange(
                 log=index,
                 topic=one.topic,
                 partition=one.place[1],
-                first=max(walked.log.end, one.low),
+                first=max(scanned.log.end, one.low),
                 end=one.end,
             )
-            for index, (one, walked) in enumerate(walks)
+            for index, (one, scanned) in enumerate(scans)
         ]
         rows = LogRows()
-        adders = [row_adder(rows, 0, walked.judge, walked.born) for _, walked in walks]
+        adders = [row_adder(rows, 0, scanned.judge, scanned.origin_context) for _, scanned in scans]
         for read, messages in self._reader.messages(ranges):
-            walked, add = walks[read.log][1], adders[read.log]
+            scanned, add = scans[read.log][1], adders[read.log]
             for message in messages:
                 add(message)
             for place, number, incarnation, reached in zip(
                 rows.offset, rows.origin, rows.incarnation, rows.reached, strict=True
             ):
                 known = None if incarnation is None or reached is None else (incarnation, reached)
-                walked.log.add(place, number, known)
+                scanned.log.add(place, number, known)
             rows.clear()
             yield
 
@@ -225,17 +225,17 @@ class TargetLogs:
             if each.offset <= one.end
             # A checkpoint without origins may follow records that carry no origin.
             and each.seen
-            and rescan.holds(each, one.births)
+            and rescan.holds(each, one.incarnations)
             and origin.covers(vector, each.seen, each.seen)
         ]
         return max(fit, key=lambda each: each.offset, default=rescan.BEGINNING)
 
     def _begun(self, one: TargetPartition, start: Checkpoint, known: Directory) -> _Scan:
         flags, origins = self._headers
-        born = BornIn(
+        origin_context = OriginContext(
             number=self._number,
             stream=one.place[0],
-            births=one.births,
+            incarnations=one.incarnations,
             seen=start.seen,
             known_origins=known.known_origins,
             holes=known.holes.get(one.place, frozenset()),
@@ -244,14 +244,14 @@ class TargetLogs:
         )
         log = TargetLog(max(start.offset, one.low), start.seen)
         read = LogRange(log=0, topic=one.topic, partition=one.place[1], first=log.end, end=one.end)
-        return _Scan(log, prefix(read, born), born)
+        return _Scan(log, prefix(read, origin_context), origin_context)
 
 
-def first_unread(progress: Progress, log: TargetLog, low: int) -> Chosen:
+def first_unread(progress: Progress, log: TargetLog, low: int) -> ChosenOffset:
     """Return the offset from which a group continues in a scanned log that now begins at `low`."""
     return target_log.exact(progress.vector or {}, progress.read, log, low, whole=progress.whole)
 
 
-def _so_far(progress: Progress, log: TargetLog, one: TargetPartition) -> Chosen:
+def _so_far(progress: Progress, log: TargetLog, one: TargetPartition) -> ChosenOffset:
     """Return the choice found before the log's end: the rest was not scanned."""
     return replace(first_unread(progress, log, one.low), re_read_bound=None, settled=False)

@@ -14,7 +14,7 @@ import structlog
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.domain.records.log_index import Prefixes
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed
@@ -31,8 +31,8 @@ from workers.offsets.batch import AskedLog, Batch, OffsetFacts, Turns
 from workers.offsets.commit_logs import CommitLogs, Ready
 from workers.offsets.directory import Directories, Directory
 from workers.offsets.results import Commit, Gone, Results, log_of
+from workers.offsets.state_reports import StateReporter
 from workers.offsets.store import Log, MapEntry
-from workers.offsets.telling import StateReporter
 from workers.pauses import Pauses
 
 log = structlog.get_logger("offsets")
@@ -126,7 +126,7 @@ class Translator:
             others = store.read_not_followed(connection)
         for cluster, names in known.groups.items():
             mine = [(group, topic) for where, group, topic in others if where == cluster]
-            if any(isinstance(names.follower(group, topic, 0), Follower) for group, topic in mine):
+            if any(isinstance(names.group_partition(group, topic, 0), GroupPartition) for group, topic in mine):
                 self._logs.read_again(cluster)
 
     def _remove_orphans(self, known: Directory) -> None:
@@ -252,8 +252,8 @@ class Translator:
         for cluster, made in ready.items():
             commits[cluster], gone[cluster] = [], []
             for key, value in made.items():
-                whose = known.groups[cluster].follower(key.group, key.topic, key.partition)
-                if isinstance(whose, Follower):
+                whose = known.groups[cluster].group_partition(key.group, key.topic, key.partition)
+                if isinstance(whose, GroupPartition):
                     if value is None or value.offset < 0:
                         gone[cluster].append((whose, key))
                     else:
@@ -272,12 +272,14 @@ class Translator:
         logs: dict[Log, AskedLog] = {}
         for cluster, made in commits.items():
             for whose, key, value in made:
-                births = known.births(cluster, whose.stream_name, whose.partition)
+                incarnations = known.incarnations(cluster, whose.stream_name, whose.partition)
                 place = log_of(cluster, whose)
-                if births is None or self._failures.waits(place):
+                if incarnations is None or self._failures.waits(place):
                     continue
                 topic = known.streams[whose.stream_name].technical_names[cluster]
-                one = logs.setdefault(place, AskedLog(log=place, topic=topic, births=births, asked=set()))
+                one = logs.setdefault(
+                    place, AskedLog(log=place, topic=topic, incarnations=incarnations, asked=set())
+                )
                 one.committed.append((key, value))
         for cluster in {log[0] for log in logs}:
             self._look_up_ends([one for one in logs.values() if one.log[0] == cluster], known.clusters[cluster])

@@ -32,7 +32,7 @@ from backend.domain.placement.placement_runs import RUNNING, PlacementState
 from backend.domain.placement.placements import PlacementCommand
 from backend.eventlog.recorded import Metadata
 from backend.queries.base import events
-from backend.queries.clusters.broker_presence import clusters_with_news, read_brokers
+from backend.queries.clusters.broker_presence import clusters_with_news, observed_brokers
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.placement.placement_policies import find_policy
 from backend.queries.placement.placements import PlacementRow, list_placements
@@ -89,7 +89,7 @@ class PlacementPolicies:
     def _commands(self, connection: Connection, row: ClusterRow) -> Sequence[Directed]:
         """Return the commands to execute for a cluster."""
         policy = find_policy(connection, row.name).policy
-        seen = read_brokers(connection, row.kafka_cluster_id)
+        seen = observed_brokers(connection, row.kafka_cluster_id)
         if row.state != "online" or policy.policy is Policy.OFF or not seen.is_fresh:
             return []
         settled = timedelta(seconds=self._settings.broker_settled_seconds)

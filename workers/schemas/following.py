@@ -86,7 +86,7 @@ class Follower:
         topic, mirror = self._topic(self.target), self._mirrors[self.target]
         topic_id, _ = topic.end()
         offset = 0
-        with mirror.lock.looking():
+        with mirror.lock.reading():
             entries = [*mirror.catalog.key_spellings.encoded(records)]
         for chunk in _chunks(entries):
             check_held(*held)
@@ -107,7 +107,7 @@ class Follower:
         with ExitStack() as held:
             # In one order for all threads, so that no two wait for each other.
             for name in sorted((source, self.target)):
-                held.enter_context(self._mirrors[name].lock.looking())
+                held.enter_context(self._mirrors[name].lock.reading())
             yield self._mirrors[source].catalog, self._mirrors[self.target].catalog
 
     def _topic(self, cluster: str) -> SchemasTopic:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from backend.domain.records import origin
 from backend.domain.records.log_index import Prefix
 from backend.queries.base.matching import among
@@ -34,7 +34,7 @@ class CommitRow:
 class CommitRows:
     """Stored commits and known vectors of some logs of one cluster."""
 
-    by_follower: Mapping[Follower, CommitRow] = field(default_factory=dict)
+    by_follower: Mapping[GroupPartition, CommitRow] = field(default_factory=dict)
     bases: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
     """Prefixes with known vectors, from these commits and the translator's index."""
     told: Mapping[Partition, list[Prefix]] = field(default_factory=dict)
@@ -45,13 +45,13 @@ def read(connection: Connection, cluster: str, incarnations: Mapping[Partition, 
     """Read the stored commits of these logs; rows of another incarnation are left out."""
     t = group_commits.c
     these = sa.and_(t.cluster == cluster, sa.not_(t.is_ended), among((t.stream, t.partition), list(incarnations)))
-    commits: dict[Follower, CommitRow] = {}
+    commits: dict[GroupPartition, CommitRow] = {}
     bases: dict[Partition, list[Prefix]] = {}
     told: dict[Partition, list[Prefix]] = {}
     for row in connection.execute(sa.select(group_commits).where(these)):
         if row.incarnation != incarnations[row.stream, row.partition]:
             continue
-        commits[store.follower(row.stream, row.partition, row.group)] = CommitRow(
+        commits[store.group_partition(row.stream, row.partition, row.group)] = CommitRow(
             offset=row.committed_offset,
             committed_at_ms=row.committed_at_ms,
             timestamp_ms=row.timestamp_ms,

@@ -30,7 +30,7 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.groups.cluster_clients import ClusterClients
 from backend.kafka.logs.log_ranges import LogRange
 from workers.distribution import checkpoints
-from workers.switches import unit_positions
+from workers.switches import task_positions
 from workers.switches.estate_view import EstateView
 from workers.switches.hops import Hops
 from workers.switches.marked_log import MarkedLog
@@ -192,7 +192,7 @@ class Drain:
             end = 2**63 - 1 if log.end is None else log.end
             if known is not None and known.offset > end:
                 known = None
-            first = draining.first_at_risk(number, log.births, log.low, end, known, most)
+            first = draining.first_at_risk(number, log.incarnations, log.low, end, known, most)
             if first is None:
                 continue
             if log.end is not None and log.wanted is not None:
@@ -202,7 +202,7 @@ class Drain:
                 Undrained(
                     stream=stream,
                     partition=partition,
-                    incarnation=log.births[-1][1],
+                    incarnation=log.incarnations[-1][1],
                     first=first,
                     end=None if unknown else end,
                     records=None if unknown else end - first,
@@ -210,7 +210,7 @@ class Drain:
             )
         return found
 
-    def born(self) -> dict[Partition, Reached]:
+    def last_produced(self) -> dict[Partition, Reached]:
         """Return the last records produced on the source before the mark, as far as known, by partition."""
         number = self._estate.topology().clusters[self._source].number
         found = ((log.partition, (log.wanted or {}).get(number)) for log in self._logs.values())
@@ -218,7 +218,7 @@ class Drain:
 
     def ends(self) -> dict[Partition, Reached]:
         """Return (incarnation of the newest records, end at the mark) of each log."""
-        return {log.partition: (log.births[-1][1], log.end or 0) for log in self._logs.values()}
+        return {log.partition: (log.incarnations[-1][1], log.end or 0) for log in self._logs.values()}
 
     def lows(self) -> dict[Partition, int]:
         """Return the beginning of each log, as of the last observation."""
@@ -242,11 +242,12 @@ class Drain:
         for name in sorted(self._streams & topology.known.streams.keys()):
             for number in range(topology.known.streams[name].partitions):
                 place = topology.place(self._source, (name, number))
-                births = topology.known.births(self._source, name, number)
-                if place is not None and births is not None:
+                incarnations = topology.known.incarnations(self._source, name, number)
+                if place is not None and incarnations is not None:
                     before = self._logs.get((name, number))
-                    same = before is not None and (before.place, before.births) == (place, births)
-                    wanted[name, number] = before if same and before else MarkedLog((name, number), place, births)
+                    same = before is not None and (before.place, before.incarnations) == (place, incarnations)
+                    new = MarkedLog((name, number), place, incarnations)
+                    wanted[name, number] = before if same and before else new
         self._logs = wanted
 
     def _find_wanted(self, topology: Topology) -> None:
@@ -287,11 +288,11 @@ class Drain:
         found = {}
         for log in logs:
             bases = [] if log.furthest is None else [log.furthest]
-            bases += bases_of(places.get(log.partition, ()), log.births)
+            bases += bases_of(places.get(log.partition, ()), log.incarnations)
             found[log.partition] = AskedPrefixes(
                 partition=log.partition,
                 topic=log.place[0],
-                births=log.births,
+                incarnations=log.incarnations,
                 low=log.low,
                 offsets=(log.end or 0,),
                 bases=[base for base in bases if base.offset <= (log.end or 0)],
@@ -299,8 +300,8 @@ class Drain:
         return found
 
     def _read_furthest(self, topology: Topology, logs: Sequence[MarkedLog]) -> None:
-        found = unit_positions.read(
-            topology, self._estate, self._source, {log.partition: log.births for log in logs}
+        found = task_positions.read(
+            topology, self._estate, self._source, {log.partition: log.incarnations for log in logs}
         )
         for log in logs:
             for base in found.get(log.partition, ()):
@@ -377,7 +378,7 @@ class Drain:
         assert log.wanted is not None
         with self._estate.engine.connect() as connection:
             places = checkpoints.read(connection, self._source, [log.partition]).get(log.partition, ())
-        gone = draining.gone_before(stuck, bases_of(places, log.births), log.low)
+        gone = draining.gone_before(stuck, bases_of(places, log.incarnations), log.low)
         log.gone |= {number: (reached, {}) for number, reached in gone.items()}
         left = {number: reached for number, reached in stuck.items() if number not in gone}
         if left and (log.end or 0) - log.low <= _LOOKED_THROUGH:

@@ -84,7 +84,7 @@ class Hops:
         for chain in self._chains:
             hop = chain.hops[0]
             place = topology.place(hop.target, chain.partition)
-            group = topology.unit(hop.source, hop.level, chain.partition).kafka_name
+            group = topology.task(hop.source, hop.level, chain.partition).kafka_name
             if place is not None:
                 wanted.setdefault(hop.target, {}).setdefault(group, set()).add(place)
                 by_key.setdefault((hop.target, place, group), []).append(chain)

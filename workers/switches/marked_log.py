@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Prefix
 from backend.domain.records.origin import Vector
 from backend.domain.switch import draining
@@ -24,7 +24,7 @@ class MarkedLog:
 
     partition: Partition
     place: Place
-    births: Births
+    incarnations: Incarnations
     low: int = 0
     decided: int | None = None
     """End at the mark for readers of decided transactions."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.domain.base.known import total
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 from workers.switches.closing import MEMBERS, OWN_PROGRESS, SOME_STAY, ActiveGroup, TranslatedOffset
 
 NAMED = 200
@@ -35,26 +35,34 @@ def translation_summary(carried: Sequence[TranslatedOffset]) -> dict[str, Any]:
 
 def _worst_first(one: TranslatedOffset) -> tuple[bool, int, str, str, int]:
     """Sort unknown bounds first, then the largest."""
-    follower, bound = one.follower, one.re_read_bound
-    return bound is not None, -(bound or 0), follower.group, follower.stream_name, follower.partition
+    group_partition, bound = one.group_partition, one.re_read_bound
+    return (
+        bound is not None,
+        -(bound or 0),
+        group_partition.group,
+        group_partition.stream_name,
+        group_partition.partition,
+    )
 
 
 def _read_again(one: TranslatedOffset) -> dict[str, Any]:
-    follower = one.follower
-    partition = {"stream": follower.stream_name, "partition": follower.partition}
+    group_partition = one.group_partition
+    partition = {"stream": group_partition.stream_name, "partition": group_partition.partition}
     return {"group": _group(one), **partition, "records": one.re_read_bound}
 
 
 def retryable_groups(carried: Sequence[TranslatedOffset]) -> list[str]:
     """Return the groups whose offsets can be retried; groups with members are left to the operator."""
-    left = {one.follower.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS, SOME_STAY)}
+    left = {
+        one.group_partition.group for one in carried if one.refused not in (None, OWN_PROGRESS, MEMBERS, SOME_STAY)
+    }
     return sorted(left)[:NAMED]
 
 
 def _group(one: TranslatedOffset) -> str:
-    return group_name(one.follower)
+    return group_name(one.group_partition)
 
 
-def group_name(whose: Follower | ActiveGroup) -> str:
+def group_name(whose: GroupPartition | ActiveGroup) -> str:
     """Return a group's full logical name."""
     return "/".join((whose.tenant, whose.instance, whose.environment, whose.group))

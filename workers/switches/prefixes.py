@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from backend.domain.distribution import rescan
 from backend.domain.distribution.rescan import Checkpoint
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Prefix, Prefixes
 from backend.domain.records.origin import Vector, merge
-from backend.kafka.logs.log_ranges import BornIn, LogRange, LogRows, RangeReader, prefix, row_adder
+from backend.kafka.logs.log_ranges import LogRange, LogRows, OriginContext, RangeReader, prefix, row_adder
 from workers.offsets.directory import Directory
 from workers.switches.topology import Partition
 
@@ -25,7 +25,7 @@ class AskedPrefixes:
 
     partition: Partition
     topic: str
-    births: Births
+    incarnations: Incarnations
     low: int
     """Present beginning of the log."""
     offsets: Collection[int]
@@ -74,10 +74,10 @@ def stretches(offsets: Iterable[int], prefixes: Sequence[Prefix], low: int) -> I
         yield Stretch(first, end, known.before(first, low)[0])
 
 
-def bases_of(checkpoints: Iterable[Checkpoint], births: Births) -> list[Prefix]:
+def bases_of(checkpoints: Iterable[Checkpoint], incarnations: Incarnations) -> list[Prefix]:
     """Return the checkpoints that are valid for the log's present incarnations."""
     # A checkpoint without origins may have records before it that do not tell where they were produced.
-    held = [each for each in checkpoints if each.seen and rescan.holds(each, births)]
+    held = [each for each in checkpoints if each.seen and rescan.holds(each, incarnations)]
     return [Prefix(offset=each.offset, seen=each.seen) for each in held]
 
 
@@ -105,7 +105,7 @@ class PrefixReader:
                 )
                 asked = [each for each in one.offsets if stretch.first <= each <= stretch.end]
                 ranges.append(read)
-                mine.append(_Walk(read, self._born(one, stretch.seen, known), asked))
+                mine.append(_Walk(read, self._origin_context(one, stretch.seen, known), asked))
             walks += mine
             by_log.append(mine)
         for read, messages in self._reader.messages(ranges):
@@ -119,9 +119,9 @@ class PrefixReader:
     def present(self, one: AskedPrefixes, end: int, known: Directory) -> Vector:
         """Return, by origin, the highest record that the log has before `end`. Raises KafkaCallFailed."""
         read = LogRange(log=0, topic=one.topic, partition=one.partition[1], first=one.low, end=end)
-        born = self._born(one, Prefixes(one.bases).before(one.low, one.low)[0], known)
+        origin_context = self._origin_context(one, Prefixes(one.bases).before(one.low, one.low)[0], known)
         rows, found = LogRows(), Vector()
-        add = row_adder(rows, 0, prefix(read, born), born)
+        add = row_adder(rows, 0, prefix(read, origin_context), origin_context)
         for _, messages in self._reader.messages([read]):
             for message in messages:
                 add(message)
@@ -131,12 +131,12 @@ class PrefixReader:
             rows.clear()
         return found
 
-    def _born(self, one: AskedPrefixes, seen: Vector, known: Directory) -> BornIn:
+    def _origin_context(self, one: AskedPrefixes, seen: Vector, known: Directory) -> OriginContext:
         flags, origins = self._headers
-        return BornIn(
+        return OriginContext(
             number=self._number,
             stream=one.partition[0],
-            births=one.births,
+            incarnations=one.incarnations,
             seen=seen,
             known_origins=known.known_origins,
             holes=known.holes.get(one.partition, frozenset()),
@@ -148,9 +148,9 @@ class PrefixReader:
 class _Walk:
     """Reader of one range, which notes the vector at each requested offset."""
 
-    def __init__(self, read: LogRange, born: BornIn, asked: Iterable[int]) -> None:
-        self._judge, self._rows = prefix(read, born), LogRows()
-        self._add = row_adder(self._rows, 0, self._judge, born)
+    def __init__(self, read: LogRange, origin_context: OriginContext, asked: Iterable[int]) -> None:
+        self._judge, self._rows = prefix(read, origin_context), LogRows()
+        self._add = row_adder(self._rows, 0, self._judge, origin_context)
         self._left = sorted(asked, reverse=True)
         self._timestamp_ms: int | None = None
         self._found: dict[int, tuple[Vector, int | None]] = {}

@@ -11,14 +11,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backend.domain.offsets.committing import Standing
-from backend.domain.offsets.offset_map import NO_TIMESTAMP, Follower, Progress
-from backend.domain.records import births
-from backend.domain.records.births import Births
+from backend.domain.offsets.commit_rules import CommittedOffset
+from backend.domain.offsets.offset_map import NO_TIMESTAMP, GroupPartition, Progress
+from backend.domain.records import incarnations
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_index import Prefix
 from backend.kafka.logs.log_ranges import LogRange
 from workers.distribution import checkpoints
-from workers.switches import commit_rows, unit_positions
+from workers.switches import commit_rows, task_positions
 from workers.switches.commit_rows import CommitRow, CommitRows
 from workers.switches.estate_view import EstateView
 from workers.switches.prefixes import AskedPrefixes, PrefixReader, PrefixState, bases_of
@@ -32,7 +32,7 @@ _TIMES_BEFORE, _TIMES_BEHIND = 1_000, 20_000
 class _Log:
     partition: Partition
     place: Place
-    births: Births
+    incarnations: Incarnations
     low: int
     end: int
     """End of the log for readers of decided transactions."""
@@ -50,67 +50,73 @@ class ProgressReader:
         self._estate, self._cluster = estate, cluster
         settings = estate.settings
         self._headers = (settings.copy_flags_header, settings.copy_origin_header)
-        self._known: dict[Partition, tuple[Births, list[Prefix]]] = {}
+        self._known: dict[Partition, tuple[Incarnations, list[Prefix]]] = {}
         """Vectors computed in the last read; the next one continues from there."""
         self._times: dict[tuple[Partition, int], int] = {}
         """(partition, offset) -> timestamp of the last record before the offset."""
-        self._noticed: dict[Follower, tuple[int, int]] = {}
-        """Follower -> (offset, time first observed in ms) of commits without a known commit time."""
+        self._noticed: dict[GroupPartition, tuple[int, int]] = {}
+        """GroupPartition -> (offset, time first observed in ms) of commits without a known commit time."""
 
     def read(
-        self, topology: Topology, standing: Mapping[Follower, Standing], generation: int
-    ) -> dict[Follower, Progress]:
+        self, topology: Topology, committed: Mapping[GroupPartition, CommittedOffset], generation: int
+    ) -> dict[GroupPartition, Progress]:
         """Return the progress of groups with a commit; leave out unreadable logs. Raises KafkaCallFailed."""
-        logs = self._logs(topology, {(each.stream_name, each.partition) for each in standing})
+        logs = self._logs(topology, {(each.stream_name, each.partition) for each in committed})
         with self._estate.engine.connect() as connection:
-            incarnations = {partition: log.births[-1][1] for partition, log in logs.items()}
+            incarnations = {partition: log.incarnations[-1][1] for partition, log in logs.items()}
             rows = commit_rows.read(connection, self._cluster, incarnations)
         asked: dict[Partition, set[int]] = {partition: set() for partition in logs}
-        for follower, stands in standing.items():
-            partition = (follower.stream_name, follower.partition)
+        for group_partition, stands in committed.items():
+            partition = (group_partition.stream_name, group_partition.partition)
             if partition in logs and stands.offset is not None:
                 asked[partition].add(logs[partition].at(stands.offset))
         found: dict[tuple[Partition, int], PrefixState] = {}
         if self._estate.settings.origin_header:
             found = self._vectors(topology, logs, asked, rows)
-        progress: dict[Follower, Progress] = {}
-        for follower, stands in standing.items():
-            log, offset = logs.get((follower.stream_name, follower.partition)), stands.offset
+        progress: dict[GroupPartition, Progress] = {}
+        for group_partition, stands in committed.items():
+            log, offset = logs.get((group_partition.stream_name, group_partition.partition)), stands.offset
             if log is None or offset is None:
                 continue
-            row = rows.by_follower.get(follower)
+            row = rows.by_follower.get(group_partition)
             row = row if row is not None and row.offset == offset else None
-            committed = self._committed_at_ms(follower, offset, stands, row)
+            committed_at_ms = self._committed_at_ms(group_partition, offset, stands, row)
             if self._estate.settings.origin_header:
                 known = found[log.partition, log.at(offset)]
-                progress[follower] = self._by_vector(topology, log, offset, known, row, committed, generation)
+                progress[group_partition] = self._by_vector(
+                    topology, log, offset, known, row, committed_at_ms, generation
+                )
             else:
-                progress[follower] = self._by_time(topology, log, follower, offset, row, committed, generation)
+                progress[group_partition] = self._by_time(
+                    topology, log, group_partition, offset, row, committed_at_ms, generation
+                )
         return progress
 
-    def _committed_at_ms(self, follower: Follower, offset: int, stands: Standing, row: CommitRow | None) -> int:
+    def _committed_at_ms(
+        self, group_partition: GroupPartition, offset: int, stands: CommittedOffset, row: CommitRow | None
+    ) -> int:
         """Return the commit time; if it is unknown, the time of the first observation, which is later."""
         if stands.mark is not None:
             return stands.mark.committed_at_ms
         if row is not None:
             return row.committed_at_ms
-        if self._noticed.get(follower, (-1, 0))[0] != offset:
-            self._noticed[follower] = (offset, int(time.time() * 1000))
-        return self._noticed[follower][1]
+        if self._noticed.get(group_partition, (-1, 0))[0] != offset:
+            self._noticed[group_partition] = (offset, int(time.time() * 1000))
+        return self._noticed[group_partition][1]
 
     def _logs(self, topology: Topology, partitions: set[Partition]) -> dict[Partition, _Log]:
         """Read the present beginnings and ends of the logs."""
         wanted = {}
         for stream, number in partitions:
             place = topology.place(self._cluster, (stream, number))
-            born = topology.known.births(self._cluster, stream, number)
-            if place is not None and born is not None:
-                wanted[place] = ((stream, number), born)
+            incarnations = topology.known.incarnations(self._cluster, stream, number)
+            if place is not None and incarnations is not None:
+                wanted[place] = ((stream, number), incarnations)
         clients = self._estate.clients(topology.clusters[self._cluster])
         high, ends = clients.ends(wanted, undecided_too=True), clients.ends(wanted)
         return {
-            partition: _Log(partition, place, born, *ends[place], high[place][1])
-            for place, (partition, born) in wanted.items()
+            partition: _Log(partition, place, incarnations, *ends[place], high[place][1])
+            for place, (partition, incarnations) in wanted.items()
             if place in ends and place in high
         }
 
@@ -121,24 +127,24 @@ class ProgressReader:
         asked: Mapping[Partition, set[int]],
         rows: CommitRows,
     ) -> dict[tuple[Partition, int], PrefixState]:
-        born = {partition: log.births for partition, log in logs.items()}
-        positions = unit_positions.read(topology, self._estate, self._cluster, born)
+        incarnations = {partition: log.incarnations for partition, log in logs.items()}
+        positions = task_positions.read(topology, self._estate, self._cluster, incarnations)
         with self._estate.engine.connect() as connection:
             noted = checkpoints.read(connection, self._cluster, list(logs))
         wanted = []
         for partition, log in logs.items():
             before = self._known.get(partition)
             bases = [
-                *(before[1] if before is not None and before[0] == log.births else ()),
+                *(before[1] if before is not None and before[0] == log.incarnations else ()),
                 *rows.bases.get(partition, ()),
                 *positions.get(partition, ()),
-                *bases_of(noted.get(partition, ()), log.births),
+                *bases_of(noted.get(partition, ()), log.incarnations),
             ]
             wanted.append(
                 AskedPrefixes(
                     partition=partition,
                     topic=log.place[0],
-                    births=log.births,
+                    incarnations=log.incarnations,
                     low=log.low,
                     offsets=asked[partition],
                     bases=[base for base in bases if base.offset <= log.end],
@@ -153,7 +159,7 @@ class ProgressReader:
         self._times = {place: at for place, at in self._times.items() if place in found} | told
         for (partition, offset), stands in found.items():
             known[partition].append(Prefix(offset=offset, seen=stands.seen, whole=stands.whole))
-        self._known = {partition: (logs[partition].births, some) for partition, some in known.items()}
+        self._known = {partition: (logs[partition].incarnations, some) for partition, some in known.items()}
         return found
 
     def _by_vector(
@@ -174,7 +180,7 @@ class ProgressReader:
             generation=generation,
             vector=known.seen,
             offset=offset,
-            passed=births.passed(number, log.births, log.at(offset), known.seen),
+            passed=incarnations.passed(number, log.incarnations, log.at(offset), known.seen),
             # Records of open transactions may still be committed or aborted.
             whole=known.whole and not log.end < offset <= log.high,
             topic_incarnation=topology.known.streams[log.partition[0]].incarnations[self._cluster],
@@ -184,7 +190,7 @@ class ProgressReader:
         self,
         topology: Topology,
         log: _Log,
-        follower: Follower,
+        group_partition: GroupPartition,
         offset: int,
         row: CommitRow | None,
         committed_at_ms: int,
@@ -195,7 +201,7 @@ class ProgressReader:
         times = [each for each in told if each is not None and each != NO_TIMESTAMP]
         if not times:
             times = self._times_around(topology, log, offset)
-        rules = topology.known.rules[follower.tenant, follower.instance, follower.environment]
+        rules = topology.known.rules[group_partition.tenant, group_partition.instance, group_partition.environment]
         return Progress(
             timestamp_ms=min(times) - rules.margin_ms if times else None,
             committed_at_ms=committed_at_ms,

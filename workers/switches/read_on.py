@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from backend.domain.offsets.committing import Standing
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.commit_rules import CommittedOffset
+from backend.domain.offsets.offset_map import GroupPartition
 from workers.switches.closing import OWN_PROGRESS, TranslatedOffset
 from workers.switches.outcome import group_name
 from workers.switches.topology import Partition
@@ -28,15 +28,17 @@ def translated_commits(carried: Sequence[TranslatedOffset]) -> Stood | None:
     if len(done) > _NOTED:
         return None
     found: Stood = {}
-    for one in sorted(done, key=lambda each: each.follower):
-        of_stream = found.setdefault(group_name(one.follower), {}).setdefault(one.follower.stream_name, {})
-        of_stream[str(one.follower.partition)] = one.source_offset
+    for one in sorted(done, key=lambda each: each.group_partition):
+        of_stream = found.setdefault(group_name(one.group_partition), {}).setdefault(
+            one.group_partition.stream_name, {}
+        )
+        of_stream[str(one.group_partition.partition)] = one.source_offset
     return found
 
 
 def since(
     noted: Stood,
-    standing: Mapping[Follower, Standing],
+    committed: Mapping[GroupPartition, CommittedOffset],
     ends: Mapping[Partition, int],
     at_work: Mapping[str, Mapping[Partition, int]],
 ) -> list[dict[str, Any]]:
@@ -48,13 +50,17 @@ def since(
     `at_work`: group -> where the logs ended when it was seen last with members.
     """
     # An offset that was set for a group after commits on other clusters was not read here.
-    now = {_key(follower): stands.offset or 0 for follower, stands in standing.items() if stands.is_fresh}
+    now = {
+        _key(group_partition): stands.offset or 0
+        for group_partition, stands in committed.items()
+        if stands.is_fresh
+    }
     found = []
     for group, stream, partition, offset in _each(noted):
-        committed = now.get((group, stream, partition), 0)
+        committed_now = now.get((group, stream, partition), 0)
         until = at_work.get(group, {}).get((stream, partition), 0)
-        if committed > offset:
-            until = max(until, committed, ends.get((stream, partition), 0))
+        if committed_now > offset:
+            until = max(until, committed_now, ends.get((stream, partition), 0))
         if until > offset:
             row = {"group": group, "stream": stream, "partition": partition, "records": until - offset}
             found.append(row)
@@ -68,5 +74,5 @@ def _each(noted: Stood) -> Iterator[tuple[str, str, int, int]]:
                 yield group, stream, int(partition), offset
 
 
-def _key(follower: Follower) -> tuple[str, str, int]:
-    return group_name(follower), follower.stream_name, follower.partition
+def _key(group_partition: GroupPartition) -> tuple[str, str, int]:
+    return group_name(group_partition), group_partition.stream_name, group_partition.partition

@@ -48,12 +48,12 @@ def produced_by_now(drain: Drain) -> dict[str, list[int]]:
     )
 
 
-def _by_partition(drain: Drain, unborn: Mapping[Partition, int]) -> dict[str, list[int]]:
-    born, found = drain.born(), dict[str, list[int]]()
-    for (stream, partition), until in sorted(unborn.items()):
+def _by_partition(drain: Drain, otherwise: Mapping[Partition, int]) -> dict[str, list[int]]:
+    produced, found = drain.last_produced(), dict[str, list[int]]()
+    for (stream, partition), until in sorted(otherwise.items()):
         row = found.setdefault(stream, [])
         row += [0] * (partition - len(row))
-        row.append(born[stream, partition][1] + 1 if (stream, partition) in born else until)
+        row.append(produced[stream, partition][1] + 1 if (stream, partition) in produced else until)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine
 
 from backend.domain.distribution import assignment
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import LeafInbound
 from backend.domain.offsets.group_directory import GroupDirectory
 from backend.domain.tree import routes
@@ -53,15 +53,15 @@ class Topology:
             raise KafkaCallFailed(f"{cluster} is offline, or not a leaf of the tree")
         return self.known.groups[cluster]
 
-    def unit(self, cluster: str, level: int, partition: Partition) -> Unit:
+    def task(self, cluster: str, level: int, partition: Partition) -> Task:
         """Return the task of a distributor that copies a partition."""
-        return Unit(cluster, level, assignment.bucket(*partition, self.buckets))
+        return Task(cluster, level, assignment.bucket(*partition, self.buckets))
 
     def outgoing(self, cluster: str, partition: Partition) -> Iterator[tuple[str, str]]:
         """Yield (target, position group) of the tasks that read a partition of a cluster."""
         for (source, level), target in self.targets.items():
             if source == cluster:
-                yield target, self.unit(source, level, partition).kafka_name
+                yield target, self.task(source, level, partition).kafka_name
 
     def inbound(self, cluster: str, partition: Partition) -> tuple[str, ...]:
         """Return the position groups of all tasks that may ever have copied a partition to a leaf."""

@@ -42,7 +42,7 @@ class UnreplicatedRecords:
             self._marked = True
         if not self._drain.observe().is_drained:
             return None
-        born, ends, lows = self._drain.born(), self._drain.ends(), self._drain.lows()
+        produced, ends, lows = self._drain.last_produced(), self._drain.ends(), self._drain.lows()
         found, lost = [], []
         for each in stranded:
             place, first = (each["stream"], each["partition"]), each["first"]
@@ -55,7 +55,7 @@ class UnreplicatedRecords:
                 # Deleted there meanwhile, perhaps before any copy was made: report a possible loss.
                 lost.append((*place, first))
             first = max(first, lows[place])
-            if born.get(place, (0, -1))[1] >= first:
-                found.append((*place, first, born[place][1]))
+            if produced.get(place, (0, -1))[1] >= first:
+                found.append((*place, first, produced[place][1]))
         records = sum(last - first + 1 for _, _, first, last in found)
         return RecordArrived(records=records, partitions=tuple(found), lost=tuple(lost))

@@ -22,11 +22,11 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
 from workers import context
-from workers.topics import recording, wanted
+from workers.topics import desired_topics, recording
 from workers.topics.adoption import Adopter
+from workers.topics.desired_topics import Wanted
 from workers.topics.recording import Outcomes
 from workers.topics.topic_settings import SettingsKeeper
-from workers.topics.wanted import Wanted
 
 log = structlog.get_logger("reconcile")
 
@@ -59,14 +59,14 @@ class Reconciler:
     def tick(self) -> None:
         """Poll, unless nothing changed since the last poll and that was just now; then act."""
         with self._engine.connect() as connection:
-            position = wanted.position(connection)
+            position = desired_topics.position(connection)
             due = time.monotonic() - self._last_look > FULL_LOOK_SECONDS
             if not (due or self._work_left or position != self._position):
                 return
         adopting = self._adopter.work()
         with self._engine.connect() as connection:
-            position = wanted.position(connection)
-            desired = wanted.read(connection, self._settings)
+            position = desired_topics.position(connection)
+            desired = desired_topics.read(connection, self._settings)
         self._position, self._last_look = position, time.monotonic()
         if self._made:
             self._made -= {(row.cluster, row.topic) for row in desired.topics if row.topic_id is not None}

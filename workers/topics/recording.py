@@ -112,7 +112,7 @@ class Outcomes:
     def kept(self, topic: UnwantedTopic, request_id: str) -> None:
         """Record that a deleted stream's topic has records by now and is kept."""
         tenant, place = _place(topic)
-        self._add(tenant, stream_records.RecordKept(**place), request_id)
+        self._add(tenant, stream_records.RecordTopicKept(**place), request_id)
 
     def record_if_due(self) -> None:
         """Call `record` if many outcomes wait, or one has waited for long."""

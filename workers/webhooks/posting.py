@@ -18,10 +18,10 @@ from concurrent.futures import Future
 from contextlib import closing
 
 from backend.domain.base.errors import ValueInvalid
-from backend.domain.webhooks.addresses import Network, Receiver, receiver_at, refusal
+from backend.domain.webhooks.addresses import Network, Receiver, parse_receiver, refusal
 
 
-class NotTaken(Exception):
+class DeliveryFailed(Exception):
     """The receiver did not accept the delivery; `status` if it answered at all."""
 
     def __init__(self, problem: str, status: int | None = None) -> None:
@@ -32,11 +32,11 @@ class NotTaken(Exception):
 def post(
     url: str, headers: Mapping[str, str], body: bytes, *, allowed: Sequence[Network], timeout_seconds: float
 ) -> int:
-    """Return the status of a receiver that accepted the delivery, 2xx. Raises NotTaken."""
+    """Return the status of a receiver that accepted the delivery, 2xx. Raises DeliveryFailed."""
     try:
-        who = receiver_at(url)
+        who = parse_receiver(url)
     except ValueInvalid as error:
-        raise NotTaken(f"its address {error.detail}") from error
+        raise DeliveryFailed(f"its address {error.detail}") from error
     deadline = time.monotonic() + timeout_seconds
     try:
         plain = _connect(who, allowed, deadline)
@@ -44,13 +44,13 @@ def post(
             status = _send_request(plain, who, headers, body)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         if time.monotonic() >= deadline:
-            raise NotTaken(f"the receiver did not answer within {timeout_seconds:g} s") from error
-        raise NotTaken(_reason(error)) from error
+            raise DeliveryFailed(f"the receiver did not answer within {timeout_seconds:g} s") from error
+        raise DeliveryFailed(_reason(error)) from error
     if 200 <= status < 300:
         return status
     if 300 <= status < 400:
-        raise NotTaken(f"it answered {status}, and redirects are not followed", status)
-    raise NotTaken(f"it answered {status}", status)
+        raise DeliveryFailed(f"it answered {status}, and redirects are not followed", status)
+    raise DeliveryFailed(f"it answered {status}", status)
 
 
 def _send_request(plain: socket.socket, who: Receiver, headers: Mapping[str, str], body: bytes) -> int:
@@ -72,7 +72,7 @@ def _connect(who: Receiver, allowed: Sequence[Network], deadline: float) -> sock
         # All addresses: a forbidden one among others is an attempt to reach it by chance.
         refused = refusal(ipaddress.ip_address(address.partition("%")[0]), allowed)
         if refused is not None:
-            raise NotTaken(f"the address is not allowed: {refused}")
+            raise DeliveryFailed(f"the address is not allowed: {refused}")
     last: OSError = OSError(f"{who.host} has no address")
     for address in addresses:
         try:

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
-from backend.domain.webhooks.addresses import networks_of
+from backend.domain.webhooks.addresses import parse_networks
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.access import sealing
 from backend.queries.base import events
@@ -20,7 +20,7 @@ from backend.queries.webhooks.webhook_deliveries import Begun
 from backend.settings import Settings
 from workers.run_host import IsMine
 from workers.webhooks import message
-from workers.webhooks.posting import NotTaken, post
+from workers.webhooks.posting import DeliveryFailed, post
 
 log = structlog.get_logger("webhooks")
 
@@ -84,7 +84,7 @@ class Sender:
         bound_log = log.bind(webhook=webhook, position=begun.position, attempt=begun.attempt)
         try:
             status = self._post(begun, event, secret)
-        except NotTaken as error:
+        except DeliveryFailed as error:
             delay = delay_after(begun.attempt, self._settings)
             bound_log.warning(
                 "webhook delivery failed", status=error.status, reason=error.problem, again_seconds=delay
@@ -99,9 +99,9 @@ class Sender:
 
     def _post(self, begun: Begun, event: StoredEvent | None, secret: str | None) -> int:
         if event is None:
-            raise NotTaken("the event is no longer in the event log")
+            raise DeliveryFailed("the event is no longer in the event log")
         if secret is None:
-            raise NotTaken("its secret cannot be decrypted with the present TREELINE_SECRETS_KEY: rotate it")
+            raise DeliveryFailed("its secret cannot be decrypted with the present TREELINE_SECRETS_KEY: rotate it")
         body = message.body_of(event, begun.webhook, begun.kind)
         now, event_id = int(time.time()), message.event_id(begun.position)
         headers = {
@@ -117,6 +117,6 @@ class Sender:
             begun.url,
             headers,
             body,
-            allowed=networks_of(self._settings.webhook_allowed_networks),
+            allowed=parse_networks(self._settings.webhook_allowed_networks),
             timeout_seconds=self._settings.webhook_timeout_seconds,
         )

@@ -16,7 +16,7 @@ from backend.changes import edge_losses as changes
 from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action
 from backend.queries.distribution import edge_losses
-from backend.queries.distribution.edge_losses import LossRow, SetAsideRow
+from backend.queries.distribution.edge_losses import DeadLetterRow, LossRow
 
 router = APIRouter(tags=["losses"])
 
@@ -37,7 +37,9 @@ class WhichDistributor(Body):
 @router.get("/set-aside", openapi_extra=needs(Action.READ_ESTATE))
 def list_set_aside(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
     """List dead-lettered records, which a target refused, with the reason and whether they were replayed."""
-    return listed(edge_losses.list_set_aside(connection, at), page, lambda row: row.recorded, _shown_set_aside)
+    return listed(
+        edge_losses.list_dead_letters(connection, at), page, lambda row: row.recorded, _shown_dead_letter
+    )
 
 
 @router.post("/set-aside/replay", openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -48,7 +50,7 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     done = changes.write_again(write.services.engine, write.services.config, row, dry_run=write.dry_run)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
-        shown = {**_shown_set_aside(row), "replayed": True}
+        shown = {**_shown_dead_letter(row), "replayed": True}
         return Answer(200, {**shown, "written": list(done.written), "missing": dict(done.missing)})
 
     return write.carry_out(changes.record_replay(row, done), answer)
@@ -75,10 +77,10 @@ def _of(row: LossRow) -> tuple[str, int]:
     return row.cluster, row.level
 
 
-def _shown_set_aside(row: SetAsideRow) -> dict[str, Any]:
+def _shown_dead_letter(row: DeadLetterRow) -> dict[str, Any]:
     names = ("number", "incarnation", "offset")
-    born = dict(zip(names, row.origin, strict=True)) if row.origin else None
-    return {**asdict(row), "origin": born}
+    origin = dict(zip(names, row.origin, strict=True)) if row.origin else None
+    return {**asdict(row), "origin": origin}
 
 
 def _shown_loss(row: LossRow) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from backend.api.frame.requests import SharedServices
 from backend.domain.access.access import Action
 from backend.domain.distribution.trace import hops
 from backend.domain.records import copy_flags
-from backend.tracing import run, scene
+from backend.tracing import run, trace_facts
 from backend.tracing.run import Trace, TracedCopy
 
 router = APIRouter(tags=["trace"])
@@ -34,9 +34,9 @@ def get_trace(
 
     Every cluster has a few seconds to answer; one that does not is in `missing` with state `unknown`.
     """
-    check(caller, Action.READ_TENANT, stream, scene.no_stream(stream))
+    check(caller, Action.READ_TENANT, stream, trace_facts.no_stream(stream))
     with services.reading() as connection:
-        known = scene.read(connection, services.config, cluster, stream, partition)
+        known = trace_facts.read(connection, services.config, cluster, stream, partition)
     return {"stream": stream, "partition": partition, **shown(run.run(known, cluster, offset))}
 
 

@@ -99,7 +99,7 @@ def _distributors(connection: Connection, config: Settings) -> Iterator[Metric]:
         source = [row.cluster, str(row.level)]
         lost.add_metric(source, waiting.lost.get(edge, 0))
         possible.add_metric(source, waiting.possibly_lost.get(edge, 0))
-        aside.add_metric(source, waiting.set_aside.get(edge, 0))
+        aside.add_metric(source, waiting.dead_letters.get(edge, 0))
         if seen is not None:
             running.add_metric(of, float(seen.state == "running"))
             if seen.wait_seconds is not None:

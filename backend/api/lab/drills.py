@@ -16,7 +16,7 @@ from backend.api.frame.problems import problem
 from backend.api.frame.requests import Body
 from backend.domain.access.access import Action
 from backend.domain.base.errors import NotFound
-from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.configuration import InvalidDrill
 from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, summary
 from backend.replication_lab.history import IN_WORDS
 from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
@@ -78,7 +78,7 @@ def play_schedule(
     """Play a schedule of faults while producers send; at most a simulated minute."""
     try:
         played = drill_schedule(body.model_dump(), mode, seed, with_frames=frames)
-    except ImpossibleDrill as why:
+    except InvalidDrill as why:
         return problem(422, "invalid", "Invalid drill", str(why))
     return JSONResponse(played.document())
 
@@ -90,7 +90,7 @@ def play_drill(scenario: str, mode: Mode = FAITHFUL.mode, seed: Seed = 1, frames
         raise NotFound(f"there is no scenario {scenario[:60]!r}; GET /api/v1/drills/replication lists them")
     try:
         played = drill(scenario, mode, seed, with_frames=frames)
-    except ImpossibleDrill as why:
+    except InvalidDrill as why:
         wrong = "seed" if mode in MODES else "mode"
         errors = [{"pointer": "", "parameter": wrong, "detail": str(why)}]
         return problem(422, "invalid", "Invalid drill", f"{wrong}: {why}", errors)

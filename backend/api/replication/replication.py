@@ -17,8 +17,8 @@ from backend.domain.access.access import Action
 from backend.domain.placement.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.queries.clusters.clusters import ClusterRow, find_cluster
 from backend.queries.replication.replication import find_replication
-from backend.tracing.broker_loss import names, told, what_if_broker_dies
-from backend.tracing.electing import Election, by_reason, elect_preferred
+from backend.tracing.broker_loss import document, names, what_if_broker_dies
+from backend.tracing.electing import Election, elect_preferred, refusals_by_reason
 
 _BROKER = Query(ge=0, lt=2**31, description="Id of the broker.")
 
@@ -58,7 +58,10 @@ def what_if(cluster: str, services: SharedServices, broker: int = _BROKER) -> di
     """Return what would be lost if a broker died now: the current leaders and ISRs, played in the lab."""
     with services.reading() as connection:
         row = find_cluster(connection, cluster)
-    return {"cluster": row.name, **told(what_if_broker_dies(row, broker, services.config.probe_timeout_seconds))}
+    return {
+        "cluster": row.name,
+        **document(what_if_broker_dies(row, broker, services.config.probe_timeout_seconds)),
+    }
 
 
 @router.post("/{cluster}/elect-preferred-leaders", openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -85,7 +88,7 @@ def elect_preferred_leaders(cluster: str, write: Writing, body: WhichTopics | No
 
 
 def _shown(row: ClusterRow, done: Election) -> dict[str, Any]:
-    reasons = sorted(by_reason(done.refused).items())
+    reasons = sorted(refusals_by_reason(done.refused).items())
     return {
         "cluster": row.name,
         "elected": len(done.elected),

@@ -12,7 +12,7 @@ from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, rest_client
 from backend.commands.shell.watch import WatchCommand, WatchOption, present_list
 
-SET_ASIDE_COLUMNS = ("id", "cluster", "level", "target", "offset", "replayed", "reason")
+DEAD_LETTER_COLUMNS = ("id", "cluster", "level", "target", "offset", "replayed", "reason")
 LOSS_COLUMNS = (
     "cluster",
     "level",
@@ -25,23 +25,25 @@ LOSS_COLUMNS = (
     "reason",
 )
 
-set_aside = typer.Typer(no_args_is_help=True, help="Dead letters: records that a target refused.")
+dead_letters = typer.Typer(no_args_is_help=True, help="Dead letters: records that a target refused.")
 losses = typer.Typer(no_args_is_help=True, help="Records that were gone before they could be copied.")
 
 
 def register(app: typer.Typer) -> None:
     """Register the commands."""
-    app.add_typer(set_aside, name="set-aside")
+    app.add_typer(dead_letters, name="set-aside")
     app.add_typer(losses, name="losses")
 
 
-@set_aside.command("list", cls=WatchCommand)
-def list_set_aside(every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False) -> None:
+@dead_letters.command("list", cls=WatchCommand)
+def list_dead_letters(
+    every: WatchOption = None, form: FormOption = Form.TABLE, as_json: JsonOption = False
+) -> None:
     """List the dead-lettered records with the reasons."""
-    present_list("/set-aside", SET_ASIDE_COLUMNS, Form.JSON if as_json else form, every)
+    present_list("/set-aside", DEAD_LETTER_COLUMNS, Form.JSON if as_json else form, every)
 
 
-@set_aside.command()
+@dead_letters.command()
 def replay(
     id: Annotated[str, typer.Argument(help="Id of the record, as in `treeline set-aside list`.")],
     dry_run: DryRun = False,

@@ -57,7 +57,7 @@ def replication(
     as_json: JsonOption = False,
 ) -> None:
     """Play a failure of the replication protocol step by step, and name the invariant that it violates."""
-    from backend.replication_lab.configuration import ImpossibleDrill
+    from backend.replication_lab.configuration import InvalidDrill
     from backend.replication_lab.drills import drill as play
     from backend.replication_lab.drills import drill_schedule
     from backend.replication_lab.rules import FAITHFUL, FIXED
@@ -75,8 +75,8 @@ def replication(
             played = drill_schedule(
                 _read(schedule), FIXED.mode if mode is None else mode, seed, with_frames=frames
             )
-    except ImpossibleDrill as impossible:
-        fail(str(impossible), 2)
+    except InvalidDrill as invalid:
+        fail(str(invalid), 2)
     if wanted is Form.TABLE:
         _print_story(played)
     else:

@@ -36,11 +36,11 @@ def search(
     """Try every order of steps and faults, breadth first; report the number of states at each depth.
     Three replicas to depth 10 take some minutes and gigabytes.
     """
-    from backend.replication_lab.beginnings import established
-    from backend.replication_lab.configuration import Configuration, ImpossibleDrill
+    from backend.replication_lab.configuration import Configuration, InvalidDrill
     from backend.replication_lab.rules import MODES
     from backend.replication_lab.search import Bounds
     from backend.replication_lab.search import search as run_search
+    from backend.replication_lab.start_states import established
     from backend.replication_lab.story import moments
 
     if mode not in MODES:
@@ -54,8 +54,8 @@ def search(
             records=records,
         )
         start = established(configuration, MODES[mode], records=2, direct=True, prompt=True)
-    except ImpossibleDrill as impossible:
-        fail(str(impossible), 2)
+    except InvalidDrill as invalid:
+        fail(str(invalid), 2)
     bounds = Bounds(
         crashes=crashes, power_losses=power_losses, expiries=expiries, attempts=attempts, checkpoints=checkpoints
     )

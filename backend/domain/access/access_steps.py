@@ -61,7 +61,7 @@ class WantedAccess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenAccess:
+class ObservedAccess:
     """Observed access on one cluster, by principal; principals that have nothing are absent."""
 
     acls: Mapping[str, frozenset[Acl]] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def iterations_of(number: int) -> int:
     return LEAST_ITERATIONS + number % DISTINCT_NUMBERS
 
 
-def access_steps(wanted: Iterable[WantedAccess], seen: SeenAccess) -> list[Step]:
+def access_steps(wanted: Iterable[WantedAccess], seen: ObservedAccess) -> list[Step]:
     """Return the steps that bring the principals of one cluster to what they should have.
 
     The cluster has answered.
@@ -174,7 +174,7 @@ def access_steps(wanted: Iterable[WantedAccess], seen: SeenAccess) -> list[Step]
     return [step for each in wanted for step in _steps_of_principal(each, seen)]
 
 
-def _steps_of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
+def _steps_of_principal(wanted: WantedAccess, seen: ObservedAccess) -> list[Step]:
     changes = [change for change in _changes(wanted, seen) if part_of(change) not in seen.cannot]
     if wanted.gone:
         left = sorted(part for part in PARTS if part in seen.cannot and wanted.parts.get(part) == APPLIED)
@@ -194,7 +194,7 @@ def _steps_of_principal(wanted: WantedAccess, seen: SeenAccess) -> list[Step]:
     return [*changes, *records]
 
 
-def _changes(wanted: WantedAccess, seen: SeenAccess) -> list[Change]:
+def _changes(wanted: WantedAccess, seen: ObservedAccess) -> list[Change]:
     changes: list[Change] = []
     there = seen.credentials.get(wanted.principal, {})
     after = {seen.mechanism: iterations_of(wanted.credentials)} if wanted.credentials and seen.mechanism else {}

@@ -41,7 +41,7 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class AdoptionFacts:
     """Facts for a plan: the cluster, what is declared, and what the tree's other clusters hold."""
 
     cluster: ClusterFormats

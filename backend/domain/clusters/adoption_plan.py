@@ -20,7 +20,7 @@ from typing import Any
 
 from backend.domain.base.errors import DomainError, FieldError, ValueInvalid
 from backend.domain.clusters.adoption import AdoptedTopic
-from backend.domain.clusters.adoption_facts import DeclaredStream, Facts, FoundTopic
+from backend.domain.clusters.adoption_facts import AdoptionFacts, DeclaredStream, FoundTopic
 from backend.domain.clusters.adoption_warnings import MIRROR_MAKER, cluster_warnings, topic_warnings
 from backend.domain.distribution.assignment import OWN_GROUPS
 from backend.domain.names import formats
@@ -90,7 +90,7 @@ class AdoptionPlan:
         ]
         return hashlib.sha256(json.dumps([self.cluster, rows], sort_keys=True).encode()).hexdigest()[:32]
 
-    def chosen(self, topics: Sequence[str] | None) -> tuple[AdoptedTopic, ...]:
+    def topics_to_adopt(self, topics: Sequence[str] | None) -> tuple[AdoptedTopic, ...]:
         """Return the topics of an adoption that begins with these names (None: all that can be adopted).
 
         Topics that are kept need nothing, and are left out. Raises ValueInvalid with an error for each topic that
@@ -109,7 +109,7 @@ class AdoptionPlan:
         return tuple(_adopted(row) for row in self.topics if row.topic in wanted and row.action in (DECLARE, JOIN))
 
 
-def plan(facts: Facts, named: Mapping[str, StreamName], *, take_settings: bool = False) -> AdoptionPlan:
+def plan(facts: AdoptionFacts, named: Mapping[str, StreamName], *, take_settings: bool = False) -> AdoptionPlan:
     """Return the plan. Raises ValueInvalid.
 
     `named`: topic -> the stream that the operator chose for it. `take_settings`: new streams declare every setting
@@ -125,7 +125,7 @@ def plan(facts: Facts, named: Mapping[str, StreamName], *, take_settings: bool =
         if row.action == DECLARE:
             assert row.stream is not None
             problem = taken.take(row.stream)
-            row = row if problem is None else _left(found, problem)
+            row = row if problem is None else _unmanaged(found, problem)
         topics.append(row)
     groups = Reader(facts.group_format, "group", facts.environments, {})
     return AdoptionPlan(
@@ -136,7 +136,7 @@ def plan(facts: Facts, named: Mapping[str, StreamName], *, take_settings: bool =
     )
 
 
-def _check_named(facts: Facts, named: Mapping[str, StreamName]) -> None:
+def _check_named(facts: AdoptionFacts, named: Mapping[str, StreamName]) -> None:
     errors = []
     for topic, stream in named.items():
         renders = formats.technical_name(facts.cluster.topic_format, stream)
@@ -150,15 +150,15 @@ def _check_named(facts: Facts, named: Mapping[str, StreamName]) -> None:
 
 
 def _topic(
-    facts: Facts, reader: Reader, found: FoundTopic, named: StreamName | None, *, take_settings: bool
+    facts: AdoptionFacts, reader: Reader, found: FoundTopic, named: StreamName | None, *, take_settings: bool
 ) -> TopicPlan:
     reason = _excluded(found, sure=named is not None)
     if reason is not None:
-        return _left(found, reason)
+        return _unmanaged(found, reason)
     reading = reader.read(found.topic)
     stream = named or reading.found
     if stream is None:
-        left = _left(found, reading.reason or "")
+        left = _unmanaged(found, reading.reason or "")
         return replace(left, action=AMBIGUOUS, readings=reading.others) if reading.others else left
     present = facts.streams.get(stream)
     if present is not None and present.topic_id == found.topic_id:
@@ -175,7 +175,12 @@ def _topic(
 
 
 def _taken_over(
-    facts: Facts, found: FoundTopic, stream: StreamName, present: DeclaredStream | None, *, take_settings: bool
+    facts: AdoptionFacts,
+    found: FoundTopic,
+    stream: StreamName,
+    present: DeclaredStream | None,
+    *,
+    take_settings: bool,
 ) -> TopicPlan:
     try:
         settings = (
@@ -185,10 +190,10 @@ def _taken_over(
         )
         check_settings(settings)
     except (DomainError, ValueError) as error:
-        return _left(found, f"a stream cannot declare its settings: {error}")
+        return _unmanaged(found, f"a stream cannot declare its settings: {error}")
     config = _config(settings, found)
     if found.records and (loss := steps.loss(config, found.config)):
-        return _left(found, loss)
+        return _unmanaged(found, loss)
     others = _others(facts, stream)
     partitions = max(settings.partitions, found.partitions, *(row.partitions for row in others.values()), 1)
     settings = replace(settings, partitions=partitions)
@@ -292,7 +297,7 @@ def _config(settings: StreamSettings, found: FoundTopic) -> dict[str, str]:
     }
 
 
-def _others(facts: Facts, stream: StreamName) -> dict[str, FoundTopic]:
+def _others(facts: AdoptionFacts, stream: StreamName) -> dict[str, FoundTopic]:
     """Return the stream's topics on the tree's other clusters."""
     found = {}
     for leaf in facts.leaves:
@@ -314,7 +319,7 @@ def _group(reader: Reader, name: str, kind: str) -> GroupPlan:
     return GroupPlan(group=name, found=reading.found, reason=reading.reason)
 
 
-def _left(found: FoundTopic, reason: str) -> TopicPlan:
+def _unmanaged(found: FoundTopic, reason: str) -> TopicPlan:
     return TopicPlan(
         topic=found.topic,
         action=UNMANAGED,

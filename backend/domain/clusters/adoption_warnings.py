@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from backend.domain.clusters.adoption_facts import Facts, FoundTopic
+from backend.domain.clusters.adoption_facts import AdoptionFacts, FoundTopic
 from backend.domain.topics.topic_settings import apart, same_value, undeclarable
 
 MIRROR_MAKER = re.compile(r"heartbeats|mm2-.+\.internal|.+\.checkpoints\.internal|.+\.heartbeats")
@@ -39,7 +39,7 @@ def topic_warnings(
     yield from _settings_warnings(found, others, undeclared)
 
 
-def cluster_warnings(facts: Facts) -> Iterator[str]:
+def cluster_warnings(facts: AdoptionFacts) -> Iterator[str]:
     """Yield what an operator should know about the whole cluster."""
     silent = [name for name, topics in facts.elsewhere.items() if topics is None]
     if silent:

@@ -1,6 +1,6 @@
 """Division of distribution into tasks, and the fair share of each worker session.
 
-A **task** (`Unit`) is one distributor with one of its partition buckets. The bucket of a partition is fixed, so
+A **task** is one distributor with one of its partition buckets. The bucket of a partition is fixed, so
 the transactional id and the position group named after the bucket always guard the same partitions, whichever
 worker runs the task (architecture, "Work that never ends, on Celery").
 """
@@ -16,7 +16,7 @@ OWN_GROUPS = "_treeline."
 
 
 @dataclass(frozen=True, order=True)
-class Unit:
+class Task:
     """A task: one partition bucket of the distributor of a cluster at a level."""
 
     cluster: str
@@ -34,9 +34,9 @@ class Unit:
         return f"{OWN_GROUPS}distributor.{self.cluster}.{self.level}.{self.bucket}"
 
 
-def units(distributors: Iterable[tuple[str, int]], buckets: int) -> tuple[Unit, ...]:
+def tasks(distributors: Iterable[tuple[str, int]], buckets: int) -> tuple[Task, ...]:
     """Return every task of the given (cluster, level) distributors."""
-    return tuple(Unit(cluster, level, bucket) for cluster, level in distributors for bucket in range(buckets))
+    return tuple(Task(cluster, level, bucket) for cluster, level in distributors for bucket in range(buckets))
 
 
 def buckets_for(partitions: int, *, least: int, most_each: int, now: int) -> int:
@@ -62,24 +62,24 @@ def bucket(stream: str, partition: int, buckets: int) -> int:
     return (zlib.crc32(stream.encode()) + partition) % buckets
 
 
-def fair_share(desired: int, shifts: int) -> int:
+def fair_share(desired: int, sessions: int) -> int:
     """Return the maximum number of tasks for one worker session."""
-    return -(-desired // max(1, shifts))
+    return -(-desired // max(1, sessions))
 
 
-def surplus(held: Sequence[Unit], desired: Collection[Unit], shifts: int) -> tuple[Unit, ...]:
+def surplus(held: Sequence[Task], desired: Collection[Task], sessions: int) -> tuple[Task, ...]:
     """Return the tasks that a holder must release: those not desired, then those above its share, newest first."""
-    gone = tuple(unit for unit in held if unit not in desired)
-    kept = [unit for unit in held if unit in desired]
-    return gone + tuple(reversed(kept[fair_share(len(desired), shifts) :]))
+    gone = tuple(task for task in held if task not in desired)
+    kept = [task for task in held if task in desired]
+    return gone + tuple(reversed(kept[fair_share(len(desired), sessions) :]))
 
 
 def wanted(
-    free: Sequence[Unit], held: int, desired: int, shifts: int, *, is_late: bool = False
-) -> tuple[Unit, ...]:
+    free: Sequence[Task], held: int, desired: int, sessions: int, *, is_late: bool = False
+) -> tuple[Task, ...]:
     """Return the free tasks that a holder of `held` tasks takes now, up to its share.
 
     Take one at a time while renewals are late: opening many sessions at once starves those that already copy.
     """
-    room = max(0, fair_share(desired, shifts) - held)
+    room = max(0, fair_share(desired, sessions) - held)
     return tuple(free[: min(room, 1) if is_late else room])

@@ -6,7 +6,7 @@ target and can be replayed. Records that retention or deletion removed from the 
 records that were seen there and not copied are lost; records written after those, if any, are **possibly lost**.
 One event covers all partitions of a re-created topic.
 
-    (record) --SetAside--> dead-lettered --RecordReplay--> replayed --SetAside--> dead-lettered
+    (record) --RecordDeadLetter--> dead-lettered --RecordReplay--> replayed --RecordDeadLetter--> dead-lettered
     (range)  --RecordLoss--> lost --Acknowledge--> acknowledged
     (topic)  --RecordReplacement--> lost, or possibly lost --Acknowledge--> acknowledged
 """
@@ -91,7 +91,7 @@ EdgeEvent = RecordSetAside | SetAsideReplayed | RecordsLost | SourceReplaced | L
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetAside:
+class RecordDeadLetter:
     """Record that a record is being dead-lettered."""
 
     cluster: str
@@ -106,8 +106,8 @@ class SetAside:
     @property
     def id(self) -> str:
         """Identify the record and the target; refusals of the same record by the same target share the id."""
-        born = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
-        return f"{self.stream}/{self.partition}/{born}@{self.target}"
+        origin = ".".join(map(str, self.origin)) if self.origin else f"{self.cluster}-{self.level}.{self.offset}"
+        return f"{self.stream}/{self.partition}/{origin}@{self.target}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ class Acknowledge:
     level: int
 
 
-EdgeCommand = SetAside | RecordReplay | RecordLoss | RecordReplacement | Acknowledge
+EdgeCommand = RecordDeadLetter | RecordReplay | RecordLoss | RecordReplacement | Acknowledge
 
 
 def replacement_id(event: RecordReplacement | SourceReplaced, partition: int) -> str:
@@ -194,7 +194,7 @@ def replacement_reason(first_offset: int, at_least: int) -> str:
 class Edge:
     """Ids of dead-lettered records (True once replayed) and losses, and whether any loss is unacknowledged."""
 
-    set_aside: dict[str, bool] = field(default_factory=dict)
+    dead_letters: dict[str, bool] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
     unseen: bool = False
 
@@ -207,14 +207,14 @@ INITIAL = Edge()
 def decide(state: Edge, command: EdgeCommand) -> list[EdgeEvent]:
     """Return the events that carry out the command; none for facts already recorded. Raises NotFound."""
     match command:
-        case SetAside():
+        case RecordDeadLetter():
             # A record that is refused again after its replay is missing again.
-            waits = state.set_aside.get(command.id) is False
+            waits = state.dead_letters.get(command.id) is False
             return [] if waits else [RecordSetAside(id=command.id, **vars(command))]
         case RecordReplay():
-            if command.id not in state.set_aside:
+            if command.id not in state.dead_letters:
                 raise NotFound(f"there is no dead-lettered record {command.id!r}; GET /set-aside lists them")
-            if state.set_aside[command.id] and not command.clusters:
+            if state.dead_letters[command.id] and not command.clusters:
                 return []
             return [SetAsideReplayed(id=command.id, clusters=command.clusters)]
         case RecordLoss():
@@ -233,9 +233,9 @@ def evolve(state: Edge, event: Event) -> Edge:
     """Return the state after an event; events of other versions of this program never raise."""
     match event:
         case RecordSetAside():
-            return replace(state, set_aside={**state.set_aside, event.id: False})
+            return replace(state, dead_letters={**state.dead_letters, event.id: False})
         case SetAsideReplayed():
-            return replace(state, set_aside={**state.set_aside, event.id: True})
+            return replace(state, dead_letters={**state.dead_letters, event.id: True})
         case RecordsLost():
             return replace(state, lost=state.lost | {event.id}, unseen=True)
         case SourceReplaced():

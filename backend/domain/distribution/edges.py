@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backend.domain.distribution import assignment, leaf_routes
-from backend.domain.distribution.assignment import Unit
-from backend.domain.records.births import Births, births_of
+from backend.domain.distribution.assignment import Task
+from backend.domain.records.incarnations import Incarnations, incarnations_of
 from backend.domain.records.log_prefix import Hole
 from backend.domain.records.partition_edge import EdgeRule
 from backend.domain.tree import tree_shape
@@ -36,7 +36,7 @@ class StreamOnEdge:
     source_topic: str
     target_topic: str
     partitions: tuple[int, ...]
-    births: Mapping[int, Births]
+    incarnations: Mapping[int, Incarnations]
     """Incarnations of the source topic's records, per partition."""
     target_incarnation: int
     source_topic_id: str | None
@@ -52,7 +52,7 @@ class StreamOnEdge:
 class EdgePlan:
     """Everything that one task needs to run."""
 
-    unit: Unit
+    task: Task
     source: Endpoint
     target: Endpoint
     rule: EdgeRule
@@ -86,12 +86,12 @@ class TopicLife:
 
     incarnation: int
     topic_id: str | None = None
-    tails: Mapping[int, Births] = field(default_factory=dict)
+    tails: Mapping[int, Incarnations] = field(default_factory=dict)
     """Incarnations of the partitions whose log was truncated."""
 
-    def births(self, partition: int) -> Births:
+    def incarnations(self, partition: int) -> Incarnations:
         """Return the incarnations of the records produced to a partition."""
-        return births_of(self.tails, partition, self.incarnation)
+        return incarnations_of(self.tails, partition, self.incarnation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class LeafInbound:
         """Return the position groups of all tasks that may ever have copied a bucket's partitions to the leaf."""
         copied_by = (bucket,) if self.buckets_ever <= {buckets} else range(max(buckets, *self.buckets_ever))
         return tuple(
-            Unit(cluster, level, each).kafka_name for cluster, level in sorted(self.ever) for each in copied_by
+            Task(cluster, level, each).kafka_name for cluster, level in sorted(self.ever) for each in copied_by
         )
 
 
@@ -152,23 +152,23 @@ class Desired:
     """Settings of the distributors whose settings were ever changed."""
 
 
-def plans(desired: Desired) -> dict[Unit, EdgePlan]:
+def plans(desired: Desired) -> dict[Task, EdgePlan]:
     """Return the plan of every task of the tree."""
     entering = leaf_routes.inbound(desired.root, desired.targets)
-    found: dict[Unit, EdgePlan] = {}
-    for unit in assignment.units(desired.targets, desired.buckets):
-        key = (unit.cluster, unit.level)
-        source, target = desired.endpoints[unit.cluster], desired.endpoints[desired.targets[key]]
+    found: dict[Task, EdgePlan] = {}
+    for task in assignment.tasks(desired.targets, desired.buckets):
+        key = (task.cluster, task.level)
+        source, target = desired.endpoints[task.cluster], desired.endpoints[desired.targets[key]]
         leaf = desired.leaves[target.name]
         chosen = desired.settings.get(key, DEFAULTS)
         carried = {desired.endpoints[name].number: flags for name, flags in entering[target.name][key].items()}
-        found[unit] = EdgePlan(
-            unit=unit,
+        found[task] = EdgePlan(
+            task=task,
             source=source,
             target=target,
             rule=EdgeRule(
                 source_number=source.number,
-                level=unit.level,
+                level=task.level,
                 known_origins=desired.known_origins,
                 flags_header=desired.headers.flags,
                 origin_header=desired.headers.origin,
@@ -177,8 +177,8 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
             routes=carried,
             routes_version=leaf.version,
             buckets=desired.buckets,
-            inbound_groups=leaf.groups(unit.bucket, desired.buckets),
-            streams=tuple(_on_edge(desired, unit, target.name, carried)),
+            inbound_groups=leaf.groups(task.bucket, desired.buckets),
+            streams=tuple(_on_edge(desired, task, target.name, carried)),
             paused=chosen.paused,
             bytes_per_second=chosen.bytes_per_second and chosen.bytes_per_second / desired.buckets,
             compression=chosen.compression,
@@ -186,14 +186,14 @@ def plans(desired: Desired) -> dict[Unit, EdgePlan]:
     return found
 
 
-def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, int]) -> Iterable[StreamOnEdge]:
-    source = unit.cluster
+def _on_edge(desired: Desired, task: Task, target: str, carried: Mapping[int, int]) -> Iterable[StreamOnEdge]:
+    source = task.cluster
     present = {desired.endpoints[name].number for name in tree_shape.leaves(desired.root)}
     for row in desired.streams:
         if source not in row.topics or target not in row.topics:
             continue
         partitions = tuple(
-            p for p in range(row.partitions) if assignment.bucket(row.stream, p, desired.buckets) == unit.bucket
+            p for p in range(row.partitions) if assignment.bucket(row.stream, p, desired.buckets) == task.bucket
         )
         if not partitions:
             continue
@@ -209,7 +209,7 @@ def _on_edge(desired: Desired, unit: Unit, target: str, carried: Mapping[int, in
             source_topic=row.technical_names[source],
             target_topic=row.technical_names[target],
             partitions=partitions,
-            births={partition: row.topics[source].births(partition) for partition in partitions},
+            incarnations={partition: row.topics[source].incarnations(partition) for partition in partitions},
             target_incarnation=row.topics[target].incarnation,
             source_topic_id=row.topics[source].topic_id,
             target_topic_id=row.topics[target].topic_id,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from backend.domain.distribution.rescan import BEGINNING, Checkpoint
 from backend.domain.records import origin
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.marks import Position
 from backend.domain.records.origin import Vector
 
@@ -37,7 +37,7 @@ class Unread:
 
 def unread(
     number: int,
-    births: Births,
+    incarnations: Incarnations,
     carried: Collection[int],
     *,
     own: Position | None,
@@ -47,14 +47,14 @@ def unread(
 ) -> Unread | None:
     """Return the possible loss of one partition; None if its topic is unchanged, or the loss was already reported.
 
-    `number`: the source's number; `births`: incarnations of its partition now; `carried`: numbers of the origins
+    `number`: the source's number; `incarnations`: those of its partition now; `carried`: numbers of the origins
     whose records the edge carries; `covered`: the target's vector; `checkpoints`: those of the source's partition,
     none if no origins are written; `seen_end`: the end that the task saw beyond its position.
     """
     reached = covered.get(number)
     # Without a position the vector decides: it has the highest of all copied records of the source's own.
-    former = own.mark.incarnation if own is not None else reached[0] if reached is not None else births[0][1]
-    if former >= births[0][1]:
+    former = own.mark.incarnation if own is not None else reached[0] if reached is not None else incarnations[0][1]
+    if former >= incarnations[0][1]:
         return None
     of_former = [each for each in checkpoints if each.incarnation == former]
     prefixes = [*of_former, *_own_prefixes(number, former, carried, own, reached)]
@@ -68,15 +68,15 @@ def unread(
     if seen_end is not None and seen_end[0] == former:
         seen.append(seen_end[1])
     for each in of_former:
-        born = each.seen.get(number)
-        if born is not None and born[0] == former and (reached is None or born > reached):
-            seen.append(born[1] + 1)
+        last_seen = each.seen.get(number)
+        if last_seen is not None and last_seen[0] == former and (reached is None or last_seen > reached):
+            seen.append(last_seen[1] + 1)
     return Unread(first_offset=first, at_least=max(seen) - missing)
 
 
-def of_present_topic(own: Position | None, births: Births) -> Position | None:
+def of_present_topic(own: Position | None, incarnations: Incarnations) -> Position | None:
     """Return the task's position, unless it lies in a former topic."""
-    return own if own is not None and own.mark.incarnation >= births[0][1] else None
+    return own if own is not None and own.mark.incarnation >= incarnations[0][1] else None
 
 
 def _own_prefixes(

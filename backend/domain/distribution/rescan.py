@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from backend.domain.records import origin
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.origin import Vector
 
 
@@ -30,13 +30,15 @@ BEGINNING = Checkpoint(0, 0, {})
 """The log's first offset, whatever its number."""
 
 
-def start(candidates: Iterable[Checkpoint], births: Births, origins: Iterable[int], covered: Vector) -> Checkpoint:
+def start(
+    candidates: Iterable[Checkpoint], incarnations: Incarnations, origins: Iterable[int], covered: Vector
+) -> Checkpoint:
     """Return the furthest candidate from which an edge that carries `origins` misses nothing, or BEGINNING."""
     carried = tuple(origins)
     fit = (
         candidate
         for candidate in candidates
-        if holds(candidate, births) and origin.covers(covered, candidate.seen, carried)
+        if holds(candidate, incarnations) and origin.covers(covered, candidate.seen, carried)
     )
     return max(fit, key=lambda one: one.offset, default=BEGINNING)
 
@@ -59,13 +61,13 @@ def worth_keeping(offsets: Iterable[int]) -> frozenset[int]:
     return frozenset(each for near in kept.values() for each in near)
 
 
-def holds(candidate: Checkpoint, births: Births) -> bool:
+def holds(candidate: Checkpoint, incarnations: Incarnations) -> bool:
     """Return whether the candidate is a valid place of the current log.
 
     In a re-created topic the places of the old one mean nothing. In a log that was truncated since, places beyond
     the cut are gone, and their `seen` claims too much of what lies before the cut: lost records may arrive a
     second time, and would be mistaken for records produced here.
     """
-    if candidate.incarnation < births[0][1]:
+    if candidate.incarnation < incarnations[0][1]:
         return False
-    return all(candidate.offset <= cut for cut, incarnation in births if incarnation > candidate.incarnation)
+    return all(candidate.offset <= cut for cut, incarnation in incarnations if incarnation > candidate.incarnation)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from backend.domain.names.names import LONGEST_GROUP, ApplicationName, StreamName, group_name_problem
 from backend.domain.names.readings import EnvironmentPlace, Reader
-from backend.domain.offsets.offset_map import Follower
+from backend.domain.offsets.offset_map import GroupPartition
 
 _SHOWN = 60
 
@@ -34,7 +34,7 @@ class GroupDirectory:
         self._streams = streams
         self._readers: dict[EnvironmentPlace, Reader] = {}
 
-    def follower(self, group: str, topic: str, partition: int) -> Follower | NotFollowed:
+    def group_partition(self, group: str, topic: str, partition: int) -> GroupPartition | NotFollowed:
         """Return the group partition that an offset belongs to, or the reason why it is not distributed."""
         stream = self._streams.get(topic)
         if stream is None:
@@ -53,7 +53,7 @@ class GroupDirectory:
         problem = group_name_problem(found.stream)
         if problem:
             return NotFollowed(f"{found.stream[:_SHOWN]!r} is no valid group name in {'/'.join(place)}: {problem}")
-        return Follower(
+        return GroupPartition(
             tenant=stream.tenant,
             instance=stream.instance,
             environment=stream.environment,
@@ -62,10 +62,12 @@ class GroupDirectory:
             group=found.stream,
         )
 
-    def technical_group(self, follower: Follower) -> str:
+    def technical_group(self, group_partition: GroupPartition) -> str:
         """Return the technical name of a group on the cluster."""
-        name = StreamName(follower.tenant, follower.instance, follower.environment, follower.stream)
-        return technical_group(self._format, name, follower.group)
+        name = StreamName(
+            group_partition.tenant, group_partition.instance, group_partition.environment, group_partition.stream
+        )
+        return technical_group(self._format, name, group_partition.group)
 
 
 def technical_group(group_format: str, within: StreamName | ApplicationName, group: str) -> str:

@@ -26,7 +26,7 @@ class MapInvalid(ValueError):
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
-class Follower:
+class GroupPartition:
     """A group on one partition of a stream, by logical names."""
 
     tenant: str
@@ -94,9 +94,9 @@ class Progress(Moment):
         return hashlib.sha256(encode_value(self)).hexdigest()[:16]
 
 
-def encode_key(follower: Follower, origin_cluster: str) -> bytes:
+def encode_key(group_partition: GroupPartition, origin_cluster: str) -> bytes:
     """Encode the record's key."""
-    return _json({**asdict(follower), "origin_cluster": origin_cluster})
+    return _json({**asdict(group_partition), "origin_cluster": origin_cluster})
 
 
 def encode_value(progress: Progress | End) -> bytes:
@@ -112,7 +112,7 @@ def encode_value(progress: Progress | End) -> bytes:
     return _json(plain)
 
 
-def decode_key(data: bytes | None) -> tuple[Follower, str]:
+def decode_key(data: bytes | None) -> tuple[GroupPartition, str]:
     """Return (group partition, cluster of the commit). Raises MapInvalid."""
     plain = _object(data, "key")
     try:
@@ -123,7 +123,7 @@ def decode_key(data: bytes | None) -> tuple[Follower, str]:
         if not 0 <= partition < 2**31:
             raise MapInvalid(f"{partition} is no partition")
         names = {name: _name(plain[name]) for name in _NAMES}
-        return Follower(partition=partition, group=group, **names), cluster
+        return GroupPartition(partition=partition, group=group, **names), cluster
     except KeyError as error:
         raise MapInvalid(f"its key has no {error.args[0]!r}") from error
 

@@ -11,7 +11,7 @@ import bisect
 from array import array
 from dataclasses import dataclass, field
 
-from backend.domain.records.births import FIRST_INCARNATION
+from backend.domain.records.incarnations import FIRST_INCARNATION
 from backend.domain.records.origin import Vector
 
 Reached = tuple[int, int]
@@ -63,7 +63,7 @@ class TargetLog:
             # A replayed dead letter follows records of later origin offsets: it counts as covered when they do.
             self._replayed.append(place)
 
-    def walked_to(self, end: int) -> None:
+    def scanned_to(self, end: int) -> None:
         """Move `end` forward: no record lies between the last one and `end`."""
         self.end = max(self.end, end)
 
@@ -118,7 +118,7 @@ class TargetLog:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenOffset:
     """Offset from which a group is to continue."""
 
     offset: int
@@ -130,7 +130,7 @@ class Chosen:
     """Tells whether the target has all that the group has read; if not, the offset rises as the rest arrives."""
 
 
-def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: bool = True) -> Chosen:
+def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: bool = True) -> ChosenOffset:
     """Find the first record that the group has not read. Everything before `log.first` must be covered.
 
     `vector` covers the records that existed when the group committed, `read` also those that existed before. `low`
@@ -149,14 +149,14 @@ def exact(vector: Vector, read: Vector, log: TargetLog, low: int = 0, *, whole: 
         known = passed[0] == reached[0] or (origin not in here and reached[0] == FIRST_INCARNATION)
         to_come = max(0, read[origin][1] - passed[1]) if known else None
         bound = None if bound is None or to_come is None else min(bound + to_come, _MOST)
-    return Chosen(offset=offset, re_read_bound=bound, settled=settled)
+    return ChosenOffset(offset=offset, re_read_bound=bound, settled=settled)
 
 
-def with_margin(chosen: Chosen, at_timestamp: int) -> Chosen:
+def with_margin(chosen: ChosenOffset, at_timestamp: int) -> ChosenOffset:
     """Lower the choice to `at_timestamp`, the first offset with at least the distributed timestamp."""
     if at_timestamp >= chosen.offset:
         return chosen
-    return Chosen(
+    return ChosenOffset(
         offset=at_timestamp,
         re_read_bound=None
         if chosen.re_read_bound is None

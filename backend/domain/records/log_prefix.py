@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from backend.domain.records.births import Births, incarnation_at
+from backend.domain.records.incarnations import Incarnations, incarnation_at
 from backend.domain.records.origin import Origin, Vector
 
 Hole = tuple[int, int, int]
@@ -34,7 +34,7 @@ def never_foreign(number: int) -> bool:
 class LogPrefix:
     """Origins of a log's records, resolved in log order; `seen` is the vector of the records resolved so far."""
 
-    __slots__ = ("births", "foreign", "holes", "known_origins", "number", "partition", "seen", "stream_id")
+    __slots__ = ("foreign", "holes", "incarnations", "known_origins", "number", "partition", "seen", "stream_id")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LogPrefix:
         *,
         stream: bytes,
         partition: int,
-        births: Births,
+        incarnations: Incarnations,
         seen: Vector,
         known_origins: frozenset[int],
         holes: frozenset[Hole] = frozenset(),
@@ -56,13 +56,13 @@ class LogPrefix:
         self.number = number
         self.stream_id = stream
         self.partition = partition
-        self.births = births
+        self.incarnations = incarnations
         self.seen = dict(seen)
         self.known_origins = known_origins
         self.holes = holes
         self.foreign = foreign
 
-    def born(self, offset: int, found: Origin | None) -> Origin:
+    def origin_of(self, offset: int, found: Origin | None) -> Origin:
         """Return where the next record was produced, given the origin in its headers. Raises UnknownOrigin.
 
         It was produced here, whatever its headers say, if its origin names another stream or partition, this
@@ -82,7 +82,7 @@ class LogPrefix:
                 return found
             if (found.cluster, *reached) in self.holes:
                 return found
-        incarnation = incarnation_at(self.births, offset)
+        incarnation = incarnation_at(self.incarnations, offset)
         self.seen[self.number] = (incarnation, offset)
         return Origin(self.number, self.stream_id, self.partition, offset, incarnation)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.domain.records import copy_flags, origin
-from backend.domain.records.births import Births, incarnation_at
+from backend.domain.records.incarnations import Incarnations, incarnation_at
 from backend.domain.records.log_prefix import Hole, LogPrefix, never_foreign
 from backend.domain.records.marks import Mark, encode_metadata
 from backend.domain.records.origin import Origin, Vector
@@ -50,7 +50,7 @@ class PartitionEdge(LogPrefix):
         *,
         stream: bytes,
         partition: int,
-        births: Births,
+        incarnations: Incarnations,
         routes: Mapping[int, int],
         seen: Vector,
         covered: Vector,
@@ -67,7 +67,7 @@ class PartitionEdge(LogPrefix):
             rule.source_number,
             stream=stream,
             partition=partition,
-            births=births,
+            incarnations=incarnations,
             seen=seen,
             known_origins=rule.known_origins,
             holes=holes,
@@ -109,12 +109,12 @@ class PartitionEdge(LogPrefix):
                 return None
             others.append((rule.flags_header, copy_flags.encode(flags | copy_flags.flag(rule.level))))
             return others
-        born = self.born(offset, found)
-        new_flags = self._flags(born)
+        record_origin = self.origin_of(offset, found)
+        new_flags = self._flags(record_origin)
         if new_flags is None:
             return None
         others.append((rule.flags_header, copy_flags.encode(new_flags)))
-        others.append((rule.origin_header, origin.encode(born)))
+        others.append((rule.origin_header, origin.encode(record_origin)))
         return others
 
     def would_copy(self, offset: int, headers: Sequence[Header] | None) -> bool:
@@ -125,18 +125,18 @@ class PartitionEdge(LogPrefix):
         finally:
             self.seen, self.covered, self.unreadable_flags = seen, covered, unreadable
 
-    def _flags(self, born: Origin) -> int | None:
+    def _flags(self, record_origin: Origin) -> int | None:
         """Return the flags of the copy; None if the edge is off the route, or the target has the record."""
-        flags = self.routes.get(born.cluster)
-        reached = (born.incarnation, born.offset)
-        if flags is None or reached <= self.covered.get(born.cluster, _NOTHING):
+        flags = self.routes.get(record_origin.cluster)
+        reached = (record_origin.incarnation, record_origin.offset)
+        if flags is None or reached <= self.covered.get(record_origin.cluster, _NOTHING):
             return None
-        self.covered[born.cluster] = reached
+        self.covered[record_origin.cluster] = reached
         return flags
 
     def mark(self, position: int) -> Mark:
         """Return the mark of `position`, which must be that of the record after the last decided one."""
-        return Mark(incarnation_at(self.births, position), self.target_incarnation, self.seen, self.covered)
+        return Mark(incarnation_at(self.incarnations, position), self.target_incarnation, self.seen, self.covered)
 
     def metadata(self, position: int) -> str:
         """Return `mark` encoded as offset metadata."""

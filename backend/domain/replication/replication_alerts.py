@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backend.domain.replication.replication_health import Condition, Health, Named
-from backend.domain.replication.topic_replication import Unlike
+from backend.domain.replication.topic_replication import FactorMismatch
 
 UNEVEN_PERCENT = 10
 """Tolerated spread of leaders per broker, in percent of the mean: `leader.imbalance.per.broker.percentage` of
@@ -91,7 +91,7 @@ _OF_TOPICS = (
 )
 
 
-def alerts(health: Health, unlike: Unlike, cluster: str) -> list[Alert]:
+def alerts(health: Health, unlike: FactorMismatch, cluster: str) -> list[Alert]:
     """Return the alerts, the gravest first.
 
     Kinds without an occurrence are left out. A replication factor of 1 is no alert if it was declared. `cluster`
@@ -121,7 +121,7 @@ def _found(health: Health) -> Iterator[Alert]:
     yield from _of_leaders(health)
 
 
-def _of_declarations(unlike: Unlike, cluster: str) -> Iterator[Alert]:
+def _of_declarations(unlike: FactorMismatch, cluster: str) -> Iterator[Alert]:
     name = "factor-not-as-declared"
     plan = f"treeline placement plan --cluster {cluster} --replication-factor declared"
     way = f"{plan}, then treeline placement apply with the id of the plan"

@@ -24,14 +24,14 @@ NOBODY = -1
 """Leader of a partition without a leader."""
 
 
-class BrokerSeen(NamedTuple):
+class ObservedBroker(NamedTuple):
     """A broker that the cluster knows; an offline broker may come back."""
 
     rack: str | None
     is_here: bool
 
 
-class PartitionSeen(NamedTuple):
+class ObservedPartition(NamedTuple):
     """A partition as the cluster reports it."""
 
     replicas: tuple[int, ...]
@@ -60,13 +60,13 @@ class TopicSettings(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterSeen:
+class ObservedCluster:
     """One observation of a cluster."""
 
     cluster_id: str
     """Kafka's cluster id."""
-    brokers: Mapping[int, BrokerSeen]
-    partitions: Mapping[Place, PartitionSeen]
+    brokers: Mapping[int, ObservedBroker]
+    partitions: Mapping[Place, ObservedPartition]
 
 
 class Condition(StrEnum):
@@ -135,7 +135,7 @@ class Health:
     """Topics whose settings are not known (yet), so that settings are not judged."""
 
 
-def conditions(partition: PartitionSeen, min_insync_replicas: int | None) -> list[Condition]:
+def conditions(partition: ObservedPartition, min_insync_replicas: int | None) -> list[Condition]:
     """Return the conditions that hold for a partition; those that need an unknown minimum are left out.
 
     The minimum counts up to the replication factor, as brokers apply it: with a higher value, acks=all works while
@@ -168,7 +168,9 @@ def conditions(partition: PartitionSeen, min_insync_replicas: int | None) -> lis
     return found
 
 
-def health(seen: ClusterSeen, settings: Mapping[str, TopicSettings], lag_times_ms: Mapping[int, int]) -> Health:
+def health(
+    seen: ObservedCluster, settings: Mapping[str, TopicSettings], lag_times_ms: Mapping[int, int]
+) -> Health:
     """Judge an observation; the result does not depend on its order.
 
     `settings` by topic and `lag_times_ms` by broker (`replica.lag.time.max.ms`) may be incomplete.
@@ -225,13 +227,13 @@ def _by_settings(factors: Mapping[str, int], settings: Mapping[str, TopicSetting
 
 
 def _shares(
-    seen: ClusterSeen,
+    seen: ObservedCluster,
     replicas: Mapping[int, int],
     leaders: Mapping[int, int],
     preferred: Mapping[int, int],
     lag_times_ms: Mapping[int, int],
 ) -> tuple[BrokerShare, ...]:
-    gone = BrokerSeen(None, is_here=False)
+    gone = ObservedBroker(None, is_here=False)
     return tuple(
         BrokerShare(
             id=broker,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from backend.domain.replication.replication_health import ClusterSeen, Named, PartitionSeen, TopicSettings, named
+from backend.domain.replication.replication_health import (
+    Named,
+    ObservedCluster,
+    ObservedPartition,
+    TopicSettings,
+    named,
+)
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -25,7 +31,7 @@ class TopicReplication:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unlike:
+class FactorMismatch:
     """Topics whose replication factor differs from the declared one."""
 
     fewer: Named
@@ -33,17 +39,17 @@ class Unlike:
 
 
 def seen_topics(
-    seen: ClusterSeen, settings: Mapping[str, TopicSettings], topics: Collection[str]
+    seen: ObservedCluster, settings: Mapping[str, TopicSettings], topics: Collection[str]
 ) -> dict[str, TopicReplication]:
     """Return the observed ones of `topics`. `settings` by topic may be incomplete."""
-    partitions: dict[str, list[PartitionSeen]] = {}
+    partitions: dict[str, list[ObservedPartition]] = {}
     for (topic, _), partition in seen.partitions.items():
         if topic in topics:
             partitions.setdefault(topic, []).append(partition)
     return {topic: _topic(each, settings.get(topic)) for topic, each in partitions.items()}
 
 
-def _topic(partitions: list[PartitionSeen], settings: TopicSettings | None) -> TopicReplication:
+def _topic(partitions: list[ObservedPartition], settings: TopicSettings | None) -> TopicReplication:
     factors = [len(each.replicas) - len(each.adding) for each in partitions]
     return TopicReplication(
         fewest=min(factors),
@@ -54,13 +60,15 @@ def _topic(partitions: list[PartitionSeen], settings: TopicSettings | None) -> T
     )
 
 
-def unlike_declared(declared: Mapping[str, int], topics: Mapping[str, TopicReplication], brokers: int) -> Unlike:
+def factor_mismatches(
+    declared: Mapping[str, int], topics: Mapping[str, TopicReplication], brokers: int
+) -> FactorMismatch:
     """Compare with declared replication factors, of which the `brokers` online brokers limit the possible.
 
     Topics that are being reassigned are left out: their factor is about to change.
     """
     still = {topic: each for topic, each in topics.items() if topic in declared and not each.moving}
-    return Unlike(
+    return FactorMismatch(
         fewer=named([topic for topic, each in still.items() if each.fewest < min(declared[topic], brokers)]),
         more=named([topic for topic, each in still.items() if each.most > declared[topic]]),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backend.domain.records.births import FIRST_INCARNATION, Births
+from backend.domain.records.incarnations import FIRST_INCARNATION, Incarnations
 from backend.domain.records.log_index import Prefix
 from backend.domain.records.origin import Vector
 
@@ -72,7 +72,12 @@ def gone_before(lacks: Vector, bases: list[Prefix], low: int) -> Vector:
 
 
 def first_at_risk(
-    number: int, births: Births, low: int, end: int, known: Prefix | None, covered: Mapping[int, Reached]
+    number: int,
+    incarnations: Incarnations,
+    low: int,
+    end: int,
+    known: Prefix | None,
+    covered: Mapping[int, Reached],
 ) -> int | None:
     """Return the first offset before `end` that may hold a record that only this log has; None: there is none.
 
@@ -86,7 +91,7 @@ def first_at_risk(
         return max(known.offset, low) if max(known.offset, low) < end else None
     first = low
     if has is not None:
-        later = [start for start, incarnation in births if incarnation > has[0]]
+        later = [start for start, incarnation in incarnations if incarnation > has[0]]
         # Records of a later incarnation begin where that incarnation does.
-        first = max(low, min([has[1] + 1, *later]) if births[0][1] <= has[0] else low)
+        first = max(low, min([has[1] + 1, *later]) if incarnations[0][1] <= has[0] else low)
     return first if first < end else None

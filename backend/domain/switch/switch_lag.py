@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from backend.domain.records import origin
-from backend.domain.records.births import Births, incarnation_at
+from backend.domain.records.incarnations import Incarnations, incarnation_at
 from backend.domain.records.marks import Position
 from backend.domain.records.origin import Vector
 from backend.domain.switch import draining
@@ -21,7 +21,7 @@ def lacking(
     *,
     low: int,
     end: int,
-    births: Births,
+    incarnations: Incarnations,
     outgoing: Iterable[Position],
     covered: Iterable[Vector],
     target_number: int,
@@ -34,7 +34,7 @@ def lacking(
     known = [
         each
         for each in outgoing
-        if each.offset <= end and each.mark.incarnation in (0, incarnation_at(births, each.offset))
+        if each.offset <= end and each.mark.incarnation in (0, incarnation_at(incarnations, each.offset))
     ]
     if not known:
         return end - low

@@ -145,7 +145,7 @@ def decide(state: Application | None, command: ApplicationCommand) -> Sequence[A
             return [] if state is None else decide_record(state, command)
 
 
-def not_asked(application: object, operation: str, stream: str) -> NotFound:
+def not_requested(application: object, operation: str, stream: str) -> NotFound:
     """Return the one error for access that was not requested and for an application that does not exist."""
     return NotFound(f"{str(application)[:1000]!r} does not ask to {operation[:60]}: {stream[:1000]!r}")
 
@@ -297,7 +297,7 @@ def _decide_access(state: Application | None, command: DecideAccess) -> list[App
     present = state.grants.get((command.operation, command.stream)) if state else None
     if state is None or present is None:
         # The answer hides whether the application exists: the caller may be of another tenant.
-        raise not_asked(command.application, command.operation, command.stream)
+        raise not_requested(command.application, command.operation, command.stream)
     access = {**asdict(state.name), "stream": command.stream, "operation": command.operation}
     granted = present is GrantState.GRANTED
     match command.decision:

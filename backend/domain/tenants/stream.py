@@ -9,7 +9,7 @@ deletion.
     stream: (none) --Declare--> pending --RecordApplied--> applied --Change--> pending ...
                                    |--RecordApplyFailed--> failed --RecordApplied--> applied
        applied --RecordDrift--> applied, with the reason if the topic could not be set back
-            any --Delete--> deleted --RecordRemoved, RecordKept on each cluster--> gone --Declare--> pending ...
+            any --Delete--> deleted --RecordRemoved, RecordTopicKept on each cluster--> gone --Declare--> ...
 
 Operators' commands are decided in `tenant_commands.py`, workers' records in `stream_records.py`.
 """
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from backend.domain.base.event import Event
-from backend.domain.records.births import Births, births_of, cut_off
+from backend.domain.records.incarnations import Incarnations, incarnations_of, truncated
 from backend.domain.topics.stream_settings import StreamSettings
 
 # --- events
@@ -208,17 +208,17 @@ class Topic:
     """Reason why it is not applied, or why drift in its configuration was not set back."""
     removing: bool = False
     """True if the stream was deleted and the topic is not removed yet."""
-    tails: Mapping[int, Births] = field(default_factory=dict)
+    tails: Mapping[int, Incarnations] = field(default_factory=dict)
     """Partition -> incarnations of its records, for partitions that lost a tail."""
 
-    def births(self, partition: int) -> Births:
+    def incarnations(self, partition: int) -> Incarnations:
         """Return the incarnations of the records first produced in a partition."""
-        return births_of(self.tails, partition, self.incarnation)
+        return incarnations_of(self.tails, partition, self.incarnation)
 
     @property
     def newest_incarnation(self) -> int:
         """Return the newest incarnation of all records ever produced to this stream on the cluster."""
-        return max([self.incarnation, *(born[-1][1] for born in self.tails.values())])
+        return max([self.incarnation, *(incarnations[-1][1] for incarnations in self.tails.values())])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,8 +270,8 @@ def evolve_stream(stream: Stream | None, event: StreamEvent) -> Stream | None:
         case StreamRemoved() | StreamTopicKept():
             topic = Topic(topic_id=topic.topic_id, incarnation=topic.incarnation, tails=topic.tails)
         case StreamTailLost():
-            born = cut_off(topic.births(event.partition), event.first_offset, event.incarnation)
-            topic = replace(topic, tails={**topic.tails, event.partition: born})
+            incarnations = truncated(topic.incarnations(event.partition), event.first_offset, event.incarnation)
+            topic = replace(topic, tails={**topic.tails, event.partition: incarnations})
     return replace(stream, topics={**stream.topics, event.cluster: topic})
 
 

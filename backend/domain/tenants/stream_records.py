@@ -75,7 +75,7 @@ class RecordRemoved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordKept:
+class RecordTopicKept:
     """Record that the topic of a stream deleted as empty turned out to have records; it stays as it is."""
 
     instance: str
@@ -101,7 +101,7 @@ class RecordTailLost:
     incarnation: int
 
 
-StreamRecord = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved | RecordKept | RecordTailLost
+StreamRecord = RecordApplied | RecordApplyFailed | RecordDrift | RecordRemoved | RecordTopicKept | RecordTailLost
 
 # --- decide
 
@@ -115,7 +115,7 @@ def decide_record(name: StreamName, stream: Stream, command: StreamRecord) -> li
             return _record_failed(name, stream, command)
         case RecordDrift():
             return _record_drift(name, stream, command)
-        case RecordRemoved() | RecordKept():
+        case RecordRemoved() | RecordTopicKept():
             if not stream.topics.get(command.cluster, Topic()).removing:
                 return []
             event = StreamRemoved if isinstance(command, RecordRemoved) else StreamTopicKept
@@ -167,7 +167,7 @@ def _record_drift(name: StreamName, stream: Stream, command: RecordDrift) -> lis
 
 def _record_tail(name: StreamName, stream: Stream, command: RecordTailLost) -> list[TenantEvent]:
     topic = stream.topics.get(command.cluster, Topic())
-    if topic.births(command.partition)[-1][1] != command.incarnation or stream.settings is None:
+    if topic.incarnations(command.partition)[-1][1] != command.incarnation or stream.settings is None:
         return []
     return [
         StreamTailLost(

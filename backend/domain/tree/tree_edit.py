@@ -58,7 +58,7 @@ def read_steps(text: str) -> tuple[Step, ...]:
     return tuple(map(_read, parts))
 
 
-def written(steps: Sequence[Step]) -> str:
+def write_steps(steps: Sequence[Step]) -> str:
     """Write steps in the form that `read_steps` reads."""
     return ",".join(map(str, steps))
 

@@ -54,7 +54,7 @@ _SPECIAL_IPV6 = tuple(
 )
 
 
-def networks_of(text: str) -> tuple[Network, ...]:
+def parse_networks(text: str) -> tuple[Network, ...]:
     """Parse networks such as `10.1.0.0/16, fd00::/8`. Raises ValueError that names the invalid one."""
     return tuple(ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip())
 
@@ -93,7 +93,7 @@ def _effective(address: Address) -> Address:
     return address.ipv4_mapped or address
 
 
-def readings(address: Address) -> tuple[Address, ...]:
+def possible_addresses(address: Address) -> tuple[Address, ...]:
     """Return an address, and each IPv4 address that an IPv6 address may be translated to by a gateway."""
     if isinstance(address, ipaddress.IPv4Address):
         return (address,)
@@ -132,7 +132,7 @@ class Receiver:
     """Path and query."""
 
 
-def receiver_at(url: str) -> Receiver:
+def parse_receiver(url: str) -> Receiver:
     """Return the parts of a receiver's URL. Raises ValueInvalid for an unusable URL.
 
     Stricter than the standards on purpose: a URL whose host two parsers could read differently is refused.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from backend.domain.webhooks.addresses import Network, readings
+from backend.domain.webhooks.addresses import Network, possible_addresses
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -19,7 +19,7 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def forbidden(address: str, denied: Sequence[Network]) -> Network | None:
     """Return the network that forbids a numeric address; None if none does."""
-    found = readings(ipaddress.ip_address(address.partition("%")[0]))
+    found = possible_addresses(ipaddress.ip_address(address.partition("%")[0]))
     return next((network for network in denied if any(each in network for each in found)), None)
 
 

@@ -28,7 +28,7 @@ from backend.domain.distribution.edge_losses import (
 from backend.domain.names.names import check_name
 from backend.domain.switch.cluster_switch import SwitchEvent
 from backend.domain.tenants.stream import StreamTailLost
-from backend.domain.webhooks.addresses import Network, address_of, receiver_at, refusal
+from backend.domain.webhooks.addresses import Network, address_of, parse_receiver, refusal
 
 MOST_WEBHOOKS = 100
 
@@ -248,7 +248,7 @@ def _wrong_events(events: Collection[str]) -> list[FieldError]:
 
 def _wrong_url(url: str, allowed: Sequence[Network]) -> list[FieldError]:
     try:
-        address = address_of(receiver_at(url).host)
+        address = address_of(parse_receiver(url).host)
         why = None if address is None else refusal(address, allowed)
     except ValueInvalid as error:
         why = error.detail

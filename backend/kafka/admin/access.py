@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from backend.domain.access.access_steps import ACLS, CREDENTIALS, PARTS, QUOTAS, SeenAccess
+from backend.domain.access.access_steps import ACLS, CREDENTIALS, PARTS, QUOTAS, ObservedAccess
 from backend.domain.access.acls import Acl
 from backend.kafka.admin import acl_entries, client_quotas, scram_users
 from backend.kafka.admin.client_quotas import Rates
@@ -56,13 +56,13 @@ class AccessAdmin:
         if self._no_login is None:
             self._client.close()
 
-    def observe(self, principals: Collection[str], kafka_cluster_id: str | None) -> SeenAccess:
+    def observe(self, principals: Collection[str], kafka_cluster_id: str | None) -> ObservedAccess:
         """Return what these principals have, in four requests, whatever their number.
 
         Raises KafkaCallFailed, also if another Kafka cluster than the one of this id answers (None: any).
         """
         if self._no_login is not None:
-            return SeenAccess(cannot=dict.fromkeys(PARTS, self._no_login))
+            return ObservedAccess(cannot=dict.fromkeys(PARTS, self._no_login))
         found = self._client.cluster_id()
         if kafka_cluster_id not in (None, found):
             raise KafkaCallFailed(f"another Kafka cluster answers: {found} instead of {kafka_cluster_id}")
@@ -80,7 +80,7 @@ class AccessAdmin:
                 cannot[part] = reason
                 return {}
 
-        return SeenAccess(
+        return ObservedAccess(
             acls=look(ACLS, acl_entries.entries),
             credentials=look(CREDENTIALS, scram_users.credentials),
             quotas=look(QUOTAS, client_quotas.user_quotas),

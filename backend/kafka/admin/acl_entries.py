@@ -34,7 +34,7 @@ _NUMBERS = tuple({word: number for number, word in kind.items()} for kind in _KI
 
 def entries(client: ProtocolClient, principals: Collection[str]) -> dict[str, frozenset[Acl]]:
     """Return all entries of these principals (without `User:`), in one request. Raises KafkaCallFailed."""
-    answer = client.ask(DescribeAclsRequest(_ANY, None, _ANY, None, None, _ANY, _ANY))
+    answer = client.send(DescribeAclsRequest(_ANY, None, _ANY, None, None, _ANY, _ANY))
     if answer.error_code:
         raise refusal(answer)
     ours = {_USER + principal: principal for principal in principals}
@@ -54,7 +54,7 @@ def create(client: ProtocolClient, acls: Mapping[str, Iterable[Acl]]) -> dict[st
     wanted = [(principal, _fields(principal, acl)) for principal, each in acls.items() for acl in each]
     refused: dict[str, KafkaCallFailed] = {}
     for some in _batches(wanted, _CREATED_AT_ONCE):
-        answer = client.ask(CreateAclsRequest([fields for _, fields in some]))
+        answer = client.send(CreateAclsRequest([fields for _, fields in some]))
         refused |= _refused(some, answer.results)
     return refused
 
@@ -72,7 +72,7 @@ def delete(client: ProtocolClient, acls: Mapping[str, Iterable[Acl] | None]) -> 
             filters += [(principal, _fields(principal, acl)) for acl in each]
     refused: dict[str, KafkaCallFailed] = {}
     for some in _batches(filters, _DELETED_AT_ONCE):
-        answer = client.ask(DeleteAclsRequest([fields for _, fields in some]))
+        answer = client.send(DeleteAclsRequest([fields for _, fields in some]))
         refused |= _refused(some, answer.filter_results)
     return refused
 

@@ -30,7 +30,7 @@ def replicas_on(
     Raises KafkaCallFailed.
     """
     with _client(bootstrap_servers, properties, timeout_seconds) as client:
-        answer = client.ask(MetadataRequest(topics=None))
+        answer = client.send(MetadataRequest(topics=None))
     found: Counter[str] = Counter()
     for topic in answer.topics:
         found[topic.name] += sum(node in partition.replica_nodes for partition in topic.partitions)
@@ -43,7 +43,7 @@ def unregister(bootstrap_servers: str, properties: Mapping[str, str], node: int,
     A running broker would not come back by itself: call this only for one that is gone. Raises KafkaCallFailed.
     """
     with _client(bootstrap_servers, properties, timeout_seconds) as client:
-        answer = client.ask(UnregisterBrokerRequest(broker_id=node))
+        answer = client.send(UnregisterBrokerRequest(broker_id=node))
     if answer.error_code not in (0, _NOT_REGISTERED):
         raise refusal(answer)
 

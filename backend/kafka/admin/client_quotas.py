@@ -23,7 +23,7 @@ def user_quotas(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
     Quotas set for a user together with a client id are not included. Raises KafkaCallFailed.
     """
     request = DescribeClientQuotasRequest(components=[("user", _ANY_NAME, None)], strict=True)
-    answer = client.ask(request)
+    answer = client.send(request)
     if answer.error_code:
         raise refusal(answer)
     wanted, found = frozenset(users), dict[str, dict[str, float]]()
@@ -44,7 +44,7 @@ def alter_user_quotas(client: ProtocolClient, changes: Mapping[str, Rates]) -> d
     users = sorted(changes)
     for first in range(0, len(users), _USERS_AT_ONCE):
         some = users[first : first + _USERS_AT_ONCE]
-        answer = client.ask(AlterClientQuotasRequest(entries=_entries(some, changes), validate_only=False))
+        answer = client.send(AlterClientQuotasRequest(entries=_entries(some, changes), validate_only=False))
         for entry in answer.entries:
             if entry.error_code:
                 refused[entry.entity[0].entity_name] = refusal(entry)

@@ -17,17 +17,17 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.domain.replication.replication_health import BrokerSeen
+from backend.domain.replication.replication_health import ObservedBroker
 from backend.kafka.admin.configs import topic_configs
-from backend.kafka.base.asking import UNSUPPORTED, Ask, AskEach, Place, explained
 from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.requests import UNSUPPORTED, Place, Send, SendEach, explained
 
 _MIN_INSYNC = "min.insync.replicas"
 _AWAY = "it is not there"
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionSeen:
+class PartitionReplicas:
     """A partition as its cluster reports it; during a reassignment with both the old and the new brokers."""
 
     replicas: tuple[int, ...]
@@ -45,8 +45,8 @@ class ClusterReplicas:
 
     cluster_id: str
     """Kafka's own cluster id."""
-    brokers: Mapping[int, BrokerSeen]
-    partitions: Mapping[Place, PartitionSeen]
+    brokers: Mapping[int, ObservedBroker]
+    partitions: Mapping[Place, PartitionReplicas]
     topic_ids: Mapping[str, str]
     """Topic ids; they change when a topic is deleted and created again."""
     internal_topics: frozenset[str]
@@ -56,17 +56,17 @@ class ClusterReplicas:
     """Brokers that did not report the sizes of their replicas, with the reason."""
 
 
-def read(metadata: Any, ask: Ask, ask_each: AskEach, *, whole: bool) -> ClusterReplicas:
+def read(metadata: Any, send: Send, send_each: SendEach, *, whole: bool) -> ClusterReplicas:
     """Build the snapshot from the answer to `everything`; values that single brokers do not report are left out.
 
     `whole`: include sizes and minima, which take a request to each broker and one for each few hundred topics.
     Raises KafkaCallFailed if no broker answers.
     """
     topics = [topic for topic in metadata.topics if not topic.error_code or topic.partitions]
-    brokers = brokers_of(ask, metadata)
-    sizes, unsized = _sizes(ask_each, brokers) if whole else ({}, {})
+    brokers = brokers_of(send, metadata)
+    sizes, unsized = _sizes(send_each, brokers) if whole else ({}, {})
     partitions = {
-        (topic.name, each.partition_index): PartitionSeen(
+        (topic.name, each.partition_index): PartitionReplicas(
             replicas=tuple(each.replica_nodes),
             isr=tuple(each.isr_nodes),
             leader=each.leader_id,
@@ -81,7 +81,7 @@ def read(metadata: Any, ask: Ask, ask_each: AskEach, *, whole: bool) -> ClusterR
         partitions=partitions,
         topic_ids={topic.name: _as_librdkafka_writes_it(topic.topic_id) for topic in topics},
         internal_topics=frozenset(topic.name for topic in topics if topic.is_internal),
-        min_insync_replicas=_min_insync(ask, [topic.name for topic in topics]) if whole else {},
+        min_insync_replicas=_min_insync(send, [topic.name for topic in topics]) if whole else {},
         unsized=unsized,
     )
 
@@ -91,7 +91,7 @@ def everything() -> MetadataRequest:
     return MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
-def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
+def copied(send_each: SendEach, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
     """Return the bytes of these partitions that have arrived on these brokers, summed over the brokers.
 
     Brokers that do not answer, and replicas that have not started, are left out.
@@ -102,32 +102,32 @@ def copied(ask_each: AskEach, adding: Mapping[Place, Sequence[int]]) -> dict[Pla
             asked[broker][topic].append(partition)
     requests = {broker: DescribeLogDirsRequest(topics=list(topics.items())) for broker, topics in asked.items()}
     found: dict[Place, int] = defaultdict(int)
-    for answer in ask_each(requests).values():
+    for answer in send_each(requests).values():
         for place, size in () if isinstance(answer, KafkaCallFailed) else _held(answer):
             found[place] += size
     return dict(found)
 
 
-def brokers_of(ask: Ask, metadata: Any) -> dict[int, BrokerSeen]:
+def brokers_of(send: Send, metadata: Any) -> dict[int, ObservedBroker]:
     """Return the brokers of an answer to `everything`, and registered brokers that are down.
 
     Raises KafkaCallFailed.
     """
-    found = {broker.node_id: BrokerSeen(broker.rack, is_here=True) for broker in metadata.brokers}
+    found = {broker.node_id: ObservedBroker(broker.rack, is_here=True) for broker in metadata.brokers}
     try:
-        answer = ask(DescribeClusterRequest(include_fenced_brokers=True))
+        answer = send(DescribeClusterRequest(include_fenced_brokers=True))
     except KafkaCallFailed as error:
         if error.code != UNSUPPORTED:
             raise
         return found  # before Kafka 2.8 nobody tells of brokers that are not there
     for broker in answer.brokers if answer.error_code == 0 else ():
-        found.setdefault(broker.broker_id, BrokerSeen(broker.rack, is_here=not broker.is_fenced))
+        found.setdefault(broker.broker_id, ObservedBroker(broker.rack, is_here=not broker.is_fenced))
     return found
 
 
-def _sizes(ask_each: AskEach, brokers: Mapping[int, BrokerSeen]) -> tuple[dict[Place, int], dict[int, str]]:
+def _sizes(send_each: SendEach, brokers: Mapping[int, ObservedBroker]) -> tuple[dict[Place, int], dict[int, str]]:
     unsized = {broker: _AWAY for broker, seen in brokers.items() if not seen.is_here}
-    answers = ask_each(
+    answers = send_each(
         {broker: DescribeLogDirsRequest(topics=None) for broker in brokers if broker not in unsized}
     )
     sizes: dict[Place, int] = {}
@@ -154,8 +154,8 @@ def _held(answer: Any) -> Iterator[tuple[Place, int]]:
                     yield (topic.name, each.partition_index), each.partition_size
 
 
-def _min_insync(ask: Ask, topics: Sequence[str]) -> dict[str, int]:
-    found = topic_configs(ask, topics, [_MIN_INSYNC])
+def _min_insync(send: Send, topics: Sequence[str]) -> dict[str, int]:
+    found = topic_configs(send, topics, [_MIN_INSYNC])
     return {topic: int(entry.value) for topic, entries in found.items() for entry in entries if entry.value}
 
 

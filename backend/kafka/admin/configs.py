@@ -7,8 +7,16 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from backend.kafka.base.asking import NOT_ALLOWED, UNKNOWN_TOPIC, Ask, AskEach, accepted, explained, in_portions
 from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.requests import (
+    NOT_ALLOWED,
+    UNKNOWN_TOPIC,
+    Send,
+    SendEach,
+    accepted,
+    explained,
+    in_portions,
+)
 
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have a configuration."""
@@ -22,14 +30,14 @@ Change = tuple[str, int, str | None]
 """(Key, operation, value). Lists get and lose single entries, so that others' entries are never overwritten."""
 
 
-def topic_configs(ask: Ask, names: Sequence[str], keys: Iterable[str]) -> dict[str, list[Any]]:
+def topic_configs(send: Send, names: Sequence[str], keys: Iterable[str]) -> dict[str, list[Any]]:
     """Return these entries of topics, as Kafka answers them. Raises KafkaCallFailed.
 
     Topics that are gone or may not be read are left out.
     """
     found: dict[str, list[Any]] = {}
     for some in in_portions(names, _ASKED_AT_ONCE):
-        answer = ask(DescribeConfigsRequest(resources=[(TOPIC, name, list(keys)) for name in some]))
+        answer = send(DescribeConfigsRequest(resources=[(TOPIC, name, list(keys)) for name in some]))
         for result in answer.results:
             if result.error_code not in (UNKNOWN_TOPIC, *NOT_ALLOWED):
                 found[result.resource_name] = list(accepted(result).configs)
@@ -37,14 +45,14 @@ def topic_configs(ask: Ask, names: Sequence[str], keys: Iterable[str]) -> dict[s
 
 
 def broker_configs(
-    ask_each: AskEach, brokers: Iterable[int], keys: Iterable[str]
+    send_each: SendEach, brokers: Iterable[int], keys: Iterable[str]
 ) -> dict[int, list[Any] | KafkaCallFailed]:
     """Return these entries of brokers; each broker is queried for its own."""
     requests = {
         broker: DescribeConfigsRequest(resources=[(BROKER, str(broker), list(keys))]) for broker in brokers
     }
     found: dict[int, list[Any] | KafkaCallFailed] = {}
-    for broker, answer in ask_each(requests).items():
+    for broker, answer in send_each(requests).items():
         try:
             found[broker] = (
                 answer if isinstance(answer, KafkaCallFailed) else list(accepted(answer.results[0]).configs)
@@ -54,26 +62,26 @@ def broker_configs(
     return found
 
 
-def change_topics(ask: Ask, changes: Mapping[str, Sequence[Change]]) -> dict[str, str]:
+def change_topics(send: Send, changes: Mapping[str, Sequence[Change]]) -> dict[str, str]:
     """Change existing topics; return the refused ones, as `topic NAME`, with reasons. Raises KafkaCallFailed."""
     refused: dict[str, str] = {}
     for some in in_portions(sorted(topic for topic, each in changes.items() if each), _CHANGED_AT_ONCE):
         resources = [(TOPIC, topic, list(changes[topic])) for topic in some]
-        answer = ask(IncrementalAlterConfigsRequest(resources=resources, validate_only=False))
+        answer = send(IncrementalAlterConfigsRequest(resources=resources, validate_only=False))
         for result in answer.responses:
             if result.error_code not in (0, UNKNOWN_TOPIC):
                 refused[f"topic {result.resource_name}"] = explained(result)
     return refused
 
 
-def change_brokers(ask_each: AskEach, changes: Mapping[int, Sequence[Change]]) -> dict[str, str]:
+def change_brokers(send_each: SendEach, changes: Mapping[int, Sequence[Change]]) -> dict[str, str]:
     """Change brokers, each by a request to itself; return the refused ones, as `broker ID`, with reasons."""
     requests = {
         broker: IncrementalAlterConfigsRequest(resources=[(BROKER, str(broker), list(each))], validate_only=False)
         for broker, each in changes.items()
     }
     refused: dict[str, str] = {}
-    for broker, answer in ask_each(requests).items():
+    for broker, answer in send_each(requests).items():
         if isinstance(answer, KafkaCallFailed):
             refused[f"broker {broker}"] = answer.reason
         elif answer.responses[0].error_code:

@@ -10,8 +10,8 @@ from kafka.protocol.admin import (
     ListPartitionReassignmentsRequest,
 )
 
-from backend.kafka.base.asking import Ask, Place, accepted, explained, in_portions
 from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.requests import Place, Send, accepted, explained, in_portions
 
 Moving = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """(All replicas during the reassignment, those being added, those being removed)."""
@@ -22,9 +22,9 @@ _PREFERRED = 0
 _NOT_NEEDED = 84
 
 
-def ongoing(ask: Ask, timeout_ms: int) -> dict[Place, Moving]:
+def ongoing(send: Send, timeout_ms: int) -> dict[Place, Moving]:
     """Return all ongoing reassignments, whoever started them. Raises KafkaCallFailed."""
-    answer = accepted(ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout_ms)))
+    answer = accepted(send(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout_ms)))
     return {
         (topic.name, each.partition_index): (
             tuple(each.replicas),
@@ -36,7 +36,7 @@ def ongoing(ask: Ask, timeout_ms: int) -> dict[Place, Moving]:
     }
 
 
-def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: int) -> dict[Place, str]:
+def alter(send: Send, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: int) -> dict[Place, str]:
     """Start reassignments, or cancel them (None); return the refused ones, with reasons.
 
     An ongoing one is replaced by the new one. Raises KafkaCallFailed; some may have been accepted by then.
@@ -54,7 +54,7 @@ def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: in
             )
             for topic, numbers in some.items()
         ]
-        answer = accepted(ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)))
+        answer = accepted(send(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)))
         for result in answer.responses:
             for each in result.partitions:
                 if each.error_code:
@@ -62,7 +62,7 @@ def alter(ask: Ask, wanted: Mapping[Place, Sequence[int] | None], timeout_ms: in
     return refused
 
 
-def elect_preferred(ask: Ask, partitions: Iterable[Place], timeout_ms: int) -> dict[Place, str]:
+def elect_preferred(send: Send, partitions: Iterable[Place], timeout_ms: int) -> dict[Place, str]:
     """Elect the preferred leader of each partition; return those where this failed, with reasons.
 
     Raises KafkaCallFailed if the first request fails. Later failures must not hide elections that succeeded: the
@@ -75,7 +75,7 @@ def elect_preferred(ask: Ask, partitions: Iterable[Place], timeout_ms: int) -> d
             election_type=_PREFERRED, topic_partitions=list(some.items()), timeout_ms=timeout_ms
         )
         try:
-            answer = accepted(ask(request))
+            answer = accepted(send(request))
         except KafkaCallFailed as error:
             if number == 0:
                 raise

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 
-from backend.domain.replication.replication_health import ClusterSeen, PartitionDescribed, TopicSettings
-from backend.kafka.admin import cluster_replicas, reassignments, replication_look, replication_throttle
+from backend.domain.replication.replication_health import ObservedCluster, PartitionDescribed, TopicSettings
+from backend.kafka.admin import cluster_replicas, reassignments, replication_observation, replication_throttle
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
 from backend.kafka.admin.reassignments import Moving
 from backend.kafka.admin.replication_throttle import Sides, Throttle
-from backend.kafka.base.asking import NOT_ALLOWED, UNSUPPORTED, Place
 from backend.kafka.base.errors import KafkaCallFailed, LoginUnsupported
 from backend.kafka.base.protocol_client import ProtocolClient
+from backend.kafka.base.requests import NOT_ALLOWED, UNSUPPORTED, Place
 
 T = TypeVar("T")
 
@@ -81,29 +81,29 @@ class ReplicaAdmin:
         Partitions whose reassignment has ended are returned in their final state, once brokers know about it.
         """
         with self._named():
-            return cluster_replicas.read(self._settled(), self._ask, self._ask_each, whole=whole)
+            return cluster_replicas.read(self._settled(), self._send, self._send_each, whole=whole)
 
-    def look(self) -> ClusterSeen:
+    def observe(self) -> ObservedCluster:
         """Return brokers, leaders and in-sync replicas now, with one large answer: suitable for frequent polls."""
         with self._named():
             moving = self._reported_reassignments()
             metadata = self._ask_same(cluster_replicas.everything())
-            return replication_look.read(metadata, self._ask, moving)
+            return replication_observation.read(metadata, self._send, moving)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
         """Return the settings that these topics' replication is judged by, except topics gone or not readable."""
         with self._named():
-            return replication_look.topic_settings(self._ask, topics)
+            return replication_observation.topic_settings(self._send, topics)
 
     def lag_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
         """Return `replica.lag.time.max.ms` of those of these brokers that report it."""
         with self._named():
-            return replication_look.lag_times_ms(self._ask_each, brokers)
+            return replication_observation.lag_times_ms(self._send_each, brokers)
 
     def session_times_ms(self, brokers: Iterable[int]) -> dict[int, int]:
         """Return `broker.session.timeout.ms` of those of these brokers that report it."""
         with self._named():
-            return replication_look.session_times_ms(self._ask_each, brokers)
+            return replication_observation.session_times_ms(self._send_each, brokers)
 
     def describe(self, topics: Sequence[str]) -> dict[Place, PartitionDescribed] | None:
         """Return leader, ISR and eligible leader replicas (KIP-966) of these topics' partitions.
@@ -111,17 +111,17 @@ class ReplicaAdmin:
         Each is from a single moment; None if the cluster does not support the request.
         """
         with self._named():
-            return replication_look.describe(self._ask_same, topics)
+            return replication_observation.describe(self._ask_same, topics)
 
     def copied(self, adding: Mapping[Place, Sequence[int]]) -> dict[Place, int]:
         """Return the bytes of partitions that have arrived at the brokers that are being added to them."""
         with self._named():
-            return cluster_replicas.copied(self._ask_each, adding)
+            return cluster_replicas.copied(self._send_each, adding)
 
     def ongoing(self) -> dict[Place, Moving]:
         """Return all ongoing reassignments, whoever started them: (replicas, adding, removing)."""
         with self._named():
-            found = reassignments.ongoing(self._ask, self._milliseconds)
+            found = reassignments.ongoing(self._send, self._milliseconds)
         self._moving = set(found)
         for place, (replicas, _, removing) in found.items():
             self._wanted[place] = tuple(broker for broker in replicas if broker not in removing)
@@ -130,7 +130,7 @@ class ReplicaAdmin:
     def alter(self, wanted: Mapping[Place, Sequence[int] | None]) -> dict[Place, str]:
         """Start reassignments to these brokers, or cancel them (None); return the refused ones, with reasons."""
         with self._named():
-            refused = reassignments.alter(self._ask, wanted, self._milliseconds)
+            refused = reassignments.alter(self._send, wanted, self._milliseconds)
         begun = {place: tuple(brokers) for place, brokers in wanted.items() if brokers and place not in refused}
         self._wanted |= begun
         self._moving |= begun.keys()
@@ -139,7 +139,7 @@ class ReplicaAdmin:
     def elect_preferred(self, partitions: Iterable[Place]) -> dict[Place, str]:
         """Elect the preferred leader of each partition; return those where this failed, with reasons."""
         with self._named():
-            return reassignments.elect_preferred(self._ask, partitions, self._milliseconds)
+            return reassignments.elect_preferred(self._send, partitions, self._milliseconds)
 
     def intended_throttle(
         self, rate_bytes_per_second: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
@@ -151,13 +151,13 @@ class ReplicaAdmin:
         """
         with self._named():
             return replication_throttle.intended(
-                self._ask, self._ask_each, rate_bytes_per_second, replicas, earlier
+                self._send, self._send_each, rate_bytes_per_second, replicas, earlier
             )
 
     def throttle(self, throttle: Throttle) -> dict[str, str]:
         """Set a throttle; return what was refused or did not answer (`broker 3`, `topic orders`), with reasons."""
         with self._named():
-            return replication_throttle.apply(self._ask, self._ask_each, throttle, self._seconds)
+            return replication_throttle.apply(self._send, self._send_each, throttle, self._seconds)
 
     def unthrottle(self, throttle: Throttle) -> dict[str, str]:
         """Remove a throttle where it is still as it was set, and restore the values from before.
@@ -165,12 +165,12 @@ class ReplicaAdmin:
         Return what failed (`broker 3`), with reasons; until that is empty, keep the throttle and retry.
         """
         with self._named():
-            return replication_throttle.take_away(self._ask, self._ask_each, throttle, self._seconds)
+            return replication_throttle.take_away(self._send, self._send_each, throttle, self._seconds)
 
     def _reported_reassignments(self) -> Mapping[Place, Moving]:
         """Return ongoing reassignments; empty where the cluster does not report them."""
         try:
-            return reassignments.ongoing(self._ask, self._milliseconds)
+            return reassignments.ongoing(self._send, self._milliseconds)
         except KafkaCallFailed as error:
             if error.code not in (UNSUPPORTED, *NOT_ALLOWED):
                 raise
@@ -193,14 +193,14 @@ class ReplicaAdmin:
             del self._wanted[place]
         return answer
 
-    def _ask(self, request: ApiMessage) -> Any:
-        return self._until_answered(lambda: self._client.ask(request))
+    def _send(self, request: ApiMessage) -> Any:
+        return self._until_answered(lambda: self._client.send(request))
 
     def _ask_same(self, request: ApiMessage) -> Any:
         return self._until_answered(lambda: self._client.ask_same(request))
 
-    def _ask_each(self, requests: Mapping[int, ApiMessage]) -> Mapping[int, Any]:
-        return self._until_answered(lambda: self._client.ask_each(requests))
+    def _send_each(self, requests: Mapping[int, ApiMessage]) -> Mapping[int, Any]:
+        return self._until_answered(lambda: self._client.send_each(requests))
 
     def _until_answered(self, call: Callable[[], T]) -> T:
         """Retry until a broker answers: after one that has just died, the next attempt reaches another."""

@@ -30,8 +30,8 @@ from backend.kafka.admin.configs import (
     change_topics,
     topic_configs,
 )
-from backend.kafka.base.asking import Ask, AskEach, Place
 from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.base.requests import Place, Send, SendEach
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 """Bytes a second that a broker sends, and receives, for listed replicas that are not in sync."""
@@ -102,7 +102,7 @@ class Throttle:
 
 
 def intended(
-    ask: Ask, ask_each: AskEach, rate: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
+    send: Send, send_each: SendEach, rate: int, replicas: Mapping[Place, Sides], earlier: Throttle | None = None
 ) -> Throttle:
     """Return the throttle for these partitions, in addition to an earlier one; nothing is set yet.
 
@@ -111,7 +111,7 @@ def intended(
     brokers = {broker for sides in replicas.values() for side in sides for broker in side}
     known = dict(earlier.brokers) if earlier else {}
     unknown: dict[int, str] = {}
-    for broker, found in _rates(ask_each, brokers - known.keys()).items():
+    for broker, found in _rates(send_each, brokers - known.keys()).items():
         if isinstance(found, KafkaCallFailed):
             unknown[broker] = found.reason
         else:
@@ -121,7 +121,7 @@ def intended(
     for (topic, number), sides in replicas.items():
         for listed, side in zip(wanted.setdefault(topic, (set(), set())), sides, strict=True):
             listed.update(f"{number}:{broker}" for broker in side)
-    seen = _lists(ask, sorted(wanted))
+    seen = _lists(send, sorted(wanted))
     for topic, both in wanted.items():
         # Also for topics that may not be read: setting the list reports whether they may be changed.
         ours[topic] = _added(both, ours.get(topic, _NOTHING), seen.get(topic, _NOTHING))
@@ -138,7 +138,7 @@ def _added(wanted: tuple[set[str], set[str]], ours: Listed, there: Listed) -> Li
     return frozenset(leads), frozenset(follows)
 
 
-def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+def apply(send: Send, send_each: SendEach, throttle: Throttle, seconds: float) -> dict[str, str]:
     """Set a throttle and wait until it is visible; return what was refused (`broker 3`, `topic a`), with reasons.
 
     Raises KafkaCallFailed.
@@ -147,14 +147,14 @@ def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> di
     given = {broker: throttle.rates_of(broker, rate) for broker in throttle.brokers}
     refused = {f"broker {broker}": why for broker, why in throttle.unknown.items()}
     refused |= change_brokers(
-        ask_each,
+        send_each,
         {
             broker: [(key, SET, str(each)) for key, each in zip(RATES, rates, strict=True)]
             for broker, rates in given.items()
         },
     )
     refused |= change_topics(
-        ask,
+        send,
         {
             topic: [(key, APPEND, _text(entries)) for key, entries in zip(LISTS, both, strict=True) if entries]
             for topic, both in throttle.topics.items()
@@ -162,9 +162,9 @@ def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> di
     )
 
     def unseen() -> dict[str, str]:
-        rates = _rates(ask_each, [broker for broker in given if f"broker {broker}" not in refused])
+        rates = _rates(send_each, [broker for broker in given if f"broker {broker}" not in refused])
         refused.update(_silent(rates))
-        lists = _lists(ask, [topic for topic in throttle.topics if f"topic {topic}" not in refused])
+        lists = _lists(send, [topic for topic in throttle.topics if f"topic {topic}" not in refused])
         return {
             f"broker {broker}": _NOT_YET
             for broker, found in rates.items()
@@ -178,7 +178,7 @@ def apply(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> di
     return refused | _until_none(unseen, seconds)
 
 
-def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -> dict[str, str]:
+def take_away(send: Send, send_each: SendEach, throttle: Throttle, seconds: float) -> dict[str, str]:
     """Remove a throttle where it is still as it was set, and wait until it is gone.
 
     Return what failed (`broker 3`), with reasons; retry it. Removing twice is harmless. Raises KafkaCallFailed.
@@ -187,12 +187,12 @@ def take_away(ask: Ask, ask_each: AskEach, throttle: Throttle, seconds: float) -
 
     def left() -> dict[str, str]:
         # Lists first: a rate without a list throttles nothing.
-        lists = list_changes(throttle, _own_lists(ask, sorted(throttle.topics)))
-        refused.update(change_topics(ask, lists))
-        found = _rates(ask_each, throttle.brokers)
+        lists = list_changes(throttle, _own_lists(send, sorted(throttle.topics)))
+        refused.update(change_topics(send, lists))
+        found = _rates(send_each, throttle.brokers)
         refused.update(_silent(found))
         changes = _rate_changes(throttle, found)
-        refused.update(change_brokers(ask_each, changes))
+        refused.update(change_brokers(send_each, changes))
         changed = [f"topic {topic}" for topic in lists] + [f"broker {broker}" for broker in changes]
         return {each: _STILL for each in changed if each not in refused}
 
@@ -247,9 +247,9 @@ def _until_none(look: Callable[[], dict[str, str]], seconds: float) -> dict[str,
     return found
 
 
-def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | KafkaCallFailed]:
+def _rates(send_each: SendEach, brokers: Iterable[int]) -> dict[int, Standing | KafkaCallFailed]:
     found: dict[int, Standing | KafkaCallFailed] = {}
-    for broker, entries in broker_configs(ask_each, brokers, RATES).items():
+    for broker, entries in broker_configs(send_each, brokers, RATES).items():
         if isinstance(entries, KafkaCallFailed):
             found[broker] = entries
             continue
@@ -260,18 +260,18 @@ def _rates(ask_each: AskEach, brokers: Iterable[int]) -> dict[int, Standing | Ka
     return found
 
 
-def _lists(ask: Ask, topics: list[str]) -> dict[str, Listed]:
+def _lists(send: Send, topics: list[str]) -> dict[str, Listed]:
     """Return the entries of existing topics."""
     return {
         topic: (leads or frozenset(), follows or frozenset())
-        for topic, (leads, follows) in _own_lists(ask, topics).items()
+        for topic, (leads, follows) in _own_lists(send, topics).items()
     }
 
 
-def _own_lists(ask: Ask, topics: list[str]) -> dict[str, OwnLists]:
+def _own_lists(send: Send, topics: list[str]) -> dict[str, OwnLists]:
     """Return the own entries of existing topics."""
     found: dict[str, OwnLists] = {}
-    for topic, entries in topic_configs(ask, topics, LISTS).items():
+    for topic, entries in topic_configs(send, topics, LISTS).items():
         own = {each.name: _entries(each.value or "") for each in entries if each.config_source == OF_THE_TOPIC}
         found[topic] = (own.get(LISTS[0]), own.get(LISTS[1]))
     return found

@@ -27,7 +27,7 @@ def credentials(client: ProtocolClient, users: Collection[str]) -> dict[str, dic
     Raises KafkaCallFailed.
     """
     # An empty list means all users. Null does, too, but a 4.1 broker that has to refuse it does not answer at all.
-    answer = client.ask(DescribeUserScramCredentialsRequest([]))
+    answer = client.send(DescribeUserScramCredentialsRequest([]))
     if answer.error_code:
         raise refusal(answer)
     wanted = frozenset(users)
@@ -72,6 +72,6 @@ def _salted(user: str, mechanism: str, iterations: int, password: str) -> tuple[
 def _alter(
     client: ProtocolClient, deletions: Sequence[Any], upsertions: Sequence[Any]
 ) -> dict[str, KafkaCallFailed]:
-    answer = client.ask(AlterUserScramCredentialsRequest(deletions, upsertions))
+    answer = client.send(AlterUserScramCredentialsRequest(deletions, upsertions))
     fine = (0, _RESOURCE_NOT_FOUND)
     return {result.user: refusal(result) for result in answer.results if result.error_code not in fine}

@@ -23,7 +23,7 @@ def brokers_of(bootstrap_servers: str, properties: Mapping[str, str], timeout_se
     """Return the brokers that are up. Raises KafkaCallFailed, LoginUnsupported."""
     client = ProtocolClient(bootstrap_servers, properties, timeout_seconds)
     try:
-        answer = client.ask(MetadataRequest(topics=[]))
+        answer = client.send(MetadataRequest(topics=[]))
     finally:
         client.close()
     return [BrokerSeen(each.node_id, each.host, each.port, each.rack) for each in answer.brokers]

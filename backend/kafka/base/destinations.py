@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from backend.domain.base.errors import AddressForbidden, FieldError, ValueInvalid
 from backend.domain.clusters.client_properties import TOKEN_ENDPOINT
-from backend.domain.webhooks.addresses import receiver_at
+from backend.domain.webhooks.addresses import parse_receiver
 from backend.domain.webhooks.denied_networks import forbidden, hosts_of, is_loopback, networks
 from backend.settings import settings
 
@@ -36,7 +36,7 @@ def _check_token_endpoint(url: str | None) -> None:
     """Raise AddressForbidden unless a token endpoint is an https address, or allowed on this machine."""
     if not url:
         return
-    receiver = receiver_at(url)
+    receiver = parse_receiver(url)
     if receiver.scheme == "https" or (settings().loopback_token_endpoints and is_loopback(receiver.host)):
         return
     detail = (
@@ -53,7 +53,7 @@ def _destinations(bootstrap_servers: str, properties: Mapping[str, str]) -> Iter
         pointer = f"/properties/{TOKEN_ENDPOINT}"
         try:
             # Parsed strictly: the HTTP client must not take another part of it for the host.
-            yield pointer, receiver_at(properties[TOKEN_ENDPOINT]).host
+            yield pointer, parse_receiver(properties[TOKEN_ENDPOINT]).host
         except ValueInvalid as error:
             detail = f"the address {error.detail}"
             raise AddressForbidden(f"{TOKEN_ENDPOINT}: {detail}", (FieldError(pointer, detail),)) from error

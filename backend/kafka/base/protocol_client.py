@@ -65,7 +65,7 @@ class ProtocolClient:
         self._connections: KafkaConnectionManager | None = None
         self._same: int | None = None
 
-    def ask(self, request: ApiMessage) -> Any:
+    def send(self, request: ApiMessage) -> Any:
         """Return any broker's answer to a request. Raises KafkaCallFailed, with Kafka's code if there is one."""
         try:
             connections = self._opened()
@@ -90,7 +90,7 @@ class ProtocolClient:
             self.close()
             raise _failed(error) from error
 
-    def ask_each(self, requests: Mapping[int, ApiMessage]) -> dict[int, Any | KafkaCallFailed]:
+    def send_each(self, requests: Mapping[int, ApiMessage]) -> dict[int, Any | KafkaCallFailed]:
         """Send each broker its own request, concurrently; return each answer, or why there is none.
 
         Raises KafkaCallFailed if no broker answers at all.
@@ -129,7 +129,7 @@ class ProtocolClient:
 
     def cluster_id(self) -> str:
         """Return the Kafka cluster's own id. Raises KafkaCallFailed."""
-        return str(self.ask(MetadataRequest(topics=[])).cluster_id)
+        return str(self.send(MetadataRequest(topics=[])).cluster_id)
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""

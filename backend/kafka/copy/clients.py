@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from backend.domain.distribution.edges import EdgePlan, Endpoint, StreamOnEdge
 from backend.kafka.base import identity
-from backend.kafka.base.alive import Alive
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import CopyFailed, copy_failed
-from backend.kafka.copy import quarantine
+from backend.kafka.base.liveness import Alive
+from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.source import Place, Source
 from backend.kafka.groups.group_reader import GroupReader
 
@@ -46,12 +46,12 @@ def open_producer(plan: EdgePlan, limits: CopyLimits) -> Producer:
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,
-            transactional_id=plan.unit.kafka_name,
+            transactional_id=plan.task.kafka_name,
             transaction_timeout_ms=limits.transaction_timeout_ms,
             # A backlog fills a request sooner; short, since records are in flight while positions are sent.
             linger_ms=5,
             compression_type=plan.compression,
-            message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
+            message_max_bytes=dead_letter_topic.LARGEST_RECORD_BYTES,
             queue_buffering_max_messages=limits.batch_records * 2,
             queue_buffering_max_kbytes=_PRODUCER_QUEUE_KBYTES,
             batch_num_messages=100_000,
@@ -65,7 +65,7 @@ def open_group_member(plan: EdgePlan) -> GroupReader:
         client_config(
             plan.target.bootstrap_servers,
             plan.target.properties,
-            group_id=plan.unit.kafka_name,
+            group_id=plan.task.kafka_name,
             enable_auto_commit=False,
         )
     )
@@ -80,15 +80,15 @@ def open_source(
     plan: EdgePlan,
     limits: CopyLimits,
     lost: Callable[[Place, int, int, str], None],
-    cut_off: Callable[[Place, int, int], None],
+    truncated: Callable[[Place, int, int], None],
 ) -> Source:
-    """Open the reader of the source; `lost` and `cut_off` are the callbacks of `Source`."""
+    """Open the reader of the source; `lost` and `truncated` are the callbacks of `Source`."""
     return Source(
         plan.source.name,
         client_config(
             plan.source.bootstrap_servers,
             plan.source.properties,
-            group_id=plan.unit.kafka_name,
+            group_id=plan.task.kafka_name,
             fetch_wait_max_ms=limits.fetch_wait_max_ms,
             queued_max_messages_kbytes=limits.fetch_buffer_kbytes,
             fetch_message_max_bytes=limits.fetch_buffer_kbytes * 1024 // 4,
@@ -97,7 +97,7 @@ def open_source(
             check_crcs=True,
         ),
         lost,
-        cut_off,
+        truncated,
     )
 
 

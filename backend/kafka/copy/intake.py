@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient
 from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
 from backend.domain.distribution.former_topic import Unread
 from backend.domain.distribution.rescan import Checkpoint
-from backend.domain.distribution.taking_up import Beginning, take_up
+from backend.domain.distribution.resume_point import ResumePoint, find_resume_point
 from backend.domain.records.marks import Mark, Position
-from backend.kafka.base.alive import Alive
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.clients import largest_requests
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.record_loop import Progress
@@ -51,7 +51,7 @@ class Intake:
         self._plan, self._knowledge, self._reports, self._alive = plan, knowledge, reports, alive
         self._group_member, self._admin, self._source = group_member, admin, source
 
-    def take_up(self, streams: Sequence[StreamOnEdge]) -> dict[Place, Progress]:
+    def resume(self, streams: Sequence[StreamOnEdge]) -> dict[Place, Progress]:
         """Resume each partition of the streams, by its place on the source; losses have been reported on return.
 
         Raises KafkaException, MetadataInvalid, and any failure of the control plane.
@@ -84,9 +84,9 @@ class Intake:
 
     def _one(
         self, row: StreamOnEdge, partition: int, held: _Held, largest_request: int
-    ) -> tuple[Beginning, Progress]:
+    ) -> tuple[ResumePoint, Progress]:
         key = (row.target_topic, partition)
-        begin = take_up(
+        begin = find_resume_point(
             self._plan,
             row,
             partition,
@@ -101,7 +101,7 @@ class Intake:
         read = SourcePartition(offset, epoch)
         return begin, Progress(read, begin.edge, row.stream, row.target_topic, largest_request)
 
-    def _behind_what_is_gone(self, row: StreamOnEdge, partition: int, begin: Beginning) -> int | None:
+    def _behind_what_is_gone(self, row: StreamOnEdge, partition: int, begin: ResumePoint) -> int | None:
         """Return where reading begins, after reporting lost offsets that the current routes would have carried."""
         if begin.owed is None:
             return begin.offset

@@ -57,7 +57,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutOff:
+class Truncated:
     """Offsets of the source that were truncated after they had been read, and are assigned again.
 
     `incarnation` is the one that the session assumed for the partition's newest records.
@@ -75,7 +75,7 @@ def no_checkpoints(partitions: Collection[Partition]) -> Mapping[Partition, Sequ
     return {}
 
 
-def no_event(what: Refused | Gone | Replaced | CutOff) -> str:
+def no_event(what: Refused | Gone | Replaced | Truncated) -> str:
     """Fail, because an event cannot be recorded: no record may be left out without one."""
     raise CopyFailed(f"the loss cannot be recorded, so copying stops: {what}")
 
@@ -93,13 +93,13 @@ class Knowledge:
     """Returns whether no cluster of the tree has this number, right now."""
     checkpoints: Callable[[Collection[Partition]], Mapping[Partition, Sequence[Checkpoint]]] = no_checkpoints
     """Returns checkpoints of partitions on the source."""
-    set_aside: Callable[[Refused], str] = no_event
+    dead_letter: Callable[[Refused], str] = no_event
     """Records that a record is being dead-lettered; returns its id there."""
     lost: Callable[[Gone], object] = no_event
     """Records that offsets were gone before they could be read."""
     replaced: Callable[[Replaced], object] = no_event
     """Records that a topic was re-created, with the possible losses."""
-    cut_off: Callable[[CutOff], object] = no_event
+    truncated: Callable[[Truncated], object] = no_event
     """Records that a log was truncated; a new plan then tells the records from before and after apart."""
     schema_gate: Callable[[Endpoint], SchemaGate | None] = no_gate
     """Returns the gate that knows a target's schemas."""

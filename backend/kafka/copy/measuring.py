@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from backend.domain.distribution.waits import Place, Waits
+from backend.domain.distribution.wait_times import Place, WaitTimes
 
 _LAGS_SECONDS = 5.0
 """Interval in which lags alone are reported: they change all the time, and are many."""
@@ -77,9 +77,9 @@ class Measures:
         self._changed: set[str] = set()
         self._lags_changed: set[str] = set()
         self._lags_reported_at = -_LAGS_SECONDS
-        self._waits = Waits()
+        self._wait_times = WaitTimes()
         self.wait_seconds: float | None = None
-        """Seconds that records wait; None while that of a partition is unknown. See `Waits`."""
+        """Seconds that records wait; None while that of a partition is unknown. See `WaitTimes`."""
 
     def committed(self, stream: str, copies: Copies, position: int | None) -> None:
         """Count the copies of one partition as committed at this position."""
@@ -121,7 +121,7 @@ class Measures:
             of[stream] = None if before is None or lag is None else before + lag
             if lag != 0:
                 behind.append((place, lag, end))
-        waits = self._waits.look(time.monotonic(), behind)
+        waits = self._wait_times.observe(time.monotonic(), behind)
         self.wait_seconds = None if None in of.values() else waits
         with self._lock:
             for stream, lag in of.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from backend.kafka.base.alive import Alive
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy import native
 from backend.kafka.copy.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.copy.schema_wait import SchemaWait

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from backend.domain.records.marks import MetadataInvalid
 from backend.domain.records.partition_edge import Header, PartitionEdge
-from backend.kafka.base.alive import Alive
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.measuring import Copies
 from backend.kafka.copy.schema_wait import EVERYWHERE, KEYS, VALUES, SchemaWait, wire_id
 from backend.kafka.copy.source import Place, Source, SourcePartition

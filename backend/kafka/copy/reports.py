@@ -10,8 +10,8 @@ from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
 from backend.domain.distribution.former_topic import Unread
 from backend.domain.records import origin
 from backend.domain.records.partition_edge import Header
-from backend.kafka.base.alive import Alive
-from backend.kafka.copy.knowledge import CutOff, Gone, Knowledge, Refused, Replaced
+from backend.kafka.base.liveness import Alive
+from backend.kafka.copy.knowledge import Gone, Knowledge, Refused, Replaced, Truncated
 
 
 class Reports:
@@ -31,7 +31,7 @@ class Reports:
                 first_offset=first,
                 last_offset=last,
                 reason=reason,
-                incarnation=row.births[partition][-1][1],
+                incarnation=row.incarnations[partition][-1][1],
             )
         )
 
@@ -42,12 +42,12 @@ class Reports:
             Replaced(
                 target=self._plan.target.name,
                 stream=row.stream,
-                incarnation=max(row.births[partition][0][1] for partition in unread),
+                incarnation=max(row.incarnations[partition][0][1] for partition in unread),
                 unread=unread,
             )
         )
 
-    def cut_off(self, row: StreamOnEdge, partition: int, first: int, last: int) -> None:
+    def truncated(self, row: StreamOnEdge, partition: int, first: int, last: int) -> None:
         """Report offsets that were truncated on the source after they had been read, and are assigned again.
 
         Raises CopyFailed if the cause is a re-created topic, which the reconcile loop records.
@@ -60,28 +60,30 @@ class Reports:
         )
         self.lost(row, partition, first, last, reason)
         self._alive()
-        self._knowledge.cut_off(
-            CutOff(
+        self._knowledge.truncated(
+            Truncated(
                 stream=row.stream,
                 partition=partition,
                 first_offset=first,
                 last_offset=last,
-                incarnation=row.births[partition][-1][1],
+                incarnation=row.incarnations[partition][-1][1],
             )
         )
 
-    def set_aside(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
+    def dead_letter(self, stream: str, message: Message, headers: list[Header], reason: str) -> str:
         """Report a record that the target refuses; return its id among the dead letters."""
         partition, offset = message.partition(), message.offset()
         assert partition is not None and offset is not None
-        born = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
+        record_origin = origin.decode([value for name, value in headers if name == self._plan.rule.origin_header])
         refused = Refused(
             target=self._plan.target.name,
             stream=stream,
             partition=partition,
             offset=offset,
-            origin=(born.cluster, born.incarnation, born.offset) if born else None,
+            origin=(record_origin.cluster, record_origin.incarnation, record_origin.offset)
+            if record_origin
+            else None,
             reason=reason,
         )
         self._alive()
-        return self._knowledge.set_aside(refused)
+        return self._knowledge.dead_letter(refused)

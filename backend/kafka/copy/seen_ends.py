@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 from backend.domain.distribution.edges import EdgePlan, StreamOnEdge
 from backend.domain.distribution.former_topic import SeenEnd
-from backend.kafka.base.alive import Alive
 from backend.kafka.base.errors import CopyFailed
+from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.clients import open_admin
 from backend.kafka.copy.record_loop import Progress
 from backend.kafka.copy.source import Place, Source
@@ -47,7 +47,7 @@ class SeenEnds:
         """Note ends of topics that are known to have had the planned ids when the ends were read."""
         for row, partition, position, end in ends:
             if end > position + 1:
-                self._ends[row.stream, partition] = (row.births[partition][-1][1], end)
+                self._ends[row.stream, partition] = (row.incarnations[partition][-1][1], end)
             else:
                 self._ends.pop((row.stream, partition), None)
 
@@ -56,7 +56,7 @@ class SeenEnds:
         news = [
             (row, partition, position, end)
             for row, partition, position, end in ends
-            if end > position + 1 and self.of(row.stream, partition) != (row.births[partition][-1][1], end)
+            if end > position + 1 and self.of(row.stream, partition) != (row.incarnations[partition][-1][1], end)
         ]
         streams = {row.stream: row for row, *_ in news}
         noted = {stream for stream, _ in self._ends}

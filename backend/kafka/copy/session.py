@@ -21,9 +21,9 @@ from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.records.log_prefix import UnknownOrigin
 from backend.domain.records.marks import MetadataInvalid
 from backend.domain.records.partition_edge import Header
-from backend.kafka.base.alive import Alive, nobody_asks
 from backend.kafka.base.errors import CopyFailed, copy_failed, refusal, sentence
-from backend.kafka.copy import quarantine
+from backend.kafka.base.liveness import Alive, no_watchdog
+from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.clients import (
     CopyLimits,
     check_identity,
@@ -69,7 +69,7 @@ class CopySession:
         self,
         plan: EdgePlan,
         limits: CopyLimits,
-        alive: Alive = nobody_asks,
+        alive: Alive = no_watchdog,
         knowledge: Knowledge = _KNOWS_NOTHING,
         suspects: Suspects | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class CopySession:
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
-        self._where = f"{plan.unit.name} to {plan.target.name}"
+        self._where = f"{plan.task.name} to {plan.target.name}"
         self._streams: dict[str, StreamOnEdge] = {}
         self._taken_up: set[str] = set()
         self._progress: dict[Place, Progress] = {}
@@ -112,7 +112,7 @@ class CopySession:
         try:
             self._group_member = open_group_member(plan)
             self._admin = open_admin(plan.target)
-            self._source = open_source(plan, limits, self._lost, self._cut_off)
+            self._source = open_source(plan, limits, self._lost, self._truncated)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
         gate = self._knowledge.schema_gate(plan.target)
@@ -129,8 +129,8 @@ class CopySession:
     def _lost(self, place: Place, first: int, last: int, reason: str) -> None:
         self._reports.lost(self._streams[self._progress[place].stream], place[1], first, last, reason)
 
-    def _cut_off(self, place: Place, first: int, last: int) -> None:
-        self._reports.cut_off(self._streams[self._progress[place].stream], place[1], first, last)
+    def _truncated(self, place: Place, first: int, last: int) -> None:
+        self._reports.truncated(self._streams[self._progress[place].stream], place[1], first, last)
 
     def update(self, streams: Iterable[StreamOnEdge]) -> None:
         """Resume new streams and release removed ones, without interrupting the others. Raises CopyFailed."""
@@ -171,7 +171,7 @@ class CopySession:
             self._admin,
             self._source,
         )
-        taken = intake.take_up(streams)
+        taken = intake.resume(streams)
         for place, progress in taken.items():
             self._progress[place] = progress
             self._loop.add(place, progress)
@@ -259,7 +259,7 @@ class CopySession:
                 if reason is None:
                     raise
                 self._abort_refused(error)
-                self._set_aside(message, headers, f"{reason} ({sentence(error)})")
+                self._dead_letter(message, headers, f"{reason} ({sentence(error)})")
         return len(messages)
 
     def _abort_refused(self, refused: KafkaException) -> None:
@@ -280,14 +280,14 @@ class CopySession:
             if self._schemas is None or not self._schemas.is_held(place):
                 self._loop.add(place, progress)
 
-    def _set_aside(self, message: Message, headers: list[Header], reason: str) -> None:
+    def _dead_letter(self, message: Message, headers: list[Header], reason: str) -> None:
         """Dead-letter a refused record, in the transaction of the position after it; report it first."""
         topic, partition = message.topic(), message.partition()
         assert topic is not None and partition is not None
         self._progress[topic, partition].copies.clear()
-        name = self._reports.set_aside(self._progress[topic, partition].stream, message, headers, reason)
+        name = self._reports.dead_letter(self._progress[topic, partition].stream, message, headers, reason)
         self._alive()
-        quarantine.ensure_topic(self._admin, self._limits.quarantine_topic)
+        dead_letter_topic.ensure_topic(self._admin, self._limits.quarantine_topic)
         self._alive()
         assert isinstance(self._loop, RecordLoop)
         self._loop.begin()
@@ -297,11 +297,11 @@ class CopySession:
             message.value(),
             message.key(),
             message.timestamp()[1],
-            [*headers, (quarantine.ID_HEADER, name.encode())],
+            [*headers, (dead_letter_topic.ID_HEADER, name.encode())],
         )
         self._commit()
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Keep the lag and the positions up to date while copying is paused or throttled. Raises CopyFailed."""
         try:
             self._alive()
@@ -322,7 +322,7 @@ class CopySession:
         moved = [(key, progress) for key, progress in self._progress.items() if progress.to_commit]
         self._source.note_leader_epochs([place for place, _ in moved])
         offsets = [each.committed(partition) for (_, partition), each in moved]
-        group, longest = self._plan.unit.kafka_name, self._limits.transaction_timeout_ms / 1000
+        group, longest = self._plan.task.kafka_name, self._limits.transaction_timeout_ms / 1000
         try:
             # The positions are in flight while the records are.
             asked = (self._group_member, group, offsets, self._commit_bytes, self._alive)

@@ -63,15 +63,15 @@ class Source:
         cluster: str,
         config: Mapping[str, object],
         lost: Callable[[Place, int, int, str], None],
-        cut_off: Callable[[Place, int, int], None],
+        truncated: Callable[[Place, int, int], None],
     ) -> None:
         """Create the consumer.
 
         `lost` is called for every range of offsets (place, first, last, in words) that was gone before it could be
-        read; reading continues after the range once the call returns. `cut_off` is called for ranges (place,
+        read; reading continues after the range once the call returns. `truncated` is called for ranges (place,
         first, last) that were truncated after they had been read, their offsets being assigned again; the
         partition stops there."""
-        self._lost, self._cut_off = lost, cut_off
+        self._lost, self._truncated = lost, truncated
         self.troubles: dict[Place, str] = {}
         """Troubles of single partitions, in words."""
         self._cluster = cluster
@@ -197,7 +197,7 @@ class Source:
         )
         # Continuing would skip the records that took the offsets: the plan has to tell them apart first.
         one.parked_until = math.inf
-        self._cut_off(place, cut, position - 1)
+        self._truncated(place, cut, position - 1)
 
     def _assign_anew(self, place: Place, position: int) -> None:
         self.consumer.incremental_assign([TopicPartition(*place, position)])

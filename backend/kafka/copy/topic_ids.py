@@ -55,7 +55,7 @@ class TopicIds:
                 found = _id(answer)
                 if found != ids[topic]:
                     what = "is gone" if found is None else "was re-created"
-                    where = f"{plan.unit.name} to {plan.target.name}"
+                    where = f"{plan.task.name} to {plan.target.name}"
                     raise CopyFailed(f"{where}: topic {topic} on {end.name} {what}; it is being recorded")
 
     def _ask(self, endpoint: Endpoint, topics: Iterable[str]) -> Mapping[str, Future[Any]]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from backend.domain.offsets import commit_pieces
-from backend.kafka.base.alive import Alive
+from backend.domain.offsets import commit_batches
+from backend.kafka.base.liveness import Alive
 
 _FLUSH_SECONDS = 1.0
 _OFFSETS_SECONDS = 4.0
@@ -70,9 +70,9 @@ def send_positions(
     member = group_member.consumer_group_metadata()
 
     def size(row: TopicPartition) -> int:
-        return commit_pieces.record_bytes(group, row.topic, row.metadata)
+        return commit_batches.record_bytes(group, row.topic, row.metadata)
 
-    for piece in commit_pieces.pieces(positions, size, most_bytes):
+    for piece in commit_batches.pieces(positions, size, most_bytes):
         # The call may hang beyond its time (docs/decisions/0011).
         alive(2 * _OFFSETS_SECONDS)
         asked = time.monotonic()

@@ -7,7 +7,7 @@ import contextlib
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from backend.domain.offsets import commit_pieces
+from backend.domain.offsets import commit_batches
 
 _OFFSETS_TOPIC = "__consumer_offsets"
 _REQUEST_SECONDS = 10.0
@@ -23,7 +23,7 @@ def largest_commit(admin: AdminClient) -> int:
     with contextlib.suppress(KafkaException, KeyError, TimeoutError):
         found = answer.result(_REQUEST_SECONDS + 1)
         # A segment must hold the whole batch as well.
-        return commit_pieces.piece_bytes(
+        return commit_batches.piece_bytes(
             min(int(found["max.message.bytes"].value), int(found["segment.bytes"].value))
         )
-    return commit_pieces.piece_bytes()
+    return commit_batches.piece_bytes()

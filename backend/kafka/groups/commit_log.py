@@ -1,4 +1,4 @@
-"""Follower of `__consumer_offsets` of one cluster: it reads groups' commits as they arrive.
+"""GroupPartition of `__consumer_offsets` of one cluster: it reads groups' commits as they arrive.
 
 While records flow, most of that topic are positions of Treeline's own groups; they are recognized by the first
 bytes of their keys and skipped without parsing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backend.kafka.base.asking import Place
+from backend.kafka.base.requests import Place
 
 NOTHING = -1001
 """librdkafka's offset of a partition without a commit (RD_KAFKA_OFFSET_INVALID)."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from backend.kafka.base.asking import Place
+from backend.kafka.base.requests import Place
 from backend.kafka.groups.committed import NOTHING, Committed
 
 

@@ -20,8 +20,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from backend.domain.offsets import commit_pieces
-from backend.domain.offsets.committing import Standing
+from backend.domain.offsets import commit_batches
+from backend.domain.offsets.commit_rules import CommittedOffset
 from backend.kafka.base.errors import KafkaCallFailed, OffsetsPending, kafka_error, sentence
 from backend.kafka.groups import group_reader
 from backend.kafka.groups.commit_limit import largest_commit
@@ -88,16 +88,16 @@ class GroupOffsets:
             raise KafkaCallFailed(sentence(error)) from error
         self._admins += more
 
-    def standing(
+    def committed(
         self, wanted: Mapping[str, Iterable[Place]], *, stable: bool = False
-    ) -> dict[tuple[str, Place], Standing]:
+    ) -> dict[tuple[str, Place], CommittedOffset]:
         """Return the groups' committed offsets; partitions that cannot be queried now are left out.
 
         Raises KafkaCallFailed if no group can be queried. With `stable`, commits of transactions that are still
         open are waited for: raises OffsetsPending while there are any (KIP-447), and KafkaCallFailed if a single
         partition cannot be queried.
         """
-        found: dict[tuple[str, Place], Standing] = {}
+        found: dict[tuple[str, Place], CommittedOffset] = {}
         failed: KafkaError | None = None
         for group, rows in self._ask(wanted, stable).items():
             if isinstance(rows, KafkaError):
@@ -106,7 +106,7 @@ class GroupOffsets:
             for row in rows:
                 if row.code == 0:
                     offset = row.offset if row.offset >= 0 else None
-                    found[group, row.place] = Standing(offset=offset, metadata=row.metadata)
+                    found[group, row.place] = CommittedOffset(offset=offset, metadata=row.metadata)
                 elif stable and row.code == KafkaError.UNSTABLE_OFFSET_COMMIT:
                     raise OffsetsPending(f"a transaction with commits of {group} has not ended yet")
                 elif stable:
@@ -123,7 +123,7 @@ class GroupOffsets:
         try:
             if self._reader is None:
                 self._reader = group_reader.open_consumer(self._config)
-            found = group_reader.ask(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
+            found = group_reader.request_offsets(self._reader, wanted, _REQUEST_SECONDS, require_stable=stable)
         except (KafkaException, ValueError) as error:
             raise KafkaCallFailed(sentence(error)) from error
         return found
@@ -161,11 +161,11 @@ class GroupOffsets:
         parts = [TopicPartition(*place, each.offset, each.metadata) for place, each in settings.items()]
 
         def size(part: TopicPartition) -> int:
-            return commit_pieces.record_bytes(group, part.topic, part.metadata)
+            return commit_batches.record_bytes(group, part.topic, part.metadata)
 
         if self._commit_bytes is None and sum(map(size, parts)) > _ANY_COMMIT_BYTES:
             self._commit_bytes = largest_commit(self._admins[0])
-        return commit_pieces.pieces(parts, size, self._commit_bytes or _ANY_COMMIT_BYTES)
+        return commit_batches.pieces(parts, size, self._commit_bytes or _ANY_COMMIT_BYTES)
 
     def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
         """Return (first offset, last stable offset) of each partition that can be queried.

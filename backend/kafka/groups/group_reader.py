@@ -20,8 +20,8 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
 
-from backend.kafka.base.asking import Place
 from backend.kafka.base.confluent_version import LAYOUT_KNOWN_OF
+from backend.kafka.base.requests import Place
 from backend.kafka.groups import consumer_per_group
 from backend.kafka.groups.committed import Committed
 
@@ -126,7 +126,7 @@ def open_consumer(config: Mapping[str, Any]) -> GroupReader:
     return GroupReader({**config, "group.id": _GROUP, "enable.auto.commit": False})
 
 
-def ask(
+def request_offsets(
     consumer: GroupReader,
     wanted: Mapping[str, Iterable[Place] | None],
     timeout_seconds: float,

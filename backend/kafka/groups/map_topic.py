@@ -13,7 +13,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from backend.domain.offsets import offset_map
-from backend.domain.offsets.offset_map import End, Follower, MapInvalid, Progress
+from backend.domain.offsets.offset_map import End, GroupPartition, MapInvalid, Progress
 from backend.domain.records import copy_flags
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.errors import KafkaCallFailed, sentence
@@ -38,7 +38,9 @@ class MapPublisher:
             raise KafkaCallFailed(sentence(error)) from error
         self._cluster, self._topic = cluster, topic
 
-    def publish(self, made: Iterable[tuple[Follower, Progress | End | None]], made_on: str | None = None) -> None:
+    def publish(
+        self, made: Iterable[tuple[GroupPartition, Progress | End | None]], made_on: str | None = None
+    ) -> None:
         """Publish progress; return once the cluster has acknowledged all of it.
 
         None: the group has no offset any more on the cluster of the commit, which is this one or `made_on`.
@@ -50,9 +52,9 @@ class MapPublisher:
                 failed.append(error)
 
         try:
-            for follower, progress in made:
+            for group_partition, progress in made:
                 value = None if progress is None else offset_map.encode_value(progress)
-                key = offset_map.encode_key(follower, made_on or self._cluster)
+                key = offset_map.encode_key(group_partition, made_on or self._cluster)
                 self._producer.produce(self._topic, value, key, on_delivery=delivered)
                 self._producer.poll(0)
             left = self._producer.flush(_FLUSH_SECONDS)
@@ -73,7 +75,7 @@ class MapPublisher:
 class MapRow:
     """A record of the offset map as read on one cluster."""
 
-    follower: Follower
+    group_partition: GroupPartition
     cluster: str
     """Cluster of the commit."""
     progress: Progress | End | None
@@ -103,14 +105,14 @@ class MapReader:
         found, unreadable = [], 0
         for message in self._log.read(wait_seconds):
             try:
-                follower, cluster = offset_map.decode_key(message.key())
+                group_partition, cluster = offset_map.decode_key(message.key())
                 progress = offset_map.decode_value(message.value())
             except MapInvalid:
                 unreadable += 1
                 continue
             headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
             flags, _ = copy_flags.decode([value for name, value in headers if name == self._header])
-            found.append(MapRow(follower=follower, cluster=cluster, progress=progress, flags=flags))
+            found.append(MapRow(group_partition=group_partition, cluster=cluster, progress=progress, flags=flags))
         if unreadable:
             # Another program wrote them; the translator writes no such records.
             log.warning("unreadable records in the offset map", topic=self._topic, records=unreadable)

@@ -89,7 +89,7 @@ def read_committed(
     """
     found: dict[Partition, dict[str, Position]] = {}
     try:
-        for group, rows in group_reader.ask(consumer, wanted, timeout_seconds).items():
+        for group, rows in group_reader.request_offsets(consumer, wanted, timeout_seconds).items():
             if isinstance(rows, KafkaError):
                 raise KafkaException(rows)
             for row in rows:
@@ -126,7 +126,7 @@ def _stable(
     left = list(groups)
     answers: list[tuple[str, Sequence[Committed]]] = []
     while left:
-        asked = group_reader.ask(consumer, dict.fromkeys(left), timeout_seconds, require_stable=True)
+        asked = group_reader.request_offsets(consumer, dict.fromkeys(left), timeout_seconds, require_stable=True)
         left = []
         for group, found in asked.items():
             errors = [found] if isinstance(found, KafkaError) else [KafkaError(r.code) for r in found if r.code]

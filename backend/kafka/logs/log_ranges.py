@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from backend.domain.records import copy_flags, origin
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_prefix import Hole, LogPrefix
 from backend.domain.records.origin import Vector
 from backend.domain.records.partition_edge import Header
@@ -44,13 +44,13 @@ class LogRange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BornIn:
+class OriginContext:
     """Facts that are necessary to resolve the origins of a range's records."""
 
     number: int
     """Number of the cluster."""
     stream: str
-    births: Births
+    incarnations: Incarnations
     seen: Vector
     """Vector of the records before the range."""
     known_origins: frozenset[int]
@@ -182,24 +182,28 @@ class LogRows:
             column.clear()
 
 
-def prefix(one: LogRange, born: BornIn, foreign: Callable[[int], bool] = lambda number: True) -> LogPrefix:
+def prefix(
+    one: LogRange, origin_context: OriginContext, foreign: Callable[[int], bool] = lambda number: True
+) -> LogPrefix:
     """Return the resolver of the origins of a range's records.
 
     `foreign` is that of `LogPrefix`, for readers whose `known_origins` may be older than the records.
     """
     return LogPrefix(
-        born.number,
-        stream=origin.stream_id(born.stream),
+        origin_context.number,
+        stream=origin.stream_id(origin_context.stream),
         partition=one.partition,
-        births=born.births,
-        seen=born.seen,
-        known_origins=born.known_origins,
-        holes=born.holes,
+        incarnations=origin_context.incarnations,
+        seen=origin_context.seen,
+        known_origins=origin_context.known_origins,
+        holes=origin_context.holes,
         foreign=foreign,
     )
 
 
-def row_adder(rows: LogRows, log: int, judge: LogPrefix, born: BornIn) -> Callable[[Message], None]:
+def row_adder(
+    rows: LogRows, log: int, judge: LogPrefix, origin_context: OriginContext
+) -> Callable[[Message], None]:
     """Return a function that adds the next record of a log to `rows`."""
 
     def add(message: Message) -> None:
@@ -211,16 +215,16 @@ def row_adder(rows: LogRows, log: int, judge: LogPrefix, born: BornIn) -> Callab
         rows.timestamp_ms.append(message.timestamp()[1])
         found = None
         if headers:
-            found = origin.decode([value for name, value in headers if name == born.origin_header])
-            flags, _ = copy_flags.decode([value for name, value in headers if name == born.flags_header])
+            found = origin.decode([value for name, value in headers if name == origin_context.origin_header])
+            flags, _ = copy_flags.decode([value for name, value in headers if name == origin_context.flags_header])
             if found is None and flags:
                 rows.origin.append(None)
                 rows.incarnation.append(None)
                 rows.reached.append(None)
                 return
-        was_born = judge.born(offset, found)
-        rows.origin.append(was_born.cluster)
-        rows.incarnation.append(was_born.incarnation)
-        rows.reached.append(was_born.offset)
+        record_origin = judge.origin_of(offset, found)
+        rows.origin.append(record_origin.cluster)
+        rows.incarnation.append(record_origin.incarnation)
+        rows.reached.append(record_origin.offset)
 
     return add

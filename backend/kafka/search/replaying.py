@@ -19,7 +19,7 @@ from confluent_kafka import (
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, refusal, sentence
-from backend.kafka.copy import quarantine
+from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.transactions import abort, cause_of
 from backend.kafka.search.record_search import Place
 
@@ -28,7 +28,7 @@ _CHUNK_RECORDS = 500
 
 
 @dataclass(frozen=True)
-class Kept:
+class DeadLetter:
     """A record of the dead-letter topic, without the header that holds its id."""
 
     key: bytes | None
@@ -37,7 +37,9 @@ class Kept:
     headers: Sequence[Header]
 
 
-def read_kept(bootstrap_servers: str, properties: Mapping[str, str], topic: str, name: str) -> Kept | None:
+def read_dead_letter(
+    bootstrap_servers: str, properties: Mapping[str, str], topic: str, name: str
+) -> DeadLetter | None:
     """Return the record with this id; None if it is not there. Raises KafkaCallFailed."""
     try:
         reader = Consumer(
@@ -61,9 +63,9 @@ def read_kept(bootstrap_servers: str, properties: Mapping[str, str], topic: str,
                     if failure.code() == KafkaError._PARTITION_EOF:
                         return None
                     raise KafkaException(failure)
-                kept = _kept(message, name.encode())
-                if kept is not None:
-                    return kept
+                dead_letter = _dead_letter(message, name.encode())
+                if dead_letter is not None:
+                    return dead_letter
     except KafkaException as error:
         raise KafkaCallFailed(f"topic {topic}: {sentence(error)}") from error
     finally:
@@ -71,14 +73,14 @@ def read_kept(bootstrap_servers: str, properties: Mapping[str, str], topic: str,
     raise KafkaCallFailed(f"topic {topic} could not be read within {_SECONDS:g} s")
 
 
-def _kept(message: Message, name: bytes) -> Kept | None:
+def _dead_letter(message: Message, name: bytes) -> DeadLetter | None:
     headers: list[Header] = message.headers() or []  # type: ignore[assignment]
-    if not headers or headers[-1] != (quarantine.ID_HEADER, name):
+    if not headers or headers[-1] != (dead_letter_topic.ID_HEADER, name):
         return None
-    return Kept(message.key(), message.value(), message.timestamp()[1], headers[:-1])
+    return DeadLetter(message.key(), message.value(), message.timestamp()[1], headers[:-1])
 
 
-def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -> str | None:
+def write(place: Place, cluster: str, record: DeadLetter, headers: Sequence[Header]) -> str | None:
     """Write the record in a transaction; return why the cluster refuses it, None on success.
 
     There is one transactional id per cluster: of two concurrent replays, one fails. Raises KafkaCallFailed.
@@ -90,7 +92,7 @@ def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -
                 place.properties,
                 transactional_id=f"_treeline.replay.{cluster}",
                 transaction_timeout_ms=int(_SECONDS * 1000),
-                message_max_bytes=quarantine.LARGEST_RECORD_BYTES,
+                message_max_bytes=dead_letter_topic.LARGEST_RECORD_BYTES,
             )
         )
         producer.init_transactions(_SECONDS)
@@ -99,7 +101,7 @@ def write(place: Place, cluster: str, record: Kept, headers: Sequence[Header]) -
         raise KafkaCallFailed(sentence(error)) from error
 
 
-def _write(producer: Producer, place: Place, record: Kept, headers: Sequence[Header]) -> str | None:
+def _write(producer: Producer, place: Place, record: DeadLetter, headers: Sequence[Header]) -> str | None:
     try:
         producer.begin_transaction()
         producer.produce(

@@ -53,7 +53,7 @@ sessions = sa.Table(
 )
 
 
-class By(StrEnum):
+class LoginMethod(StrEnum):
     """Login method that began a session."""
 
     PASSWORD = "password"
@@ -117,13 +117,15 @@ def use_link(
     ).one_or_none()
     if link is None:
         return None
-    return link.actor, open_session(connection, link.actor, By.LINK, provenance, idle, link.token, link.issued)
+    return link.actor, open_session(
+        connection, link.actor, LoginMethod.LINK, provenance, idle, link.token, link.issued
+    )
 
 
 def open_session(
     connection: Connection,
     actor: str,
-    means: By,
+    means: LoginMethod,
     provenance: Provenance,
     idle: timedelta,
     token: str | None = None,
@@ -180,7 +182,7 @@ def _ended(connection: Connection, which: ColumnElement[bool]) -> tuple[str, str
     return None if row is None else (row.actor, row.means)
 
 
-def end_sessions(connection: Connection, actor: str, *, by: By | None = None) -> None:
+def end_sessions(connection: Connection, actor: str, *, by: LoginMethod | None = None) -> None:
     """End a user's sessions, and links that could open more; or only sessions that began in one way."""
     if by is not None:
         connection.execute(sa.delete(sessions).where(sessions.c.actor == actor, sessions.c.means == by))

@@ -44,12 +44,12 @@ def keys_to_seal(setting: SecretStr | None, what: str) -> tuple[str, ...]:
     return keys
 
 
-def seal(purpose: bytes, whole: bytes, keys: Sequence[str]) -> str:
+def encrypted(purpose: bytes, whole: bytes, keys: Sequence[str]) -> str:
     """Encrypt a text with the first key."""
     return _fernet(purpose, keys).encrypt(whole).decode()
 
 
-def opened(purpose: bytes, sealed: str, keys: Sequence[str]) -> bytes | None:
+def decrypted(purpose: bytes, sealed: str, keys: Sequence[str]) -> bytes | None:
     """Decrypt what was sealed for this purpose; None if no key fits."""
     if not keys:
         return None

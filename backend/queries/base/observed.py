@@ -46,8 +46,7 @@ unit_states = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("target", sa.Text, nullable=False),
     sa.Column("lag_records", sa.BigInteger),
-    # See backend.domain.distribution.waits; NULL like the lag, and for workers of a version that does not report
-    # it.
+    # See backend.domain.distribution.wait_times; NULL like the lag, and for workers of a version without it.
     sa.Column("wait_seconds", sa.Float),
     sa.Column("records_per_second", sa.Float, nullable=False),
     sa.Column("copied_records", sa.BigInteger, nullable=False),

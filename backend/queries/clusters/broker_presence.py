@@ -63,7 +63,7 @@ def clusters_with_news(connection: Connection) -> list[str]:
     return list(connection.execute(sa.select(_CLUSTER).where(sa.or_(came, went)).distinct()).scalars())
 
 
-def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> BrokersSeen:
+def observed_brokers(connection: Connection, kafka_cluster_id: str | None) -> BrokersSeen:
     """Return what is known of a cluster's brokers; nothing for a cluster that has never answered."""
     query = sa.select(cluster_replication.c.seen_at, cluster_replication.c.reason, _MOVING.label("moving"))
     row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
@@ -78,7 +78,7 @@ def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> Broker
     )
 
 
-def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
+def delete_except(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
     """Delete the rows of clusters that no longer exist."""
     connection.execute(sa.delete(cluster_brokers).where(_CLUSTER.not_in(kafka_cluster_ids)))
 

@@ -21,7 +21,7 @@ from backend.queries.base.observed import leases, unit_states
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.distribution.edge_losses import open_troubles
 from backend.queries.distribution.partition_buckets import partition_buckets
-from backend.queries.tenants.streams import troubles
+from backend.queries.tenants.streams import apply_failures
 from backend.queries.tree.trees import TreeRow, get_tree
 from backend.settings import settings
 
@@ -40,7 +40,7 @@ class Observation:
     reason: str | None
     lag_records: int | None
     wait_seconds: float | None
-    """Seconds that records wait (`backend.domain.distribution.waits`), on the slowest task."""
+    """Seconds that records wait (`backend.domain.distribution.wait_times`), on the slowest task."""
     in_time: bool | None
     """True if the wait is within the objective."""
     records_per_second: float | None
@@ -112,10 +112,10 @@ def distributors_of(
 ) -> list[DistributorRow]:
     """Return `read_distributors`, for callers that have read the tree and the clusters already."""
     clusters = {row.name: row for row in known}
-    units = {} if at is not None else units_seen(connection)
-    refused = {} if at is not None else troubles(connection)
+    states = {} if at is not None else task_states_seen(connection)
+    refused = {} if at is not None else apply_failures(connection)
     left_out = {} if at is not None else open_troubles(connection)
-    since = 0 if at is not None else asked_since(connection)
+    since = 0 if at is not None else plans_changed_at(connection)
     buckets = 0 if at is not None else partition_buckets(connection, settings())
     found = []
     for cluster, level, allowed in tree_shape.siblings(tree.shape):
@@ -123,8 +123,8 @@ def distributors_of(
         observed = None
         chosen = tree.settings.get((cluster, level), DEFAULTS)
         if at is None:
-            names = [unit.name for unit in assignment.units([(cluster, level)], buckets)]
-            rows = [units.get(name) for name in names]
+            names = [task.name for task in assignment.tasks([(cluster, level)], buckets)]
+            rows = [states.get(name) for name in names]
             observed = _observe(rows, target, (clusters.get(cluster), clusters.get(target)), chosen)
             waiting = [left_out[cluster, level]] if (cluster, level) in left_out else []
             if observed.position < since:
@@ -143,7 +143,7 @@ def _less(observed: Observation, refused: Sequence[str]) -> Observation:
     return replace(observed, state="degraded", reason="; ".join(refused[:_REFUSALS_SHOWN]) + more)
 
 
-def asked_since(connection: Connection) -> int:
+def plans_changed_at(connection: Connection) -> int:
     """Return the position of the last event that changed the tasks' plans."""
     # Each end by its own index: there are as many rows as the log has such events.
     ends = (table.c[end] for table in (trees, streams, stream_topics) for end in POSITIONS)
@@ -151,7 +151,7 @@ def asked_since(connection: Connection) -> int:
     return connection.scalar(newest) or 0
 
 
-def units_seen(connection: Connection) -> dict[str, Row[Any]]:
+def task_states_seen(connection: Connection) -> dict[str, Row[Any]]:
     """Return the states of tasks with a valid lease, by task; `silent` if the holder last reported long ago.
 
     After a database outage, the first rows read are those from before.

@@ -13,7 +13,7 @@ from backend.projections.temporal import POSITIONS, as_of
 
 
 @dataclass(frozen=True)
-class SetAsideRow:
+class DeadLetterRow:
     """A dead-lettered record; `origin` is (cluster's number, incarnation, offset), if known."""
 
     id: str
@@ -52,14 +52,14 @@ class LossRow:
     """Position of the event that recorded it."""
 
 
-def list_set_aside(connection: Connection, at: int | None = None) -> list[SetAsideRow]:
+def list_dead_letters(connection: Connection, at: int | None = None) -> list[DeadLetterRow]:
     """Return all dead-lettered records, oldest first."""
     query = sa.select(set_aside).where(as_of(set_aside, at)).order_by(set_aside.c.recorded)
     found = []
     for row in connection.execute(query):
         values = {name: value for name, value in row._mapping.items() if name not in POSITIONS}
         values["origin"] = tuple(values["origin"]) if values["origin"] else None
-        found.append(SetAsideRow(**values))
+        found.append(DeadLetterRow(**values))
     return found
 
 
@@ -95,7 +95,7 @@ class OpenCounts:
     """Ranges with records that are certainly lost."""
     possibly_lost: dict[Edge, int]
     """Partitions of former topics without a certain loss."""
-    set_aside: dict[Edge, int]
+    dead_letters: dict[Edge, int]
     """Dead-lettered records that were not replayed."""
 
 
@@ -104,7 +104,7 @@ def open_troubles(connection: Connection) -> dict[Edge, str]:
     texts: dict[Edge, list[str]] = {}
     counts = count_open(connection)
     for found, one, many, what in (
-        (counts.set_aside, "dead letter", "dead letters", "to replay"),
+        (counts.dead_letters, "dead letter", "dead letters", "to replay"),
         (counts.lost, "lost range of records", "lost ranges of records", "to acknowledge"),
         (counts.possibly_lost, "possible loss", "possible losses", "to acknowledge since a topic was re-created"),
     ):
@@ -125,5 +125,5 @@ def count_open(connection: Connection) -> OpenCounts:
     return OpenCounts(
         lost=counted(losses, unseen, known),
         possibly_lost=counted(losses, unseen, ~known),
-        set_aside=counted(set_aside, ~set_aside.c.replayed),
+        dead_letters=counted(set_aside, ~set_aside.c.replayed),
     )

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row
 
 from backend.domain.distribution import assignment
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import LeafInbound
 from backend.projections.clusters import clusters
 from backend.projections.leaf_routes import GONE, MAIN, leaf_routes, origin_roots
@@ -33,9 +33,9 @@ class LeafRow:
     """Number of tasks of a distributor when it was entered; 0 before the first time."""
     buckets_ever: frozenset[int]
 
-    def units_ever(self, buckets: int) -> tuple[Unit, ...]:
+    def tasks_ever(self, buckets: int) -> tuple[Task, ...]:
         """Return every task that may ever have copied to the leaf, if distributors have `buckets` tasks now."""
-        return assignment.units(sorted(self.inbound), max(buckets, *self.buckets_ever, 1))
+        return assignment.tasks(sorted(self.inbound), max(buckets, *self.buckets_ever, 1))
 
     def entered_as(self, buckets: int) -> bool:
         """Return whether the required version is entered, with this number of tasks of a distributor."""

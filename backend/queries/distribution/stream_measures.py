@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from backend.domain.distribution import assignment
 from backend.eventlog.tables import METADATA
-from backend.queries.distribution.distributors import units_seen
+from backend.queries.distribution.distributors import task_states_seen
 from backend.queries.tree.trees import get_tree
 
 _COUNTED = ("records", "bytes", "passed")
@@ -97,10 +97,10 @@ def write(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         connection.execute(_WRITE, {name: [row[name] for row in rows] for name in ("unit", "stream", *_GIVEN)})
 
 
-def forget_others(connection: Connection, units: Collection[str], streams: Collection[str]) -> None:
+def forget_others(connection: Connection, tasks: Collection[str], streams: Collection[str]) -> None:
     """Delete the rows of removed tasks and streams."""
     of = stream_measures.c
-    gone = sa.or_(of.unit.not_in(list(units)), of.stream.not_in(list(streams)))
+    gone = sa.or_(of.unit.not_in(list(tasks)), of.stream.not_in(list(streams)))
     connection.execute(sa.delete(stream_measures).where(gone))
 
 
@@ -113,16 +113,18 @@ def read(connection: Connection, buckets: int, most: int) -> tuple[list[Measured
     tree = get_tree(connection)
     if tree is None:
         return [], True
-    units = assignment.units(tree.targets, buckets)
+    tasks = assignment.tasks(tree.targets, buckets)
     # The lag is known only while a task runs: yesterday's lag says nothing about today.
     running = {
-        name for name, row in units_seen(connection).items() if row.lag_records is not None and not row.silent
+        name
+        for name, row in task_states_seen(connection).items()
+        if row.lag_records is not None and not row.silent
     }
     asked = {
-        "unit": [unit.name for unit in units],
-        "cluster": [unit.cluster for unit in units],
-        "level": [unit.level for unit in units],
-        "running": [unit.name in running for unit in units],
+        "unit": [task.name for task in tasks],
+        "cluster": [task.cluster for task in tasks],
+        "level": [task.level for task in tasks],
+        "running": [task.name in running for task in tasks],
     }
     # So many rows cannot be fewer streams; counting those would take as long as reading them.
     rows = sa.select(sa.literal(1)).select_from(stream_measures).limit(most * buckets + 1).subquery()

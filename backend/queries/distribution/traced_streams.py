@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain.names.names import is_name
-from backend.domain.records.births import Births, births_of, incarnation_at
+from backend.domain.records.incarnations import Incarnations, incarnation_at, incarnations_of
 from backend.queries.base.observed import internal_topics
 from backend.queries.tenants.streams import get_stream
 
@@ -24,13 +24,13 @@ class TracedStream:
     compacted: bool
     topics: Mapping[str, str]
     incarnations: Mapping[str, int]
-    tails: Mapping[str, Mapping[int, Births]]
+    tails: Mapping[str, Mapping[int, Incarnations]]
     """Incarnations of the partitions that lost a tail, by cluster."""
     absent: Mapping[str, str]
 
     def incarnation(self, cluster: str, partition: int, offset: int) -> int:
         """Return the incarnation of the record that was produced there."""
-        return incarnation_at(births_of(self.tails[cluster], partition, self.incarnations[cluster]), offset)
+        return incarnation_at(incarnations_of(self.tails[cluster], partition, self.incarnations[cluster]), offset)
 
 
 def traced_stream(connection: Connection, name: str) -> TracedStream | None:

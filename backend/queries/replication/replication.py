@@ -12,8 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.replication.topic_replication import TopicReplication
 from backend.queries.base.observed import cluster_replication
-from backend.queries.history.past import Look, seen
-from backend.queries.history.past_tables import REPLICATION
+from backend.queries.history.snapshot_tables import REPLICATION
+from backend.queries.history.snapshots import Snapshot, seen
 
 # The time of the statement: the observation itself took a while.
 _NOW = sa.func.clock_timestamp()
@@ -56,23 +56,23 @@ def list_replication(connection: Connection, kafka_cluster_ids: Sequence[str | N
     return [nothing if each is None else found.get(each, nothing) for each in kafka_cluster_ids]
 
 
-def find_replication_then(
-    connection: Connection, kafka_cluster_id: str | None, look: Look | None
+def find_past_replication(
+    connection: Connection, kafka_cluster_id: str | None, snapshot: Snapshot | None
 ) -> ReplicationRow:
     """Return what an earlier observation has on a Kafka cluster; its age is as of that observation."""
     row = None
-    if look is not None:
-        found = seen(REPLICATION, look)
-        query = found.select(look).where(found.keys.c.kafka_cluster_id == kafka_cluster_id)
+    if snapshot is not None:
+        found = seen(REPLICATION, snapshot)
+        query = found.select(snapshot).where(found.keys.c.kafka_cluster_id == kafka_cluster_id)
         row = connection.execute(query).one_or_none()
-    if look is None or row is None:
+    if snapshot is None or row is None:
         return ReplicationRow(health=None, age_seconds=None, reason=None)
     if row.health is None:
         age = None
     elif row.seen_at is not None and (row.is_stale or row.reason is not None):
-        age = (look.moment - row.seen_at).total_seconds()
+        age = (snapshot.moment - row.seen_at).total_seconds()
     else:
-        age = look.seconds_before
+        age = snapshot.seconds_before
     return ReplicationRow(health=row.health, age_seconds=age, reason=row.reason)
 
 
@@ -95,17 +95,17 @@ def find_topics(
     return found
 
 
-def keep_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:
+def store_health(connection: Connection, kafka_cluster_id: str, health: dict[str, Any]) -> None:
     """Store a new observation in place of the previous one."""
     _keep(connection, kafka_cluster_id, seen_at=_NOW, health=health, reason=None)
 
 
-def keep_reason(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
+def store_failure(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
     """Store why an observation failed; the previous observation stays and ages."""
     _keep(connection, kafka_cluster_id, reason=reason)
 
 
-def forget_all_but(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
+def delete_except(connection: Connection, kafka_cluster_ids: Collection[str]) -> None:
     """Delete clusters that are no longer known."""
     others = cluster_replication.c.kafka_cluster_id.not_in(kafka_cluster_ids)
     connection.execute(sa.delete(cluster_replication).where(others))

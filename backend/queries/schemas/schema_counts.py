@@ -38,10 +38,10 @@ def read(connection: Connection, buckets: int) -> Mapping[tuple[str, int], Schem
     )
     counted = {row.unit: row for row in rows}
     found: dict[tuple[str, int], SchemaCounts] = {}
-    for unit in assignment.units(tree.targets, buckets):
-        if (row := counted.get(unit.name)) is not None:
-            so_far = found.get((unit.cluster, unit.level), SchemaCounts(0, 0.0, 0))
-            found[unit.cluster, unit.level] = SchemaCounts(
+    for task in assignment.tasks(tree.targets, buckets):
+        if (row := counted.get(task.name)) is not None:
+            so_far = found.get((task.cluster, task.level), SchemaCounts(0, 0.0, 0))
+            found[task.cluster, task.level] = SchemaCounts(
                 so_far.holds + row.holds,
                 so_far.held_seconds + row.held_seconds,
                 so_far.waits_run_out + row.waits_run_out,

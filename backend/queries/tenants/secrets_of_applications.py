@@ -45,7 +45,7 @@ def new_password() -> str:
 def keep_password(connection: Connection, principal: str, number: int, given: str, keys: Sequence[str]) -> None:
     """Store an application's password, sealed by the first key, in place of the one before."""
     whole = json.dumps([principal, number, given]).encode()
-    values = {"number": number, "sealed": sealing.seal(_PURPOSE, whole, keys)}
+    values = {"number": number, "sealed": sealing.encrypted(_PURPOSE, whole, keys)}
     new = insert(application_secrets).values(principal=principal, **values)
     connection.execute(new.on_conflict_do_update(index_elements=["principal"], set_=values))
 
@@ -58,10 +58,10 @@ def password(connection: Connection, principal: str, number: int, keys: Sequence
     s = application_secrets.c
     query = sa.select(s.sealed).where(s.principal == principal, s.number == number)
     sealed = connection.execute(query).scalar_one_or_none()
-    opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
-    if opened is None:
+    decrypted = None if sealed is None else sealing.decrypted(_PURPOSE, sealed, keys)
+    if decrypted is None:
         return None
-    whole = json.loads(opened)
+    whole = json.loads(decrypted)
     found: str = whole[2]
     return found if whole[:2] == [principal, number] else None
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table
 from backend.domain.base.errors import NotFound
 from backend.domain.names.formats import technical_name
 from backend.domain.names.names import StreamName
-from backend.domain.records.births import Births
+from backend.domain.records.incarnations import Incarnations
 from backend.domain.topics.replica_defaults import Replicas, replicas_for
 from backend.domain.topics.stream_settings import StreamSettings
 from backend.projections.streams import STREAM, stream_topics, streams
@@ -62,7 +62,7 @@ class StreamRow:
     incarnations: dict[str, int]
     topic_ids: dict[str, str]
     factors: dict[str, int]
-    tails: dict[str, dict[int, Births]]
+    tails: dict[str, dict[int, Incarnations]]
     under_provisioned: list[str]
     failures: dict[str, str]
     version: int
@@ -174,7 +174,7 @@ def topics_of_clusters(connection: Connection, only: str | None = None) -> dict[
     return {cluster: Topics(**counts) for cluster, counts in found.items()}
 
 
-def troubles(connection: Connection) -> dict[str, list[str]]:
+def apply_failures(connection: Connection) -> dict[str, list[str]]:
     """Return, per cluster with any, the reasons why distributed streams are not as declared there."""
     same = sa.and_(*(stream_topics.c[part] == streams.c[part] for part in STREAM))
     query = (
@@ -262,8 +262,11 @@ def _expected(row: Row[Any], clusters: Sequence[ClusterRow]) -> dict[str, tuple[
     return found
 
 
-def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Births]:
-    return {int(p): tuple((offset, born) for offset, born in births) for p, births in kept.items()}
+def _tails(kept: Mapping[str, Sequence[Sequence[int]]]) -> dict[int, Incarnations]:
+    return {
+        int(p): tuple((offset, incarnation) for offset, incarnation in incarnations)
+        for p, incarnations in kept.items()
+    }
 
 
 def _topics(connection: Connection, at: int | None, scope: _Scope) -> dict[tuple[str, ...], dict[str, Row[Any]]]:

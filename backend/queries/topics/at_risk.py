@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from backend.domain.base.known import total
-from backend.domain.distribution.assignment import Unit
+from backend.domain.distribution.assignment import Task
 from backend.projections.temporal import as_of
 from backend.projections.trees import tree_targets
-from backend.queries.distribution.distributors import asked_since, units_seen
+from backend.queries.distribution.distributors import plans_changed_at, task_states_seen
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.settings import settings
 
@@ -27,10 +27,10 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
     levels: dict[str, list[int]] = defaultdict(list)
     for cluster, level in connection.execute(query.order_by(*tree_targets.primary_key.columns)):
         levels[cluster].append(level)
-    units, since = units_seen(connection), asked_since(connection)
+    states, since = task_states_seen(connection), plans_changed_at(connection)
 
-    def left(unit: Unit) -> int | None:
-        row = units.get(unit.name)
+    def left(task: Task) -> int | None:
+        row = states.get(task.name)
         # A task that does not know a stream yet does not know its lag.
         lag = None if row is None or row.silent or row.position < since else row.lag_records
         return None if lag is None else int(lag)
@@ -39,7 +39,7 @@ def records_at_risk(connection: Connection) -> Mapping[str, int | None]:
     count = partition_buckets(connection, settings())
     for cluster, at in levels.items():
         buckets = [
-            min((lag for level in at if (lag := left(Unit(cluster, level, bucket))) is not None), default=None)
+            min((lag for level in at if (lag := left(Task(cluster, level, bucket))) is not None), default=None)
             for bucket in range(count)
         ]
         found[cluster] = total(buckets)

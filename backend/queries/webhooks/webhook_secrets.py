@@ -38,7 +38,7 @@ def new_secret() -> str:
 def keep_secret(connection: Connection, webhook: str, secret: str, setting: SecretStr | None) -> None:
     """Store a secret in place of the one before. Raises StateConflict if the setting has no key to seal it."""
     keys = sealing.keys_to_seal(setting, "secrets of webhooks")
-    sealed = sealing.seal(_PURPOSE, json.dumps([webhook, secret]).encode(), keys)
+    sealed = sealing.encrypted(_PURPOSE, json.dumps([webhook, secret]).encode(), keys)
     new = insert(webhook_secrets).values(webhook=webhook, sealed=sealed)
     connection.execute(new.on_conflict_do_update(index_elements=["webhook"], set_={"sealed": sealed}))
 
@@ -50,10 +50,10 @@ def secret_of(connection: Connection, webhook: str, keys: Sequence[str]) -> str 
     """
     query = sa.select(webhook_secrets.c.sealed).where(webhook_secrets.c.webhook == webhook)
     sealed = connection.execute(query).scalar_one_or_none()
-    opened = None if sealed is None else sealing.opened(_PURPOSE, sealed, keys)
-    if opened is None:
+    decrypted = None if sealed is None else sealing.decrypted(_PURPOSE, sealed, keys)
+    if decrypted is None:
         return None
-    whose, secret = json.loads(opened)
+    whose, secret = json.loads(decrypted)
     return str(secret) if whose == webhook else None
 
 

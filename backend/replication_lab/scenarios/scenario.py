@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from backend.replication_lab.beginnings import established
 from backend.replication_lab.configuration import Configuration
 from backend.replication_lab.history import Invariant
 from backend.replication_lab.rules import FAITHFUL, MODES, Rules
+from backend.replication_lab.start_states import established
 from backend.replication_lab.state import Broker, Role
 from backend.replication_lab.world import Action, World
 

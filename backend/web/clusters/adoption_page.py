@@ -77,7 +77,7 @@ class Adopting:
         take_settings = _takes_settings(given)
         plan = _plan(asked.services, self.cluster, named, take_settings=take_settings)
         topics = _lines(given.get("topics", "")) or None
-        chosen = plan.chosen(topics)
+        chosen = plan.topics_to_adopt(topics)
         if chosen:
             asked.try_out(changes.begin_adoption(self.cluster, chosen), lambda connection, outcome: None)
         taken = {each.topic for each in chosen}
@@ -105,7 +105,7 @@ class Adopting:
         named, topics = _lines(given.get("as", "")), _lines(given.get("topics", "")) or None
         plan = _plan(asked.services, self.cluster, named, take_settings=_takes_settings(given))
         plan = changes.as_looked_at(plan, given.get("digest", ""))
-        chosen = plan.chosen(topics)
+        chosen = plan.topics_to_adopt(topics)
         if not chosen:
             return RedirectResponse(f"{CLUSTERS}/{self.cluster}", 303)
         begun = asked.begin_once(changes.begin_adoption(self.cluster, chosen), once, given, operation_id)

@@ -47,7 +47,7 @@ def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
     places = {each.place for each in list_active(connection) if each.cluster == name}
     switches = [each for each in moving_switches(connection) if name in (each.source, each.target)]
     in_tree = bool(trees_with(connection, name))
-    only_here = records_at_risk(connection).get(name) if in_tree else None
+    unreplicated_records = records_at_risk(connection).get(name) if in_tree else None
     plan = (("Plan switch", f"/switches/plan?from={quote(name)}"),)
     shown = [Step(True, "It is not the active cluster of any environment.")]
     if places:
@@ -63,10 +63,10 @@ def steps_of(connection: Connection, row: ClusterRow) -> Sequence[Step]:
     if not in_tree:
         return [*shown, Step(True, "It is in no tree: no distributor copies from it or to it.")]
     see = (("View distributors", f"{CLUSTERS}/{name}"),)
-    if only_here:
-        records = f"up to {counted(only_here, 'unreplicated record')}"
+    if unreplicated_records:
+        records = f"up to {counted(unreplicated_records, 'unreplicated record')}"
         shown.append(Step(False, f"It holds {records}. They are not copied if it leaves the tree now.", see))
-    elif only_here is None:
+    elif unreplicated_records is None:
         unknown = "The number of unreplicated records is unknown: a distributor is not running."
         shown.append(Step(False, unknown, see))
     else:

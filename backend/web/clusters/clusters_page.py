@@ -45,7 +45,7 @@ class ClusterView:
     environments: int
     """Number of environments whose active cluster it is."""
     topics: Topics
-    only_here: int | None
+    unreplicated_records: int | None
     """Upper bound of its unreplicated records, which no other leaf has yet; None if unknown."""
 
 
@@ -127,7 +127,7 @@ def _views(
     environments = Counter(cluster for cluster, _ in {(each.cluster, each.place) for each in active})
     # At an earlier position there may be a million rows to count.
     topics = topics_of_clusters(connection, rows[0].name if len(rows) == 1 else None) if at is None else {}
-    only_here = records_at_risk(connection) if at is None else {}
+    unreplicated_records = records_at_risk(connection) if at is None else {}
     return [
         ClusterView(
             row=row,
@@ -135,7 +135,7 @@ def _views(
             is_leaf=row.name in leaves,
             environments=environments[row.name],
             topics=topics.get(row.name, Topics()),
-            only_here=only_here.get(row.name),
+            unreplicated_records=unreplicated_records.get(row.name),
         )
         for row in rows
     ]

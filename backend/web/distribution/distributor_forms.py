@@ -38,7 +38,7 @@ TARGET = "/tree/-target/{cluster}/{level}"
 SETTINGS = "/tree/-settings/{cluster}/{level}"
 NO_LIMIT = "none"
 API = "/api/v1/trees/main"
-SO_ALREADY = "Nothing would change: these are the present settings."
+NO_CHANGE = "Nothing would change: these are the present settings."
 
 
 def tree_seen(given: Fields) -> TreeMatch:
@@ -83,7 +83,7 @@ def _target_page(services: ConsoleServices, cluster: str, level: str) -> FormPag
             sentence=f"{row.cluster}:{row.level} will copy to {target} instead of {row.target}. Every cluster "
             f"still gets every record once: {counted(proof.pairs, 'pair')} of origin and cluster proven."
             if outcome.events
-            else SO_ALREADY,
+            else NO_CHANGE,
             same=SameChange(None, None, curl("PUT", path, {"target": target}, version=before.version)),
             fields=fields_of(
                 {"Target": target, **{f"Route from {origin}": now for origin, (_, now) in ways.items()}},
@@ -185,7 +185,7 @@ def _settings_page(services: ConsoleServices, cluster: str, level: str) -> FormP
         verbs = {(False, True): "will be paused", (True, False): "will resume from its position"}
         verb = verbs.get((before.paused, after.paused), "gets these settings")
         return Effect(
-            sentence=f"{row.cluster}:{row.level} {verb}." if outcome.events else SO_ALREADY,
+            sentence=f"{row.cluster}:{row.level} {verb}." if outcome.events else NO_CHANGE,
             same=SameChange(None, _commands(row, before, after), curl("PATCH", path, body)),
             fields=fields_of(now, was),
             notes=_notes(row, before, after),

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from backend.changes import edge_losses as changes
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
-from backend.queries.distribution.edge_losses import LossRow, SetAsideRow, list_losses, list_set_aside
+from backend.queries.distribution.edge_losses import DeadLetterRow, LossRow, list_dead_letters, list_losses
 from backend.web.forms.asked import Asked
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
@@ -95,7 +95,7 @@ def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = Non
 def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mapping[str, Any]:
     with services.reading() as connection:
         position, past = position_asked(connection, caller, at)
-        lost, aside = list_losses(connection, position), list_set_aside(connection, position)
+        lost, aside = list_losses(connection, position), list_dead_letters(connection, position)
     waiting = [row for row in aside if not row.replayed]
     return {
         "past": past,
@@ -208,13 +208,13 @@ def acknowledge(request: Request, services: Shared, viewer: Viewer, fields: Form
 class Replaying:
     """Action of the form that replays a dead letter."""
 
-    row: SetAsideRow
+    row: DeadLetterRow
 
     def try_out(self, asked: Asked, given: Fields) -> Effect:
         """Preview without writing: the record can be traced, and which target refused it."""
         row = self.row
         with asked.services.reading() as connection:
-            changes.scene_of(connection, asked.services.config, row)
+            changes.facts_of(connection, asked.services.config, row)
         again = ("It was replayed before: it is not written again where it already is.",) if row.replayed else ()
         return Effect(
             sentence=f"The record is traced, then written on {row.target} and on every other cluster that "
@@ -238,7 +238,7 @@ class Replaying:
         return templates.page("losses_replayed.html", {**frame(asked.request, asked.viewer), **shown})
 
 
-def _about(row: SetAsideRow) -> dict[str, str]:
+def _about(row: DeadLetterRow) -> dict[str, str]:
     return {
         "Record": f"{row.stream}/{row.partition} at {row.offset:,} on {row.cluster}",
         "Refused by": f"{row.target}, target of {row.cluster}:{row.level}",

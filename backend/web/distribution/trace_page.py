@@ -18,7 +18,7 @@ from backend.domain.base.errors import DomainError, ValueInvalid
 from backend.domain.distribution.trace import hops
 from backend.domain.records import copy_flags
 from backend.queries.clusters.clusters import leaves
-from backend.tracing import run, scene
+from backend.tracing import run, trace_facts
 from backend.tracing.run import Trace, TracedCopy
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_somewhere
@@ -151,9 +151,9 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
     offset = _number(asked.offset, "offset", _HIGHEST_OFFSET)
     refused = refusal(caller, Action.READ_TENANT, asked.stream.partition("/")[0])
     if refused is not None or not asked.stream.isprintable() or not asked.cluster.isprintable():
-        raise scene.no_stream(asked.stream)
+        raise trace_facts.no_stream(asked.stream)
     with services.reading() as connection:
-        known = scene.read(connection, services.config, asked.cluster, asked.stream, partition)
+        known = trace_facts.read(connection, services.config, asked.cluster, asked.stream, partition)
     return run.run(known, asked.cluster, offset)
 
 

@@ -18,7 +18,7 @@ from backend.login_limits import ATTEMPTS_SECONDS
 from backend.oidc.provider import Provider
 from backend.queries.access import login as queries
 from backend.queries.access import secrets
-from backend.queries.access.login import SESSION_COOKIE, By, Secret
+from backend.queries.access.login import SESSION_COOKIE, LoginMethod, Secret
 from backend.web.frame import templates
 from backend.web.frame.forms import Form, LoginForm, is_secure, login_key
 from backend.web.frame.services import Shared
@@ -89,10 +89,10 @@ def login(
     with services.engine.begin() as connection:
         used = queries.use_link(connection, code, provenance(request), services.config.session_idle)
         if used is not None:
-            opened(connection, request, used[0], By.LINK)
+            opened(connection, request, used[0], LoginMethod.LINK)
     if used is None:
         limit.failed(caller)
-        refused(request, services, By.LINK, "", "the link is unknown, used or expired")
+        refused(request, services, LoginMethod.LINK, "", "the link is unknown, used or expired")
         return login_page(request, 403, _LINK_GONE)
     return logged_in(request, services, used[1])
 
@@ -114,7 +114,7 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
         return login_page(request, 503, f"{error.title} {error.detail}", place=place)
     if session is None:
         limits.addresses.failed(caller)
-        known = refused(request, services, By.PASSWORD, user, "wrong user or password")
+        known = refused(request, services, LoginMethod.PASSWORD, user, "wrong user or password")
         (limits.users if known else limits.names).failed(user)
         return login_page(request, 403, _WRONG, place=place)
     return logged_in(request, services, session, place)
@@ -124,7 +124,7 @@ def login_by_password(request: Request, services: Shared, fields: LoginForm) -> 
 def logout(request: Request, services: Shared, _: Form) -> Response:
     """End the session, and offer to end the provider's session from which it began."""
     means = end(request, services)
-    provider = provider_of(request) if means == By.PROVIDER else None
+    provider = provider_of(request) if means == LoginMethod.PROVIDER else None
     back = f"{str(services.config.url or request.base_url).rstrip('/')}/login"
     onward = None if provider is None else provider.end_session_url(back)
     answer: Response = RedirectResponse("/login", 303)
@@ -150,7 +150,7 @@ def _session(request: Request, services: Shared, user: str, password: str) -> Se
         # The password may have been replaced meanwhile, or the user disabled.
         if secrets.password_hash(connection, name) != hashed:
             return None
-        opened(connection, request, name, By.PASSWORD)
+        opened(connection, request, name, LoginMethod.PASSWORD)
         return queries.open_session(
-            connection, name, By.PASSWORD, provenance(request), services.config.session_idle
+            connection, name, LoginMethod.PASSWORD, provenance(request), services.config.session_idle
         )

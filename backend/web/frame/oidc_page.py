@@ -23,7 +23,7 @@ from backend.oidc.errors import ProviderRefused
 from backend.oidc.login_attempt import LoginAttempt
 from backend.oidc.provider import Provider
 from backend.oidc.requests import error_code
-from backend.queries.access.login import By, Secret, open_session
+from backend.queries.access.login import LoginMethod, Secret, open_session
 from backend.queries.access.users import get_user
 from backend.web.frame.forms import is_secure
 from backend.web.frame.login_page import login_page, provider_of, too_many
@@ -101,7 +101,7 @@ def callback(
     except DomainError as why:
         if why.kind is not Kind.UNAVAILABLE:
             limits_of(request).providers.failed(caller_of(request))
-            refused(request, services, By.PROVIDER, "", why.detail)
+            refused(request, services, LoginMethod.PROVIDER, "", why.detail)
         answer = _failed(request, provider, why, place)
     delete_cookie(answer, COOKIE, secure=is_secure(request))
     return answer
@@ -116,8 +116,10 @@ def _session(request: Request, services: Shared, provider: Provider, claims: dic
         row = get_user(connection, user)
         if row is None or row.disabled:
             raise NotAllowed(f"user {user} is disabled")
-        opened(connection, request, user, By.PROVIDER)
-        return open_session(connection, user, By.PROVIDER, provenance(request), services.config.session_idle)
+        opened(connection, request, user, LoginMethod.PROVIDER)
+        return open_session(
+            connection, user, LoginMethod.PROVIDER, provenance(request), services.config.session_idle
+        )
 
 
 def _failed(request: Request, provider: Provider, why: DomainError, place: str) -> Response:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from backend.domain.access.access import Caller, tenants_read
 from backend.queries.base.events import newest_up_to, times_of
-from backend.queries.history.past import Look, look_before, oldest_look
+from backend.queries.history.snapshots import Snapshot, oldest_snapshot, snapshot_before
 from backend.web.frame.position_asked import Past, position_asked
 from backend.web.words.figures import instant, span
 
@@ -18,7 +18,7 @@ from backend.web.words.figures import instant, span
 class SeenThen:
     """Observation shown by a page of an earlier position; None if none of that time is stored."""
 
-    look: Look | None
+    snapshot: Snapshot | None
     oldest: datetime | None
     """Oldest stored observation."""
     is_own: bool
@@ -27,10 +27,10 @@ class SeenThen:
     @property
     def sentence(self) -> str:
         """Return the sentence that follows a colon."""
-        if self.look is not None:
+        if self.snapshot is not None:
             event = "your newest event by then" if self.is_own else "it"
-            before = span(1000 * self.look.seconds_before)
-            return f"the observation of {instant(self.look.at)} UTC, {before} before {event}"
+            before = span(1000 * self.snapshot.seconds_before)
+            return f"the observation of {instant(self.snapshot.at)} UTC, {before} before {event}"
         when = "at your newest event by then" if self.is_own else "for that time"
         if self.oldest is None:
             return f"there is no observation {when}, since no worker has made one yet"
@@ -54,8 +54,8 @@ def seen_then(connection: Connection, viewer: Caller, position: int | None) -> S
     """Return the observation for such a position; None for a page of now."""
     if position is None:
         return None
-    look = look_before(connection, _moment(connection, position))
-    return SeenThen(look=look, oldest=oldest_look(connection), is_own=tenants_read(viewer) is not None)
+    snapshot = snapshot_before(connection, _moment(connection, position))
+    return SeenThen(snapshot=snapshot, oldest=oldest_snapshot(connection), is_own=tenants_read(viewer) is not None)
 
 
 def milliseconds_of(connection: Connection, position: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from starlette.datastructures import QueryParams
 
-from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.configuration import InvalidDrill
 from backend.replication_lab.schedules import HEALED_BY, MOST_FAULTS
 
 NUMBERS = ("brokers", "replication_factor", "min_isr", "producers")
@@ -86,7 +86,7 @@ def parse_faults(query: QueryParams) -> OwnFaults | None:
     """Parse the faults of an address or a form; None if there are none.
 
     Raises:
-        ImpossibleDrill: the faults of an address cannot be parsed.
+        InvalidDrill: the faults of an address cannot be parsed.
     """
     if "faults" not in query and "fault" not in query:
         return None
@@ -123,12 +123,12 @@ def _short(row: Mapping[str, str]) -> str:
 
 def _short_rows(text: str) -> Sequence[Mapping[str, str]]:
     if len(text) > LONGEST:
-        raise ImpossibleDrill(f"the faults are {len(text):,} characters long; at most {LONGEST:,} are allowed.")
+        raise InvalidDrill(f"the faults are {len(text):,} characters long; at most {LONGEST:,} are allowed.")
     rows = []
     for number, each in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         words = each.split()
         if not 3 <= len(words) <= 4:
-            raise ImpossibleDrill(
+            raise InvalidDrill(
                 f"fault {number} is {each[:60]!r}: it must be fault, broker, at_ms and for_ms, "
                 "as in 'crash 1 1000 4500'."
             )

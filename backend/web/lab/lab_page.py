@@ -18,7 +18,7 @@ from fastapi.responses import Response
 
 from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import NotFound
-from backend.replication_lab.configuration import ImpossibleDrill
+from backend.replication_lab.configuration import InvalidDrill
 from backend.replication_lab.drills import Drill, drill, drill_schedule
 from backend.replication_lab.history import IN_WORDS
 from backend.replication_lab.rules import FAITHFUL, FIXED
@@ -61,7 +61,7 @@ def player_page(
     try:
         played = _played(scenario, mode or FAITHFUL.mode, _number("seed", seed, 1))
         asked = _number("step", step, 0)
-    except ImpossibleDrill as why:
+    except InvalidDrill as why:
         return _list(request, caller, sentence(str(why)))
     view = PlayerView(OfScenario(SCENARIOS[scenario]), played, min(asked, len(played.moments) - 1))
     return templates.page("drill.html", {**frame(request, caller), "view": view, "trail": [LAB]})
@@ -80,7 +80,7 @@ def schedule_page(
             shown = asked
             played = _played_faults(json.dumps(asked.document), mode or FIXED.mode, _number("seed", seed, 1))
             view = PlayerView(OfFaults(asked), played, min(_number("step", step, 0), len(played.moments) - 1))
-    except ImpossibleDrill as why:
+    except InvalidDrill as why:
         error = sentence(str(why))
     return _schedule(request, caller, shown, {"mode": mode or FIXED.mode, "seed": seed or "1"}, view, error)
 
@@ -122,7 +122,7 @@ def _number(name: str, given: str | None, usual: int) -> int:
     if not text:
         return usual
     if not (text.isascii() and text.isdigit()):
-        raise ImpossibleDrill(f"the {name} is {text!r}: it must be a whole number.")
+        raise InvalidDrill(f"the {name} is {text!r}: it must be a whole number.")
     return int(text)
 
 

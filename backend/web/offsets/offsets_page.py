@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Action, Caller, may, may_somewhere
 from backend.domain.base.errors import NotFound
 from backend.queries.clusters.clusters import leaves
-from backend.queries.history.past_offsets import list_commits
-from backend.queries.history.past_offsets import list_not_followed as list_past_not_followed
+from backend.queries.history.snapshot_offsets import list_commits
+from backend.queries.history.snapshot_offsets import list_not_followed as list_past_not_followed
 from backend.queries.offsets import offset_translation
 from backend.queries.offsets.offset_translation import TranslationRow
 from backend.queries.offsets.offsets import (
@@ -117,10 +117,10 @@ def offsets_export(
     with services.reading() as connection:
         position, _ = position_seen(connection, caller, at)
         then = seen_then(connection, caller, position)
-    if then is not None and then.look is None:
+    if then is not None and then.snapshot is None:
         raise NotFound(then.sentence)
     lines = _exported(services, caller, _asked(group, stream, cluster), then)
-    when = datetime.now(UTC) if then is None or then.look is None else then.look.at.astimezone(UTC)
+    when = datetime.now(UTC) if then is None or then.snapshot is None else then.snapshot.at.astimezone(UTC)
     name = f"offsets-{when:%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
@@ -159,7 +159,7 @@ def _listed(
     return {
         "past": past,
         **({} if then is None else {"shown_then": then.sentence}),
-        "nothing_kept": then is not None and then.look is None,
+        "nothing_kept": then is not None and then.snapshot is None,
         "offsets": shown,
         "may_reset": past is None and may_somewhere(caller, Action.MANAGE_TENANT),
         "asked": asked,
@@ -185,13 +185,13 @@ def _translation_notice(caller: Caller, row: TranslationRow | None) -> Mapping[s
 def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
     if then is None:
         return list_offsets(connection, wanted)
-    return [] if then.look is None else list_commits(connection, wanted, then.look)
+    return [] if then.snapshot is None else list_commits(connection, wanted, then.snapshot)
 
 
 def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollowedRow]:
     if then is None:
         return list_not_followed(connection, _MOST_OTHERS + 1)
-    return [] if then.look is None else list_past_not_followed(connection, _MOST_OTHERS + 1, then.look)
+    return [] if then.snapshot is None else list_past_not_followed(connection, _MOST_OTHERS + 1, then.snapshot)
 
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:

@@ -24,7 +24,7 @@ from backend.domain.base.errors import DomainError, FieldError, PlanStale, State
 from backend.domain.base.words import counted
 from backend.domain.placement.leader_elections import MOST_TOPICS, event_stream
 from backend.queries.clusters.clusters import ClusterRow
-from backend.tracing.electing import Election, by_reason, elect_preferred
+from backend.tracing.electing import Election, elect_preferred, refusals_by_reason
 from backend.web.forms.asked import Asked
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
@@ -247,7 +247,7 @@ def _left(found: Election) -> list[str]:
     """Return the reasons for partitions that are left as they are."""
     return [
         f"{counted(len(places), 'partition')} not elected: {reason} ({_named(places)})."
-        for reason, places in sorted(by_reason(found.refused).items())
+        for reason, places in sorted(refusals_by_reason(found.refused).items())
     ]
 
 

@@ -18,11 +18,11 @@ from backend.domain.placement.leader_elections import PreferredLeadersElected, e
 from backend.domain.placement.placement_runs import PlacementState
 from backend.queries.base.events import newest_of
 from backend.queries.base.naming import streams_of_topics
-from backend.queries.clusters.broker_presence import read_brokers
+from backend.queries.clusters.broker_presence import observed_brokers
 from backend.queries.clusters.clusters import ClusterRow, get_cluster
 from backend.queries.placement.placement_policies import find_policy
 from backend.queries.placement.placements import list_placements
-from backend.queries.replication.replication import find_replication, find_replication_then
+from backend.queries.replication.replication import find_past_replication, find_replication
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.position_asked import At, position_asked
@@ -80,7 +80,7 @@ def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int
     if then is None:
         found = find_replication(connection, row.kafka_cluster_id)
     else:
-        found = find_replication_then(connection, row.kafka_cluster_id, then.look)
+        found = find_past_replication(connection, row.kafka_cluster_id, then.snapshot)
     view = ReplicationView(row=row, found=found, then=then)
     return replace(view, streams=streams_of_topics(connection, row.name, view.topics_named, position))
 
@@ -88,7 +88,7 @@ def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int
 def _policy(connection: Connection, row: ClusterRow, position: int | None, settled: timedelta) -> PolicyView:
     newest = next(iter(list_placements(connection, position, cluster=row.name, most=1)), None)
     waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
-    seen = read_brokers(connection, row.kafka_cluster_id)
+    seen = observed_brokers(connection, row.kafka_cluster_id)
     return PolicyView(
         policy=find_policy(connection, row.name, position).policy,
         # Brokers' arrivals and departures are not stored; the observation itself is shown above.

@@ -124,9 +124,9 @@ class ReplicationView:
     @property
     def is_stale(self) -> bool:
         seconds = self.found.age_seconds
-        if seconds is not None and self.then is not None and self.then.look is not None:
+        if seconds is not None and self.then is not None and self.then.snapshot is not None:
             # The age counts from the observation, not from the event.
-            seconds -= self.then.look.seconds_before
+            seconds -= self.then.snapshot.seconds_before
         return seconds is not None and seconds > STALE.total_seconds()
 
     @property

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from backend.domain.access.access import Action
-from backend.tracing.broker_loss import BrokerLoss, told, what_if_broker_dies
+from backend.tracing.broker_loss import BrokerLoss, document, what_if_broker_dies
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Shared, Viewer, frame
@@ -43,7 +43,7 @@ def what_if_page(cluster: str, request: Request, services: Shared, viewer: Viewe
     context = {
         **frame(request, caller),
         "cluster": row.name,
-        "found": told(loss),
+        "found": document(loss),
         "tone": tone_of(loss),
         "tones": TONES,
         "trail": [PLACEMENTS, (f"Replication of {row.name}", REPLICATION.format(cluster=row.name))],

@@ -30,7 +30,7 @@ from backend.registry.calls import Call
 from backend.registry.catalog import Catalog
 from backend.registry.directory import Directory
 from backend.registry.records import SchemaVersion, dump_json
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.web.frame.position_asked import Past
 from backend.web.frame.seen_then import milliseconds_of, position_seen
 from backend.web.frame.services import ConsoleServices, Registries
@@ -61,7 +61,7 @@ class Schemas:
         if cluster in self.wanted.leaves:
             try:
                 return scope_of(self.caller, cluster, self.tenants)
-            except Refusal:
+            except RegistryError:
                 # It left the tree just now.
                 pass
         raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")
@@ -132,7 +132,7 @@ def has_level(catalog: Catalog, subject: str) -> bool:
     return "compatibilityLevel" in (catalog.configs.get(subject) or {})
 
 
-def as_said(refusal: Refusal, field: str) -> DomainError:
+def as_said(refusal: RegistryError, field: str) -> DomainError:
     """Return a registry's refusal as an error at a field of a form."""
     if refusal.status >= 500:
         return ClusterSilent(refusal.message)

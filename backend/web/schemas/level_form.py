@@ -21,7 +21,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.known_settings import DEFAULT_COMPATIBILITY, LEVELS
 from backend.registry.parsing import Parser
 from backend.registry.records import ConfigSet
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.registering import Decision
 from backend.registry.writing import Decide
 from backend.web.forms.asked import Asked
@@ -64,14 +64,14 @@ class Settling:
         try:
             decide = self._decide(given)
             return call.try_out(decide, lambda catalog, decision: self._effect(catalog, given, decision))
-        except Refusal as refusal:
+        except RegistryError as refusal:
             raise as_said(refusal, "level") from refusal
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
         """Set the level as the registry does. A present level is not written again, so `once` is not used."""
         try:
             self.schemas.call(self.schemas.primary).write(self._decide(given))
-        except Refusal as refusal:
+        except RegistryError as refusal:
             raise as_said(refusal, "level") from refusal
         return RedirectResponse(address_of(self.schemas.primary, self.subject), 303)
 
@@ -160,11 +160,11 @@ def _page(services: ConsoleServices, registries: Registries, caller: Caller, nam
     try:
         subject = subject_name(named.strip())
         permitted.check_settings(call, subject)
-    except Refusal as refusal:
+    except RegistryError as refusal:
         if refusal.status == 404:
             raise NotFound(f"there is no subject {named[:300]!r} on {primary}") from refusal
         raise as_said(refusal, "level") from refusal
-    with call.registry.mirror.lock.looking():
+    with call.registry.mirror.lock.reading():
         own, of_all = _own(call.catalog, subject), level_of(call.catalog, None)
     levels = [("", f"{OF_ALL}: {of_all}")]
     levels += [(level, f"{level}: {_MEANS[level]}") for level in LEVELS]

@@ -14,7 +14,7 @@ from backend.domain.tree import tree_shape
 from backend.domain.tree.primary_move import SKIPPED_IDS
 from backend.eventlog.recorded import RecordedEvent
 from backend.queries.history.operations import operation_id
-from backend.web.distribution.distributor_forms import API, SO_ALREADY, TREE, tree_seen
+from backend.web.distribution.distributor_forms import API, NO_CHANGE, TREE, tree_seen
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import Command, FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -47,7 +47,7 @@ def _primary_page(services: ConsoleServices) -> FormPage:
         begins = f"{wanted} will be the primary, once it has all schemas of {present}."
         ends = f"{present} stays the primary."
         return Effect(
-            sentence=(ends if wanted == present else begins) if outcome.events else SO_ALREADY,
+            sentence=(ends if wanted == present else begins) if outcome.events else NO_CHANGE,
             same=SameChange(None, command, curl("PUT", f"{API}/primary", body, version=tree.version)),
             fields=fields_of({"Primary": wanted}, {"Primary": present}),
             notes=(note,) if outcome.events and wanted != present else (),

@@ -17,7 +17,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.formats.schema_types import KINDS
 from backend.registry.parsing import Parser
 from backend.registry.records import SchemaVersion
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.registering import Decision, Wanted
 from backend.registry.writing import Decide
 from backend.web.forms.asked import Asked
@@ -55,14 +55,14 @@ class Registering:
         def judge(catalog: Catalog, parser: Parser) -> Decision:
             try:
                 return decide(catalog, parser)
-            except Refusal as refusal:
+            except RegistryError as refusal:
                 if refusal.status == refusals.INCOMPATIBLE:
                     raise _incompatible(catalog, parser, subject, wanted) from refusal
                 raise
 
         try:
             return call.try_out(judge, lambda catalog, decision: self._effect(catalog, subject, body, decision))
-        except Refusal as refusal:
+        except RegistryError as refusal:
             raise as_said(refusal, "schema") from refusal
 
     def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
@@ -72,7 +72,7 @@ class Registering:
         decide, _ = self._permitted(call, subject)
         try:
             call.write(decide)
-        except Refusal as refusal:
+        except RegistryError as refusal:
             raise as_said(refusal, "schema") from refusal
         return RedirectResponse(address_of(self.schemas.primary, subject), 303)
 
@@ -83,11 +83,11 @@ class Registering:
         """
         try:
             wanted = call.wanted()
-        except Refusal as refusal:
+        except RegistryError as refusal:
             raise as_said(refusal, "schema") from refusal
         try:
             return permitted.register(call, subject, wanted), wanted
-        except Refusal as refusal:
+        except RegistryError as refusal:
             if refusal.status != 404:
                 raise as_said(refusal, "subject") from refusal
             raise as_said(_not_theirs(subject, self.schemas.primary), "subject") from refusal
@@ -128,7 +128,7 @@ def _sent(given: Fields) -> tuple[str, dict[str, Any]]:
     """Return subject and body as the registry's API takes them. Raises ValueInvalid."""
     try:
         subject = subject_name(given.get("subject", "").strip())
-    except Refusal as refusal:
+    except RegistryError as refusal:
         raise ValueInvalid(refusal.message, (FieldError("/subject", refusal.message),)) from refusal
     body: dict[str, Any] = {"schemaType": given.get("kind", ""), "schema": given.get("schema", "")}
     references = [_reference(line.split()) for line in given.get("references", "").splitlines() if line.strip()]
@@ -148,8 +148,8 @@ def _incompatible(catalog: Catalog, parser: Parser, subject: str, wanted: Wanted
     return StateConflict(detail, tuple(FieldError("/schema", problem) for problem in problems))
 
 
-def _not_theirs(subject: str, primary: str) -> Refusal:
-    return Refusal(
+def _not_theirs(subject: str, primary: str) -> RegistryError:
+    return RegistryError(
         404,
         f"you may not register {subject[:300]!r}: on {primary} it does not begin with the name of a stream of "
         "yours. Use the subject that the stream's page shows, followed by -value or -key",
@@ -180,7 +180,7 @@ def _latest(schemas: Schemas, subject: str) -> Fields:
         call = schemas.call(schemas.primary)
     except ClusterSilent:
         return usual
-    with call.registry.mirror.lock.looking():
+    with call.registry.mirror.lock.reading():
         versions = call.catalog.versions(subject)
     if not versions:
         return usual

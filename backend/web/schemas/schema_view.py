@@ -46,7 +46,7 @@ def list_subjects(schemas: Schemas, cluster: str, find: str, after: str, limit: 
     """
     call = schemas.call(cluster)
     found: list[SubjectRow] = []
-    with call.registry.mirror.lock.looking():
+    with call.registry.mirror.lock.reading():
         catalog = call.catalog
         for name in sorted(each for each in catalog.subjects if each > after and find in each):
             versions = schemas.versions(catalog, name)
@@ -162,7 +162,7 @@ def subject_view(
 ) -> SubjectView:
     """Return a version of a subject, the latest one without `number`. Raises NotFound, ClusterSilent."""
     call = schemas.call(cluster)
-    with call.registry.mirror.lock.looking():
+    with call.registry.mirror.lock.reading():
         catalog = call.catalog
         versions = schemas.versions(catalog, name)
         if not versions:
@@ -216,7 +216,7 @@ def _elsewhere(schemas: Schemas, cluster: str, name: str) -> list[Elsewhere]:
             # Not found: at this earlier position it was in the tree, and it has left since.
             found.append(Elsewhere(other, called, None))
             continue
-        with call.registry.mirror.lock.looking():
+        with call.registry.mirror.lock.reading():
             found.append(Elsewhere(other, called, len(schemas.versions(call.catalog, called))))
     return found
 

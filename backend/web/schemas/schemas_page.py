@@ -15,7 +15,7 @@ from backend.domain.access.access import Action, may_somewhere
 from backend.domain.base.errors import ClusterSilent, NotFound, ValueInvalid
 from backend.queries.schemas.schemas import list_schema_targets
 from backend.registry import permitted
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_somewhere
 from backend.web.frame.position_asked import At
@@ -128,7 +128,7 @@ def _number(text: str) -> int | None:
 def _may_register(schemas: Schemas, subject: str) -> bool:
     try:
         schemas.scope(schemas.primary).check_register(subject, ())
-    except Refusal:
+    except RegistryError:
         return False
     return True
 
@@ -136,6 +136,6 @@ def _may_register(schemas: Schemas, subject: str) -> bool:
 def _may_set_level(schemas: Schemas, subject: str) -> bool:
     try:
         permitted.check_settings(schemas.call(schemas.primary), subject)
-    except (Refusal, ClusterSilent):
+    except (RegistryError, ClusterSilent):
         return False
     return True

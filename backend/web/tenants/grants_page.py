@@ -14,7 +14,7 @@ from backend.changes.applications import ApplicationChange
 from backend.dispatch import Outcome
 from backend.domain.access.access import Action, may
 from backend.domain.tenants.application import CONSUME, GrantState
-from backend.domain.tenants.application_commands import DECISIONS, GRANT, not_asked
+from backend.domain.tenants.application_commands import DECISIONS, GRANT, not_requested
 from backend.domain.tenants.application_records import LONGEST_REASON
 from backend.queries.tenants.applications import GrantRow, list_grants
 from backend.queries.tenants.tenants import find_tenant
@@ -61,7 +61,7 @@ def _find(connection: Connection, tenant: str, given: Fields) -> GrantRow:
     for row in list_grants(connection, tenant):
         if (row.principal, row.stream, row.operation) == wanted:
             return row
-    raise not_asked(application, operation, stream)
+    raise not_requested(application, operation, stream)
 
 
 def _decision_form(tenant: str, asked_for: Fields) -> FormPage:

@@ -1,7 +1,7 @@
 """Live updates of the Tree page: polled and drawn once for all watchers, and not at all without watchers.
 
 The first watcher starts the one task that polls, the last to leave ends it and waits for a poll in progress. It
-polls when an event is appended, and after LOOK_SECONDS, and draws only if something has changed. A watcher gets
+polls when an event is appended, and after POLL_SECONDS, and draws only if something has changed. A watcher gets
 whole blocks, never differences, so one that missed some, or reconnected, is up to date with the next.
 """
 
@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 Blocks = Mapping[str, str]
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 # Minimum time between two polls, however fast events come; a burst of events is drawn as few pictures.
 LEAST_SECONDS = 0.25
 # Longest time until a watcher notices that the process is stopping.
@@ -59,7 +59,7 @@ class LiveTree:
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
-        self._looking = asyncio.Lock()
+        self._polling = asyncio.Lock()
         self._seen = _Seen()
         self._lost_at: datetime | None = None
 
@@ -114,10 +114,10 @@ class LiveTree:
                 self._changed.notify_all()
             after = seen.state.head if seen.state else 0
             await asyncio.sleep(LEAST_SECONDS)
-            await self._services.listener.wait_for_events_async(after, LOOK_SECONDS - LEAST_SECONDS)
+            await self._services.listener.wait_for_events_async(after, POLL_SECONDS - LEAST_SECONDS)
 
     async def _look_alone(self, seen: _Seen) -> None:
-        async with self._looking:  # otherwise a poll for former watchers would run beside the next one
+        async with self._polling:  # otherwise a poll for former watchers would run beside the next one
             if seen is self._seen:
                 await run_in_threadpool(self._look, seen)
 

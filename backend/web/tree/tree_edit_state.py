@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from backend.domain.base.errors import FieldError, ValueInvalid
-from backend.domain.tree.tree_edit import ROOT, Step, read_steps, written
+from backend.domain.tree.tree_edit import ROOT, Step, read_steps, write_steps
 
 EDIT = "/tree/edit"
 _LONGEST_NUMBER = re.compile(r"[0-9]{1,9}")
@@ -39,7 +39,7 @@ class EditState:
         """Return the state as fields of a form."""
         return {
             "from": str(self.opened),
-            "steps": written(self.steps),
+            "steps": write_steps(self.steps),
             "done": str(self.done),
             "node": self.node,
         }

@@ -113,14 +113,16 @@ class Leaf:
     reason_lines: tuple[str, ...]
     active: int
     """Number of environments whose clients are routed there."""
-    only_here: int | None
+    unreplicated_records: int | None
     """Unreplicated records, which would be lost with the cluster."""
 
     @property
     def marks(self) -> str:
         """Return both numbers in words."""
         said = [f"{counted(self.active, 'environment')} active here"] if self.active else []
-        said += [f"{counted(self.only_here, 'unreplicated record')}"] if self.only_here else []
+        said += (
+            [f"{counted(self.unreplicated_records, 'unreplicated record')}"] if self.unreplicated_records else []
+        )
         return ", ".join(said)
 
 
@@ -335,7 +337,7 @@ def _leaf(row: ClusterRow, primary: bool, state: TreeState) -> Leaf:
         reason=reason,
         reason_lines=wrapped(_gist(reason), REASON_COLUMNS, REASON_LINES) if reason else (),
         active=state.active.get(row.name, 0),
-        only_here=state.at_risk.get(row.name),
+        unreplicated_records=state.at_risk.get(row.name),
     )
 
 

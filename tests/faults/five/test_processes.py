@@ -75,7 +75,7 @@ def test_valkey_loses_everything_and_is_killed_and_so_is_the_api(place):
         place.kill("valkey")
         run.flow(3)
     passed(run)
-    assert place.epochs() == before, "they hold no truth: no unit has a reason to change hands"
+    assert place.epochs() == before, "they hold no truth: no task has a reason to change hands"
 
 
 @pytest.mark.nightly
@@ -113,7 +113,7 @@ def starved(processes: int) -> Iterator[None]:
 
 
 @pytest.mark.nightly
-def test_a_starved_machine_slows_down_and_moves_no_unit(place):
+def test_a_starved_machine_slows_down_and_moves_no_task(place):
     """Check a starved worker: its leases must not expire, or workers fence each other."""
 
     def fenced() -> int:
@@ -136,7 +136,7 @@ def test_a_starved_machine_slows_down_and_moves_no_unit(place):
 
 
 @pytest.mark.nightly
-def test_a_worker_that_runs_ever_more_rarely_keeps_its_units(place):
+def test_a_worker_that_runs_ever_more_rarely_keeps_its_tasks(place):
     """Check pauses that exceed the usual duration of a lease, as on a machine under growing load."""
     with Run(place) as run:
         run.flow(2)
@@ -151,20 +151,20 @@ def test_a_worker_that_runs_ever_more_rarely_keeps_its_units(place):
 
 
 @pytest.mark.nightly
-def test_units_run_on_two_workers_at_once(place):
+def test_tasks_run_on_two_workers_at_once(place):
     """Let another process run tasks against all leases, again and again."""
     with Run(place) as run:
         engine = create_engine(place.database_url())
         with engine.connect() as connection:
             plans = desired.read(connection, Settings(database_url=place.database_url()))
         engine.dispose()
-        units = [unit for unit in plans.plans if unit.cluster == "cluster-2"]
+        tasks = [task for task in plans.plans if task.cluster == "cluster-2"]
         for _ in range(2):
             rivals = [
                 DistributorThread(
-                    unit, 1, LIMITS, lambda plan: None, Knowledge(), plans.plans[unit], plans.position
+                    task, 1, LIMITS, lambda plan: None, Knowledge(), plans.plans[task], plans.position
                 )
-                for unit in units
+                for task in tasks
             ]
             for rival in rivals:
                 rival.start()

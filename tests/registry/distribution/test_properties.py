@@ -13,7 +13,7 @@ from backend.registry.catalog import Catalog
 from backend.registry.deleting import delete_subject, delete_version
 from backend.registry.distribution import compare
 from backend.registry.records import Reference, SchemaVersion
-from backend.registry.refusals import Refusal
+from backend.registry.refusals import RegistryError
 from backend.registry.settings_changes import delete_config, set_config, set_mode
 from tests.registry.distribution.written_target import (
     ORDERS,
@@ -53,7 +53,7 @@ def step(source: random.Random, log: WrittenLog, subjects: Sequence[str] = SUBJE
                 log.write(set_mode, whose, "READWRITE", force=True)
             case 9:
                 log.write(delete_config, source.choice((None, subject)))
-    except Refusal:
+    except RegistryError:
         pass
 
 

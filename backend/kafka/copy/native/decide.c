@@ -38,9 +38,9 @@ origin_t *edge_origin(Edge *edge, int number) {
 
 static uint32_t incarnation_at(const Edge *edge, int64_t offset) {
     size_t last = edge->birth_count - 1;
-    while (last > 0 && edge->births[last].first_offset > offset)
+    while (last > 0 && edge->incarnations[last].first_offset > offset)
         last--;
-    return edge->births[last].incarnation;
+    return edge->incarnations[last].incarnation;
 }
 
 static void rewrite(Edge *edge, rd_kafka_headers_t **headers, uint32_t flags, const unsigned char *origin) {
@@ -86,7 +86,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
         edge->unreadable_flags += !readable;
         return by_flags(edge, flags, headers);
     }
-    unsigned char born[ORIGIN_BYTES];
+    unsigned char origin_bytes[ORIGIN_BYTES];
     origin_t *origin = NULL;
     reached_t reached = EDGE_NOTHING;
     if (has_origin) {
@@ -102,7 +102,7 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
                 known->seen = reached;
                 known->seen_changed = true;
                 origin = known;
-                memcpy(born, origin_value, ORIGIN_BYTES);
+                memcpy(origin_bytes, origin_value, ORIGIN_BYTES);
             } else if (known->has_holes) {
                 return EDGE_ASK;
             }
@@ -114,17 +114,17 @@ decision_t edge_decide(Edge *edge, int64_t offset, rd_kafka_headers_t **headers)
         reached = (reached_t){incarnation_at(edge, offset), offset};
         origin->seen = reached;
         origin->seen_changed = true;
-        born[0] = ORIGIN_VERSION;
-        put_big_endian(born + 1, (uint64_t)edge->source_number, 2);
-        memcpy(born + 3, edge->stream_id, 8);
-        put_big_endian(born + 11, (uint32_t)edge->partition, 4);
-        put_big_endian(born + OFFSET_AT, (uint64_t)offset, 8);
-        put_big_endian(born + 23, (uint64_t)reached.incarnation, 4);
+        origin_bytes[0] = ORIGIN_VERSION;
+        put_big_endian(origin_bytes + 1, (uint64_t)edge->source_number, 2);
+        memcpy(origin_bytes + 3, edge->stream_id, 8);
+        put_big_endian(origin_bytes + 11, (uint32_t)edge->partition, 4);
+        put_big_endian(origin_bytes + OFFSET_AT, (uint64_t)offset, 8);
+        put_big_endian(origin_bytes + 23, (uint64_t)reached.incarnation, 4);
     }
     if (!origin->on_route || !beyond(reached, origin->covered))
         return EDGE_SKIP;
     origin->covered = reached;
     origin->covered_changed = true;
-    rewrite(edge, headers, origin->flags, born);
+    rewrite(edge, headers, origin->flags, origin_bytes);
     return EDGE_COPY;
 }

@@ -177,20 +177,20 @@ static int read_routes(Edge *edge) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int read_births(Edge *edge) {
-    PyObject *births = PyObject_GetAttrString(edge->reference, "births");
-    PyObject *rows = births ? PySequence_Fast(births, "births are a sequence") : NULL;
+static int read_incarnations(Edge *edge) {
+    PyObject *incarnations = PyObject_GetAttrString(edge->reference, "incarnations");
+    PyObject *rows = incarnations ? PySequence_Fast(incarnations, "incarnations are a sequence") : NULL;
     if (rows && PySequence_Fast_GET_SIZE(rows) == 0)
-        PyErr_SetString(PyExc_ValueError, "births must begin at offset 0");
+        PyErr_SetString(PyExc_ValueError, "incarnations must begin at offset 0");
     if (rows && !PyErr_Occurred() &&
-        (edge->births = PyMem_Calloc((size_t)PySequence_Fast_GET_SIZE(rows), sizeof(birth_t)))) {
+        (edge->incarnations = PyMem_Calloc((size_t)PySequence_Fast_GET_SIZE(rows), sizeof(incarnation_t)))) {
         edge->birth_count = (size_t)PySequence_Fast_GET_SIZE(rows);
         for (size_t i = 0; i < edge->birth_count; i++)
             if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(rows, (Py_ssize_t)i), "LI",
-                                  &edge->births[i].first_offset, &edge->births[i].incarnation))
+                                  &edge->incarnations[i].first_offset, &edge->incarnations[i].incarnation))
                 break;
     }
-    Py_XDECREF(births);
+    Py_XDECREF(incarnations);
     Py_XDECREF(rows);
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -233,7 +233,7 @@ static int Edge_init(Edge *edge, PyObject *args, PyObject *kwargs) {
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "a stream's id is 8 bytes");
     }
-    int failed = PyErr_Occurred() || read_origins(edge, rule) || read_routes(edge) || read_births(edge) ||
+    int failed = PyErr_Occurred() || read_origins(edge, rule) || read_routes(edge) || read_incarnations(edge) ||
                  read_holes(edge) || pull_vector(edge, "seen", false) || pull_vector(edge, "covered", true);
     Py_XDECREF(rule);
     Py_XDECREF(stream_id);
@@ -245,7 +245,7 @@ static void Edge_dealloc(Edge *edge) {
     Py_XDECREF(edge->reference);
     free(edge->flags_header);
     free(edge->origin_header);
-    PyMem_Free(edge->births);
+    PyMem_Free(edge->incarnations);
     PyMem_Free(edge->origins);
     Py_TYPE(edge)->tp_free((PyObject *)edge);
 }

@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     int64_t first_offset;
     uint32_t incarnation;
-} birth_t;
+} incarnation_t;
 
 typedef struct {
     PyObject_HEAD
@@ -37,7 +37,7 @@ typedef struct {
     bool write_origin;
     unsigned char stream_id[8];
     int32_t partition;
-    birth_t *births;
+    incarnation_t *incarnations;
     size_t birth_count;
     origin_t *origins; /* ascending by number */
     size_t origin_count;
