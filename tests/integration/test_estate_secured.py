@@ -19,6 +19,8 @@ from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce
 from tests.rest_client import RestClient
 
+pytestmark = pytest.mark.nightly
+
 ESTATE = """\
 name: secured-replicated
 primary: cluster-1

@@ -18,6 +18,7 @@ from tests.pages.test_switch_pictures import folder, taken
 __all__ = ["folder"]
 
 
+@pytest.mark.nightly
 def test_asked_for_watched_and_looked_at(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:

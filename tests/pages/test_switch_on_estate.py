@@ -58,6 +58,7 @@ def onlooker(admin: Console, tenant: Tenant) -> Iterator[Console]:
     admin.rest.ok("PATCH", f"/users/{user}", {"disabled": True})
 
 
+@pytest.mark.nightly
 def test_there_and_back_while_applications_go_on(
     admin: Console, onlooker: Console, tenant: Tenant, open_page: Callable[..., Page]
 ) -> None:

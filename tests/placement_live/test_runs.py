@@ -66,6 +66,7 @@ def test_a_plan_is_applied_and_taken_back(
     assert planner.over(plan["id"])["state"] == "applied", "it may be applied once more"
 
 
+@pytest.mark.nightly
 def test_a_reassignment_that_is_handed_in_is_carried_out_and_taken_back(
     make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_plan_that_leaves_no_broker_that_may_be_away_says_so(
     )
 
 
+@pytest.mark.nightly
 def test_one_is_paused_goes_on_and_is_cancelled(
     make_planner: Made, topic: str, brokers: Brokers, admin: ReplicaAdmin
 ) -> None:
@@ -211,6 +213,7 @@ def test_a_cluster_that_is_another_one_is_left_as_it_is(
         assert all(rates == {} for rates in all_rates(brokers).values())
 
 
+@pytest.mark.nightly
 def test_of_two_plans_one_is_applied(make_planner: Made, topic: str, brokers: Brokers) -> None:
     fill(brokers.servers, topic, 0, MANY)
     planner = make_planner()

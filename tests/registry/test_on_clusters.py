@@ -267,6 +267,7 @@ def test_what_another_registry_wrote_under_other_keys_is_deleted_for_good_there_
     assert json.loads(last[keys[1]] or b"{}").get("compatibilityLevel") != "FULL"
 
 
+@pytest.mark.nightly
 def test_after_a_kill_another_process_knows_everything_from_the_topic(estate: RunningEstate, subject):
     with another_api(estate) as api:
         address = api.registry("cluster-1")

@@ -65,6 +65,7 @@ def test_who_is_dead_is_told_of_no_more_until_it_is_back(control: Control, topic
 
 
 @pytest.mark.usefixtures("ticking")
+@pytest.mark.nightly
 def test_a_main_takes_nothing_until_it_knows_the_fence(control: Control, topic: str) -> None:
     eventually(lambda: control.get("/route-epochs")["fenced"] > 0, "there is a fence")
     control.end()
