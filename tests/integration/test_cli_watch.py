@@ -184,7 +184,6 @@ def test_in_a_terminal_it_is_drawn_in_place_and_not_below_its_last_line(program:
     assert frames[1].startswith(b"\x1b[H"), "over what stood there"
 
 
-@pytest.mark.nightly
 def test_colours_are_for_terminals_that_want_them(program: Program) -> None:
     create(program, "acme")
     assert "\x1b" not in program("get", "tenants").stdout

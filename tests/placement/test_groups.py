@@ -88,7 +88,7 @@ NOT_ALIKE = {"racks are unequal"}
 """Changes after which loads differ by more than one, because brokers of a small rack hold more."""
 
 
-@pytest.fixture(scope="module", params=CHANGES, scope="module")
+@pytest.fixture(params=CHANGES, scope="module")
 def plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     return request.param, make(CHANGES[request.param](), most_arcs=0)
 
