@@ -36,6 +36,7 @@ def whole(estate) -> Place:
     return Place(estate)
 
 
+@pytest.mark.nightly
 def test_records_of_every_kind_under_the_longest_names(whole):
     prefix = "acme-retail-prod-"
     with Run(whole, name="n" * (LONGEST_TOPIC - len(prefix)), replication_factor=1) as run:

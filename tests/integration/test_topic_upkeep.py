@@ -203,6 +203,7 @@ def test_declared_topic_settings_are_on_every_cluster_and_go_back_when_they_are_
     assert on_all("compression.type", "producer")
 
 
+@pytest.mark.nightly
 def test_a_setting_that_one_cluster_alone_has_is_shown_as_drift_until_it_is_declared(estate, rest, name):
     row = declare(rest, name)
     assert row["drift"] == []

@@ -15,6 +15,7 @@ from tests.nightly import some_now
 from tests.pages.consoles import serve_here
 
 
+@pytest.mark.nightly
 def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
     run = estate.treeline("verify", "--records", "1000", "--json")
     assert run.returncode == 0, run.stderr + run.stdout

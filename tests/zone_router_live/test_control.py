@@ -51,6 +51,7 @@ def told(control: Control, at: str, zone: str) -> set[int]:
     return {broker.port for broker in admin.list_topics(timeout=DEADLINE_SECONDS).brokers.values()}
 
 
+@pytest.mark.nightly
 def test_who_is_dead_is_told_of_no_more_until_it_is_back(control: Control, topic: str) -> None:
     node = control.router.nodes["az2"]
     at_node, own = set(node.brokers.values()), control.router.ports_of_brokers

@@ -313,6 +313,7 @@ def test_a_node_that_is_killed_and_comes_back_loses_and_doubles_nothing(router: 
     each_once(router, topic, producing)
 
 
+@pytest.mark.nightly
 def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str):
     with Producing(router, topic, "az2") as producing:
         assert router.nodes["az2"].end() == 0

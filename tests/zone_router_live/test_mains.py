@@ -85,6 +85,7 @@ def test_mains_that_are_killed_again_and_again_lose_and_double_nothing(router: R
     each_once(router, topic, producing)
 
 
+@pytest.mark.nightly
 def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Router, topic: str):
     assert router.channel is not None
     folder, ended, deleted = router.channel, threading.Event(), list[Path]()

@@ -71,6 +71,7 @@ def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
 @pytest.mark.parametrize(
     "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.nightly)]
 )
+@pytest.mark.nightly
 def test_transactions_are_read_as_from_the_leader(reading: Router, topic: str, isolation: str):
     """Transactions are committed, aborted, concurrent, and one is open."""
     node = reading.nodes["az3"]
