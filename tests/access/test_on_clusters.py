@@ -162,7 +162,7 @@ def may_produce(login: Login, cluster: str, name: str) -> bool:
 
 
 @pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_access_steps, with a mutant; the plan of what is different stays in test_access_admin
 def test_what_somebody_changes_by_hand_is_set_back_and_is_an_event(
     two: Two, rest: RestClient, control_plane: Login, cluster: str
 ) -> None:
@@ -222,7 +222,7 @@ def test_kafkas_tools_are_not_let_in_with_revoked_credentials(two: Two, tmp_path
     assert NOT_LET_IN in tools.try_to_consume("any", "any")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # grants that come and go stay; streams: test_wanted_access
 def test_streams_that_come_and_go_are_followed_without_a_word_of_drift(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:
@@ -238,7 +238,7 @@ def test_streams_that_come_and_go_are_followed_without_a_word_of_drift(
     assert two.writer.events("ApplicationDrifted") == []
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_access_changes, with a mutant; withdrawn grants stay on clusters
 def test_a_deleted_application_leaves_nothing_and_others_stay(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:
@@ -276,7 +276,7 @@ def test_a_cluster_that_is_away_holds_up_nobody_and_gets_all_when_it_is_back(
     rest.ok("DELETE", late.path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_wanted_access, with a mutant
 def test_a_cluster_that_leaves_the_tree_loses_all_and_gets_it_again_with_the_tree(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:

@@ -54,7 +54,7 @@ def test_a_switch_that_is_aborted_sends_what_waited_where_it_was(plane, clusters
     check_exactly_once([clusters["cluster-1"]], topic, range(flow.sent))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # where nobody answers stays, and the consumer's in test_consumers
 def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followed(plane, clusters, topic):
     plane.says(hold_ms=1500)
     with SwitchingProducer(plane.conf()) as producer:
@@ -236,7 +236,7 @@ def test_a_late_producer_waits_for_the_longest_way_or_for_word_that_all_has_arri
     check_exactly_once(clusters.values(), topic, range(300))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_rules, with a mutant
 def test_an_answer_of_a_lower_generation_is_ignored(plane, clusters, topic):
     with SwitchingProducer(plane.conf()) as producer:
         plane.move("cluster-2", "emergency")

@@ -72,7 +72,7 @@ def test_what_a_user_may_not_do_is_refused_as_by_the_registry(
     assert (ended.returncode, ended.stdout, says in ended.stderr) == (code, "", True), ended.stderr
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_cli_exit_codes has the token of nobody
 def test_a_token_of_nobody_opens_nothing(program: Program) -> None:
     for words in (("subjects",), ("subjects", "--cluster", "c1"), ("show-id", "1", "--cluster", "c1")):
         ended = program("schemas", *words, TREELINE_TOKEN="of nobody")

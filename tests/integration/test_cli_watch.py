@@ -118,7 +118,7 @@ def test_a_control_plane_that_restarts_is_waited_for(database: Database, tmp_pat
         end(running)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a control plane that is away: test_cli_exit_codes
 def test_one_that_never_answered_is_not_waited_for(program: Program) -> None:
     ended = program("get", "tenants", "-w", TREELINE_URL="http://127.0.0.1:9")
     assert (ended.returncode, ended.stdout) == (4, "")

@@ -59,7 +59,7 @@ def test_a_paused_unit_copies_nothing_and_goes_on_where_it_was(pair, start):  # 
     copied_once(pair, 60)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a unit that is paused stays
 def test_a_unit_that_begins_paused_waits_and_stops_when_told(pair, start):  # noqa: F811
     plan = pair.plan()
     pair.produce(numbered(10))
@@ -73,7 +73,7 @@ def test_a_unit_that_begins_paused_waits_and_stops_when_told(pair, start):  # no
     copied_once(pair, 10)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the reason of a target that is away: test_distributor_thread
 def test_a_paused_unit_says_why_it_could_not_go_on(pair, start):  # noqa: F811
     plan = pair.plan()
     away = replace(plan, paused=True, target=replace(plan.target, bootstrap_servers="127.0.0.1:9"))
@@ -98,7 +98,7 @@ def test_a_limited_unit_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):
     copied_once(pair, 400)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a limited unit whose limit is lifted delivers everything, too
 def test_a_limited_unit_delivers_everything(pair, start):  # noqa: F811
     pair.produce(numbered(300))
     start(replace(pair.plan(), bytes_per_second=20_000.0))

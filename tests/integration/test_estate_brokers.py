@@ -154,7 +154,7 @@ def records_flowing(three: RunningEstate, topic: str) -> Iterator[list[int]]:
     assert not failed, failed[0]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a broker comes, holds replicas and goes in test_a_broker_with_a_replica_stays
 def test_a_broker_comes_and_goes_while_records_flow(three: RunningEstate) -> None:
     assert racks(three) == FILES_OWN
     create_topic(three, "flowing", [1, 2, 3])
@@ -266,7 +266,7 @@ def test_one_that_does_not_start_is_told_with_its_log_and_tried_again(three: Run
     eventually(lambda: three.process("kafka:cluster-1:4")["state"] == "running", "it runs without help", 0.3)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_added_brokers has the layout of a killed command
 def test_what_a_killed_command_has_left_is_removed(three: RunningEstate) -> None:
     """The command was killed before the broker began, or after the cluster had removed it."""
     layout = restore_layout(Home(three.home))

@@ -239,7 +239,7 @@ def test_a_cluster_that_does_not_answer_is_unknown_not_absent(known):
     assert missing.reason.startswith("unknown: cluster-4 does not answer")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a cluster that does not answer stays
 def test_the_way_is_told_while_the_origins_cluster_is_away(known):
     found, offset = known
     here = next(copy for copy in run.run(found, "cluster-1", offset).copies if copy.cluster == "cluster-5")
@@ -249,7 +249,7 @@ def test_the_way_is_told_while_the_origins_cluster_is_away(known):
     assert traced.missing == ()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a cluster that does not answer stays
 def test_a_cluster_that_is_asked_and_silent_is_told(known):
     found, offset = known
     with pytest.raises(ClusterSilent) as silent:

@@ -15,7 +15,7 @@ from tests.nightly import some_now
 from tests.pages.consoles import serve_here
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the quickstart and test_worker_killed run it; flags of copies: test_trace
 def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
     run = estate.treeline("verify", "--records", "1000", "--json")
     assert run.returncode == 0, run.stderr + run.stdout
@@ -29,7 +29,7 @@ def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
     assert answer["clusters"]["cluster-1"]["flags"] == {"0000": 1000, "0010": 2000, "0100": 1000, "0110": 1000}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same command on the default stream stays
 def test_a_tenants_stream_can_be_verified_among_its_records(estate):
     run = estate.treeline("verify", "--stream", "acme/retail/prod/orders", "--records", "50", "--json")
     assert run.returncode == 0, run.stderr + run.stdout

@@ -140,7 +140,7 @@ def test_an_undo_keeps_what_was_set_since_of_the_other_default(acme: Console) ->
     assert again.status_code == 409 and "replication factor of the default replicas of c1 is 3 now" in again.text
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same form page by keyboard: test_cluster_forms
 def test_by_keyboard_with_the_effect_as_one_types(acme: Console, operator: Visitor, open_page) -> None:
     page = open_page(acme, PAGE)
     page.get_by_role("link", name="Set replica defaults").click()

@@ -146,7 +146,7 @@ def test_who_may_not_change_the_estate_has_no_forms(acme: Console, kind: str) ->
     assert {who.get(path).status_code for path in (TARGET, SETTINGS, PRIMARY)} == {403}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the forms without a browser stay; arrows are links in test_tree_page
 def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) -> None:
     all_online(database)
     page = open_page(acme, "/tree")

@@ -137,7 +137,7 @@ def test_the_page_is_for_those_who_see_the_estate(acme: Console) -> None:
     assert visitor(acme, "owner").get(OWN).status_code == 403
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the form without a browser stays; the player in test_lab_player_in_browser
 def test_a_fault_is_composed_and_played_in_the_browser(
     console: Console, open_page: Callable[..., Page], folder: Path | None
 ) -> None:

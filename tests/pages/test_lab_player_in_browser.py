@@ -84,7 +84,7 @@ def test_it_is_stepped_by_buttons_keys_slider_and_story(console: Console, open_p
     expect(page.locator("#scenarios")).to_be_visible()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # stepping by every means stays; playing steps by a timer
 def test_it_plays_until_the_end_or_until_it_is_paused(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, f"{LOSS}?step=10", reduced_motion="reduce")
     page.get_by_role("button", name="Play").click()
@@ -104,7 +104,7 @@ def test_it_plays_until_the_end_or_until_it_is_paused(console: Console, open_pag
     step(page, 0)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # addresses of other runs: test_lab_player
 def test_modes_and_seeds_are_other_pages(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, LOSS)
     page.locator("[data-mode=fixed]").click()
@@ -150,7 +150,7 @@ def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
         assert set(ends) <= middles, path
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a look at four pictures
 def test_no_label_of_an_arrow_lies_on_anything(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, "/drills")
     for path in (

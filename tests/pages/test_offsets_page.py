@@ -159,7 +159,7 @@ def test_what_nothing_can_be_called_is_no_error(acme: Console, viewer: Visitor, 
     assert page.status_code == 200 and "<script>" not in page.text.partition("<main>")[2]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same script follows in test_clusters_pages
 def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> None:
     page = open_page(acme, PAGE)
     committed(database, ORDERS, "billing")

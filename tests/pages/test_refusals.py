@@ -108,7 +108,7 @@ def test_an_old_login_page_asks_again(acme: Console) -> None:
     assert 'value="/clusters"' in answer.text
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same without a browser: test_a_form_of_another_session
 def test_two_tabs_and_a_new_session_lose_nothing_in_chromium(acme: Console, open_page) -> None:
     page: Page = open_page(acme, f"{PROD}/-new", expect_errors=True)
     page.get_by_label("Name", exact=True).fill("payments")

@@ -210,7 +210,7 @@ def test_the_audit_page_shows_it_to_who_may_read_the_estate(console: Console) ->
     assert Visitor(console, "eve").get("/audit").status_code == 403
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # pages of a list: test_rest_general
 def test_the_audit_page_leads_to_what_is_earlier(console: Console) -> None:
     admin = http.client(base_url=console.url)
     admin.get(console.login_link())

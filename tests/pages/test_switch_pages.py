@@ -290,7 +290,7 @@ def test_tenants_see_only_where_their_own_clients_are(database: Database, owner:
     assert "/switches" not in owner.get("/tenants/acme").text
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_every_page asks every page without a session
 def test_without_a_session_there_is_only_the_way_in(acme: Console, operator: Visitor) -> None:
     operator.client.cookies.clear()
     for path in ("/switches", "/switches/plan", "/switches/s1", "/switches/s1/-live"):

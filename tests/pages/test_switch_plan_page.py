@@ -167,7 +167,7 @@ def test_the_command_that_starts_it_quotes_the_plan_that_was_looked_at(
     assert len(given) == len(["treeline", "switch", "start"]) + 6 + len(words), "and no more than that"
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the wrong word is refused in test_the_word_that_is_typed_starts_it
 def test_what_is_to_be_typed_is_said_also_where_the_browser_refuses_it(operator: Visitor) -> None:
     (confirm,) = re.findall(r'<input id="field-confirm"[^>]*>', operator.get(FROM_C1).text)
     assert "pattern=c1" in confirm
@@ -215,7 +215,7 @@ def test_a_form_sent_twice_starts_one_switch(acme: Console, operator: Visitor) -
     assert f"switch {switch} is moving this tenant" in said(operator.get(FROM_C1))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_every_page sends each form without its key
 def test_somebody_elses_form_starts_nothing_of_ours(acme: Console, operator: Visitor) -> None:
     sent = {**form_of(operator.get(FROM_C1)), "confirm": "c1"}
     sent.pop("key")

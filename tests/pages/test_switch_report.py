@@ -102,7 +102,7 @@ def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
     assert "lost on 1 partition" in said(operator.get("/"))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # another line of the same report
 def test_what_was_known_to_be_at_risk_is_told_with_what_may_be_left(database: Database, operator: Visitor) -> None:
     stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
     report = {**REPORT, "stranded": stranded, "records_at_risk": 9}

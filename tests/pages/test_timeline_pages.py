@@ -76,7 +76,7 @@ def test_a_position_that_is_none_is_told(acme: Console, viewer: Visitor, before:
     assert viewer.get(f"{PAGE}/{before}").status_code == 404
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # pages of a list: test_rest_general
 def test_many_events_come_page_by_page(acme: Console, viewer: Visitor) -> None:
     for number in range(110):
         acme.rest.ok("POST", "/tenants", {"name": f"t{number}"})
@@ -238,7 +238,7 @@ def test_words_of_others_are_text(acme: Console, viewer: Visitor) -> None:
     assert viewer.get(f"{PAGE}?stream=%00").status_code == 200
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same script follows in test_clusters_pages and test_tree_page
 def test_it_follows_by_itself(acme: Console, open_page) -> None:
     page = open_page(acme, f"{PAGE}?name=TenantCreated")
     acme.rest.ok("POST", "/tenants", {"name": "initech"})

@@ -69,7 +69,7 @@ def test_a_stream_of_another_tenant_is_one_that_there_is_not(acme: Console) -> N
     assert said(theirs).replace("orders", "nothing") == said(none)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the way over all clusters: test_trace
 def test_a_record_is_followed_over_all_clusters(estate) -> None:
     console = Console(estate.url, estate.token)
     name = f"traced-{uuid.uuid4().hex[:8]}"

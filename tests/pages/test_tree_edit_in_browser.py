@@ -105,7 +105,7 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
     assert "c5" in tree(five)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # by keyboard once more, faster
 def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) -> None:
     """Check key presses: each acts on the page where the previous one led, not where it was pressed."""
     page = open_page(five, f"{EDIT}?node=r")
@@ -138,7 +138,7 @@ def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) ->
     expect(page).to_have_url(re.compile(r"steps=swap:r1,remove:r10&done=1&"))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the steps themselves: test_tree_edit and test_tree_edit
 def test_a_move_and_an_exchange(five: Console, open_page) -> None:
     page = open_page(five, f"{EDIT}?node=r0")
     page.get_by_label("Move beside").select_option(label="c2")

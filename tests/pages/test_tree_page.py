@@ -39,7 +39,7 @@ def set_up(console: Console) -> None:
     console.rest.ok("PUT", "/trees/main", TREE)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_every_page asks every page without a session
 def test_without_a_session_the_page_only_says_how_to_log_in(console: Console, open_page) -> None:
     page = open_page(console, expect_errors=True)
     expect(page.get_by_role("heading", name="No clusters yet")).to_be_visible()
@@ -146,7 +146,7 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     assert page.locator(".late").count() == 0
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the verdict late is in the arrow's test, notices are in the test of a cluster that is away
 def test_late_distributors_need_attention_until_they_are_in_time(
     acme: Console, database: Database, open_page
 ) -> None:
@@ -172,7 +172,7 @@ def test_seconds_that_pass_while_something_waits_are_no_reason_to_draw_again(
     assert found[0] == found[1] != found[2]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the timeline follows in test_focus_lights_a_path and after the outage
 def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, open_page) -> None:
     page = open_page(console)
     page.evaluate("window.sameDocument = true")
@@ -188,7 +188,7 @@ def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, ope
     expect(page.locator("#live")).to_have_text("live")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # pages of earlier positions: test_travel, test_travel_observed
 def test_an_earlier_position_shows_configuration_only_and_says_so(console: Console, open_page) -> None:
     set_up(console)
     page = open_page(console)
@@ -209,7 +209,7 @@ def test_an_earlier_position_shows_configuration_only_and_says_so(console: Conso
     expect(page.locator("#live")).to_have_text("live")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # settings are in test_rest_distributors and test_distributor_forms
 def test_what_an_operator_has_set_is_shown_now_and_as_it_was(console: Console, open_page) -> None:
     set_up(console)
     before = console.rest.ok("GET", "/events/head")["position"]

@@ -314,7 +314,7 @@ def test_a_tree_that_is_set_again_says_what_is_not_as_before(acme: Console) -> N
     assert acme.rest.ok("GET", "/trees/main")["primary_cluster"] == "c2"
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # idempotency of writing routes: test_every_writing_route, test_rest_general
 def test_one_request_sent_twice_is_done_once_and_answered_alike(acme: Console) -> None:
     acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
     position = event(acme, "EnvironmentChanged")

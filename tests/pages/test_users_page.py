@@ -200,7 +200,7 @@ def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page)
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same form page; refusals themselves are in test_rest_users
 def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> None:
     new_user(console, "ada")
     page = open_page(console, "/users", expect_errors=True)
@@ -215,7 +215,7 @@ def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> Non
     assert page.goto(f"{console.url}/users/nobody").status == 404
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same form page: test_tenant_pages
 def test_a_user_that_somebody_changed_meanwhile_is_not_written_over(console: Console, open_page) -> None:
     new_user(console, "ada", "viewer")
     page = open_page(console, "/users/ada", expect_errors=True)
@@ -300,7 +300,7 @@ def test_a_session_is_a_new_one_at_each_login(console: Console) -> None:
 
 
 @pytest.mark.parametrize("path", ["/logout", "/account/password", "/users", "/users/ada/tokens"])
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_every_page sends each form without its key, with another's, and from another site
 def test_a_form_that_no_page_of_ours_sent_changes_nothing(console: Console, path: str) -> None:
     """The form has no key, the key of another session, or comes from another site."""
     new_user(console, "ada", "admin")

@@ -114,7 +114,7 @@ def test_bytes_of_clients_that_no_zone_is_known_of_are_shown_and_not_judged(
     assert "Clients stay in their zones" in said(page)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # one dead node is marked in the test of a node that is dead
 def test_where_all_are_dead_nothing_is_told_to_be_well(acme: Console, viewer: Visitor, database: Database) -> None:
     reports(acme)
     pass_time(database, 300)
@@ -150,7 +150,7 @@ def test_it_is_for_those_who_see_the_estate(acme: Console, kind: str, status: in
     assert ('href="/zones"' in who.get("/account").text) == (status == 200)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # the same script follows in test_clusters_pages
 def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> None:
     page = open_page(acme, PAGE)
     assert "No zone router" in page.inner_text("main")

@@ -73,7 +73,7 @@ def test_a_wish_that_does_not_fit_the_cluster_is_explained(
     assert (found["state"], found["reason"], found["plan"]) == ("failed", told, None)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_request_document has the violation
 def test_more_replicas_than_brokers_leave_everything_where_it_is(make_planner: Made, topic: str) -> None:
     planner = make_planner()
     found = planner.plan(replication_factor={topic: 4})

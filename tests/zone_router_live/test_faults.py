@@ -313,7 +313,7 @@ def test_a_node_that_is_killed_and_comes_back_loses_and_doubles_nothing(router: 
     each_once(router, topic, producing)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a node that is killed stays
 def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str):
     with Producing(router, topic, "az2") as producing:
         assert router.nodes["az2"].end() == 0
@@ -322,7 +322,7 @@ def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str
     each_once(router, topic, producing)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # a node that is killed stays
 def test_a_node_that_stood_still_goes_on(router: Router, topic: str):
     node = router.nodes["az2"]
     with Producing(router, topic, "az2") as producing:

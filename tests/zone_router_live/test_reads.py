@@ -57,7 +57,7 @@ def test_what_is_read_in_a_zone_is_the_leaders_log_and_none_of_it_crossed(readin
     assert crossed(node, "fetch") == before[0]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # records one by one are read in test_leaders_that_move_while_they_are_read_from
 def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
     producer = Producer(client(reading.nodes["az1"], linger_ms=0))
     with Consuming(reading.nodes["az2"], topic) as consuming:
@@ -71,7 +71,7 @@ def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
 @pytest.mark.parametrize(
     "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.nightly)]
 )
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_zone_reader, with two mutants
 def test_transactions_are_read_as_from_the_leader(reading: Router, topic: str, isolation: str):
     """Transactions are committed, aborted, concurrent, and one is open."""
     node = reading.nodes["az3"]
@@ -173,7 +173,7 @@ def test_one_that_is_ahead_of_what_its_zone_knows_is_waited_for(reading: Router,
     assert (crossed(node, "fetch"), cold(node)) == before
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # test_zone_reader
 def test_offsets_that_are_not_there_are_the_leaders_to_judge(reading: Router, topic: str):
     node = reading.nodes["az2"]
     produce(client(node), topic, [str(n) for n in range(600)])

@@ -179,13 +179,13 @@ def test_a_cut_link_answers_nothing_until_it_heals(small: RunningEstate) -> None
 
 
 @pytest.mark.parametrize("direction", ["to-broker", "to-client"])
-@pytest.mark.nightly
+@pytest.mark.nightly  # a link that is cut both ways stays; docs/faults.md: other ways
 def test_a_link_cut_one_way_answers_nothing_either(small: RunningEstate, direction: str) -> None:
     small.treeline("estate", "cut", "cluster-2", "--direction", direction)
     assert not answers(small, "cluster-2")
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # other states of the same link
 def test_delay_flap_and_refuse_show_on_the_link(small: RunningEstate) -> None:
     links = [json.loads(line) for line in small.treeline("estate", "delay", "cluster-1", "5").stdout.splitlines()]
     assert [link["delay_ms"] for link in links] == [5, 0]
