@@ -16,7 +16,7 @@ from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin
 from backend.domain.tree import tree_shape
 from backend.kafka.base.errors import CopyFailed
-from backend.kafka.copy import clients, native
+from backend.kafka.copy import native
 from backend.kafka.copy import session as copy_session
 from backend.kafka.copy.clients import CopyLimits
 from backend.kafka.copy.knowledge import Knowledge
@@ -26,7 +26,6 @@ from backend.kafka.copy.source import Source
 from backend.kafka.groups import positions
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, configure, create_topic, produce, read_all
-from tests.nightly import some_now
 from tests.plans import lives, plans_of
 
 LIMITS = CopyLimits(
@@ -136,9 +135,6 @@ def pair(request, estate):
     return Pair(estate, record_loop=request.param)
 
 
-IN_BOTH_LOOPS = pytest.mark.parametrize("pair", ["python", "native"], indirect=True)
-
-
 def numbered(count, partitions=2):
     return [{"value": str(n).encode(), "key": b"k%d" % n, "partition": n % partitions} for n in range(count)]
 
@@ -147,7 +143,7 @@ def values(messages):
     return [message.value() for message in messages]
 
 
-@IN_BOTH_LOOPS
+@pytest.mark.parametrize("pair", ["python", "native"], indirect=True)
 def test_records_arrive_unchanged_with_our_headers_last(pair):
     stamp = 1_700_000_000_123
     others = [("trace", b"\x00\xff"), ("empty", b""), ("nothing", None), ("trace", b"twice")]
@@ -324,7 +320,7 @@ def test_small_records_pass_into_a_topic_that_takes_only_small_requests(pair):
 
 
 def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair, monkeypatch):
-    monkeypatch.setattr(clients, "_REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(copy_session, "_INIT_SECONDS", 1.0)
     pair.servers[pair.b] = "127.0.0.1:9"
     session = CopySession(pair.plan(), pair.limits)
     with pytest.raises(CopyFailed) as failed:
@@ -334,8 +330,7 @@ def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair, monkeypatc
     assert pair.b in failed.value.detail
 
 
-def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noticed(pair, monkeypatch):
-    monkeypatch.setattr(copy_session, "_SKIPPED_COMMIT_SECONDS", 0.5)
+def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noticed(pair):
     session = pair.session()
 
     def saved():
@@ -348,7 +343,7 @@ def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noti
     assert set(found) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
 
 
-@some_now("first", ["the seek", "the fetch"], now=(0,))
+@pytest.mark.parametrize("first", ["the seek", pytest.param("the fetch", marks=pytest.mark.nightly)])
 def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair, monkeypatch, first):
     if first == "the fetch":
         # As on a busy machine now and then: the fetch has failed before the seek, which is refused from then on.

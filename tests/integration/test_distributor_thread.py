@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from backend.kafka.copy import clients, native
+from backend.kafka.copy import native
 from backend.kafka.copy import session as copy
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.session import CopySession
@@ -76,7 +76,7 @@ def test_a_new_target_gets_what_it_lacks(pair, start, estate):
 
 
 def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, start, monkeypatch):
-    monkeypatch.setattr(clients, "_REQUEST_SECONDS", 2.0)
+    monkeypatch.setattr(copy, "_INIT_SECONDS", 2.0)
     plan = pair.plan()
     pair.produce(numbered(4))
     thread = start(replace(plan, target=replace(plan.target, bootstrap_servers="127.0.0.1:9")))

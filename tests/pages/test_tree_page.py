@@ -111,13 +111,7 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     now=(2, 3),
 )
 def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_may(
-    console: Console,
-    database: Database,
-    open_page,
-    facts: dict[str, Any],
-    verdict: str,
-    spoken: str,
-    summary: str,
+    console: Console, database: Database, open_page, facts: dict[str, Any], verdict: str, spoken: str, summary: str
 ) -> None:
     set_up(console)
     observe(database.engine, "c1", 2, "c2", seen_at=LATER, **facts)
