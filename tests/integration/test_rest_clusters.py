@@ -87,7 +87,12 @@ def test_a_taken_name_is_409_before_anybody_is_asked(rest: Rest) -> None:
 def test_an_unset_reference_is_named_without_its_value(rest: Rest, monkeypatch) -> None:
     monkeypatch.delenv("C6", raising=False)
     answer = rest("POST", "/clusters", {**NEW, "accept_offline": False})
-    assert "C6" in problem(answer, 422, "cluster-unreachable")["detail"]
+    refused = problem(answer, 422, "cluster-unreachable")
+    assert "C6" in refused["detail"]
+    assert (
+        refused["title"]
+        == "A file or an environment variable that the cluster's properties refer to cannot be used."
+    )
 
 
 def test_numbers_rise_and_are_never_given_again(rest: Rest) -> None:

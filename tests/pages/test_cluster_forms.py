@@ -175,7 +175,7 @@ def test_what_stands_in_the_way_of_a_removal_is_told_in_its_order(acme: Console,
     assert way.index("It is the active cluster of 2 environments. Plan switch") < way.index(
         "is unknown: a distributor"
     )
-    assert "It is a leaf of the tree. Edit the tree" in way
+    assert "It is a leaf of the tree. Edit tree" in way
     refused = operator.client.post("/clusters/c1/-remove", data={**hidden(page), "step": "preview"})
     assert refused.status_code == 409 and "c1 is a leaf of tree main" in said(refused)
 

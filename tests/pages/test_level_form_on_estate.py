@@ -68,8 +68,8 @@ def test_a_level_is_set_and_taken_back_as_the_registry_does_it(levelled: Levelle
     preview = member.preview(FORM, level="NONE", **fields)
     assert rows(preview, "data-field") == {
         "Compatibility": "Compatibility FULL NONE",
-        "Source": "Source subject the same",
-        "Normalize schemas": "Normalize schemas yes the same",
+        "Source": "Source subject unchanged",
+        "Normalize schemas": "Normalize schemas yes unchanged",
     }
     assert rows(preview, "data-cluster")["cluster-4"] == f"cluster-4 {levelled.short}"
     assert f'-X PUT "$TREELINE_URL/registries/cluster-1/config/{mine}"' in code(preview, "same-curl")

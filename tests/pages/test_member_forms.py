@@ -62,7 +62,7 @@ def test_a_member_is_added_changed_and_removed_after_previews_that_say_so(acme: 
     assert "is member of acme already" in said(owner.preview(NEW, **FORMS[NEW]))
 
     preview = owner.preview(CHANGE, **FORMS[CHANGE])
-    assert rows(preview, "data-field")["Membership"] == "Belongs as member owner"
+    assert rows(preview, "data-field")["Membership"] == "Membership member owner"
     assert owner.confirm(CHANGE, **FORMS[CHANGE]).status_code == 303
     assert members(acme) == {"gil": "member", "mia": "owner", "otto": "owner"}
 

@@ -58,7 +58,9 @@ def test_it_is_applied_once_the_cluster_is_typed(operator: Visitor, database: Da
     assert "25 % of bytes copied" in text and "orders-3 waits: broker 7, which is to get a replica" in text
     assert "HX-Refresh" not in page.headers
     tell(database, failing="c1: nobody answers")
-    assert "tries again: c1: nobody answers" in said(operator.get("/placements/p1/-live"))
+    assert "The run cannot continue at the moment and retries: c1: nobody answers" in said(
+        operator.get("/placements/p1/-live")
+    )
 
 
 def test_it_is_paused_cancelled_and_taken_back(operator: Visitor, database: Database) -> None:

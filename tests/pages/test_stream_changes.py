@@ -58,7 +58,7 @@ def test_a_factor_is_declared_anew_and_the_page_tells_what_there_is(
     told = rows(owner.get(f"{PROD}/orders"), "data-replication")
     assert told["c1"].startswith("c1 3 2, reassigning 1 acks=all: a record may be on one broker only")
     assert "unclean leader election is on" in told["c1"]
-    assert told["c2"] == "c2 3 – – not looked at yet"
+    assert told["c2"] == "c2 3 – – not observed yet"
 
 
 def test_a_member_takes_away_nothing_but_changes_what_has_no_topics(database: Database, acme: Console) -> None:

@@ -89,9 +89,7 @@ def test_a_plan_says_whom_it_moves_what_is_lacking_and_for_how_long(
     }
     assert rows(page, "data-stream")["acme/retail/prod/orders"] == "acme/retail/prod/orders 4 212"
     assert "c2 level 2 keeps its target: c1 is the only leaf of its subtree" in said(page)
-    assert "it is the primary cluster: schema writes stay there; the page Move the primary moves them" in said(
-        page
-    )
+    assert "it is the primary cluster: schema writes stay there; the page Move primary moves them" in said(page)
     assert '<a href="/tree/-primary">' in page.text and "PUT /trees" not in page.text
     assert started(acme) == []
 

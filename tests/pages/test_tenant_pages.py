@@ -157,7 +157,7 @@ CALLED = {
     "retention_ms": "Retention",
     "max_message_bytes": "Maximum message size",
     "min_insync_replicas": "min.insync.replicas",
-    "cleanup_policy": "Cleanup",
+    "cleanup_policy": "Cleanup policy",
 }
 
 
@@ -192,7 +192,7 @@ def test_a_preview_says_the_same_as_a_file_and_as_a_call_that_do_the_same(
     acme: Console, owner: Visitor, tmp_path: Path
 ) -> None:
     page = owner.preview(f"{PROD}/-new", **{"name": "payments", **STREAM, "cleanup_policy": "compact"})
-    assert "Cleanup compact" in said(page)
+    assert "Cleanup policy compact" in said(page)
     assert code(page, "same-command") == "treeline diff -f payments.yaml\ntreeline apply -f payments.yaml"
     file = tmp_path / "payments.yaml"
     file.write_text(code(page, "same-yaml"))
@@ -215,8 +215,8 @@ def test_a_change_is_shown_field_by_field_with_before_and_after(acme: Console, o
     page = owner.preview(path, **{**fields, "version": "4", "partitions": "8", "retention_ms": "for ever"})
     shown = rows(page, "data-field")
     assert shown["Partitions"] == "Partitions 4 8"
-    assert shown["Records are kept"] == "Records are kept 7 d for ever"
-    assert shown["Cleanup"] == "Cleanup delete unchanged"
+    assert shown["Retention"] == "Retention 7 d for ever"
+    assert shown["Cleanup policy"] == "Cleanup policy delete unchanged"
     assert yaml.safe_load(code(page, "same-yaml"))["tenants"]["acme"]["instances"]["retail"]["environments"] == {
         "prod": {"streams": {"orders": {"partitions": 8, "retention_ms": -1}}}
     }

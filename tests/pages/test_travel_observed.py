@@ -161,7 +161,9 @@ def test_replication_is_as_a_look_saw_it(acme: Console, database: Database) -> N
     text = said(page)
     assert "Degraded" in text and "5 brokers, 1 offline" in text and "12 partitions under-replicated" in text
     assert "a plan is proposed for review, and nothing moves" in text
-    assert re.search(r"online · seen [\d.]+ m?s before", text) and "ago" not in text.partition("When brokers")[0]
+    assert (
+        re.search(r"online · observed [\d.]+ m?s before", text) and "ago" not in text.partition("When brokers")[0]
+    )
     assert '<tr data-broker="6" data-tone="bad">' in page.text
     for action in ("hx-get", "http-equiv", 'id="elect"', "Ask for", "Change policy", "it died now"):
         assert action not in page.text, action

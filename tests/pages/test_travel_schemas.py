@@ -114,6 +114,6 @@ def test_a_primary_of_then_that_is_in_no_tree_any_more_is_told(
     acme.rest.ok("DELETE", "/clusters/c1")
     assert acme.registries is not None
     acme.registries.refresh()
-    assert "c1 was removed since, or its schemas were not read yet" in said(operator.get(at))
+    assert "c1 was removed meanwhile, or its schemas have not been read yet" in said(operator.get(at))
     assert operator.get(f"/schemas?at={steps['first']}&cluster=c9").status_code == 404
     assert "there is no tree yet" in said(operator.get("/schemas?at=0"))

@@ -54,7 +54,7 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     expect(page.get_by_role("heading", name="ada")).to_be_visible()
     expect(page.locator("#role")).to_have_text("viewer")
     page.get_by_role("combobox", name="Tenant").fill("acme")
-    page.get_by_role("combobox", name="As").select_option("owner")
+    page.get_by_role("combobox", name="Membership").select_option("owner")
     page.get_by_role("button", name="Add").click()
     expect(page.locator("main")).to_contain_text("ada will be owner of acme")
     page.get_by_role("button", name="Tenants of ada").click()

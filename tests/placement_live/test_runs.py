@@ -108,7 +108,7 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
         return {"topic": name, "partition": number, "replicas": list(replicas)}
 
     assert f"/partitions/1: the cluster has no partition {topic}-3" in reason(row(0, 2, 1), row(3, 1, 2))
-    assert "/partitions/0: there is no topic nothing" in reason(row(0, 1, name="nothing"))
+    assert "/partitions/0: the cluster has no topic nothing" in reason(row(0, 1, name="nothing"))
     assert "/partitions/0/replicas: 8 not among the cluster's brokers 1, 2, 3" in reason(row(0, 1, 8))
     configure(brokers.servers, topic, {"min.insync.replicas": "2"})
     told = reason(row(0, 2, 1), row(1, 1))
@@ -118,7 +118,9 @@ def test_a_reassignment_that_does_not_fit_the_cluster_is_explained_and_moves_not
     )
     brokers.kill(3)
     eventually(lambda: not admin.read().brokers[3].is_here, "it is told to be gone")
-    assert f"brokers that are not there ({topic}-0: broker 3): start them" in reason(row(0, 1, 3))
+    assert f"replicas would be placed on unavailable brokers ({topic}-0: broker 3): start them first" in reason(
+        row(0, 1, 3)
+    )
     assert replicas_of(admin, topic) == [(1, 2)] * 3
 
 

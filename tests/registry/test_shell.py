@@ -85,7 +85,7 @@ def test_a_schema_of_a_file_is_tried_registered_and_found_by_all_ways(
     schema_id = registered(shell, subject, order, first)
     assert registered(shell, subject, order, first) == schema_id, "it is there already"
     tried = shell(*words, "--dry-run", "-o", "json")
-    assert (json.loads(tried.stdout), "has it already" in tried.stderr) == ({"id": schema_id}, True)
+    assert (json.loads(tried.stdout), "has this schema already" in tried.stderr) == ({"id": schema_id}, True)
     second_id = registered(shell, subject, order, second)
     assert items(shell, "subjects", "--prefix", subject) == [{"subject": subject, "deleted": False}]
     assert [row["version"] for row in items(shell, "versions", subject)] == [1, 2]
@@ -167,7 +167,7 @@ def test_deleting_is_soft_first_and_for_good_only_for_who_types_the_name(
     assert shell(*for_good, "--dry-run").exit_code == 0, "a dry run does not ask"
     assert len(items(shell, "subjects", "--prefix", subject, "--deleted")) == 1
     typed = CliRunner().invoke(app, for_good, input=f"{subject}\n")
-    assert (typed.exit_code, "for good" in typed.stderr) == (0, True), typed.stderr
+    assert (typed.exit_code, "permanently deleted" in typed.stderr) == (0, True), typed.stderr
     assert items(shell, "subjects", "--prefix", subject, "--deleted") == []
     refused(shell("schemas", "versions", subject), 1, "40401", "treeline schemas subjects")
 

@@ -147,6 +147,10 @@ class ClusterUnreachable(DomainError):
     slug = "cluster-unreachable"
 
 
+class ReferenceUnusable(ClusterUnreachable):
+    """A file or an environment variable that the cluster's properties refer to cannot be used."""
+
+
 class AddressForbidden(DomainError):
     """Requests to this address are not allowed."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
-from backend.domain.base.errors import ClusterUnreachable, FieldError, PropertiesInvalid
+from backend.domain.base.errors import FieldError, PropertiesInvalid, ReferenceUnusable
 from backend.domain.clusters.client_properties import (
     KEYSTORE,
     PEM_OF_LOCATION,
@@ -42,7 +42,7 @@ MOST_CERTIFICATE_BYTES = 1 << 20
 def resolve(value: str) -> str:
     """Resolve a reference of the process's owner; any other value is returned unchanged.
 
-    Raises ClusterUnreachable naming the reference, never the secret.
+    Raises ReferenceUnusable naming the reference, never the secret.
     """
     return _resolved(value, lambda path: read_for_owner(path, MOST_BYTES))
 
@@ -50,13 +50,13 @@ def resolve(value: str) -> str:
 def resolved(properties: Mapping[str, str], bootstrap_servers: str) -> dict[str, str]:
     """Resolve a cluster's client properties; no path of a file is left among them.
 
-    Raises ClusterUnreachable for what cannot be read, or must not be, even if it was accepted earlier.
+    Raises ReferenceUnusable for what cannot be read, or must not be, even if it was accepted earlier.
     """
     try:
         _check_allowed(properties, bootstrap_servers, "/properties")
         return _contents(properties, "/properties")
     except PropertiesInvalid as error:
-        raise ClusterUnreachable(error.detail, error.errors) from error
+        raise ReferenceUnusable(error.detail, error.errors) from error
 
 
 def check_references(properties: Mapping[str, str], bootstrap_servers: str, pointer: str = "/properties") -> None:
@@ -66,7 +66,7 @@ def check_references(properties: Mapping[str, str], bootstrap_servers: str, poin
     """
     _check_allowed(properties, bootstrap_servers, pointer)
     for key, value in properties.items():
-        with suppress(ClusterUnreachable):
+        with suppress(ReferenceUnusable):
             _contents({key: value}, pointer)
 
 
@@ -129,7 +129,7 @@ def _contents(properties: Mapping[str, str], pointer: str) -> dict[str, str]:
             else:
                 found[PEM_OF_LOCATION[key]] = certificates.pems_in(content)
         except NotUsable as error:
-            raise ClusterUnreachable(
+            raise ReferenceUnusable(
                 f"{key}: {properties[key][:200]} {error}",
                 (FieldError(f"{pointer}/{key}", f"{properties[key][:200]} {error}"),),
             ) from error
@@ -145,7 +145,7 @@ def _certificates(path: str) -> bytes:
     try:
         return read_for_cluster(path, MOST_CERTIFICATE_BYTES)
     except OSError as error:
-        raise ClusterUnreachable(f"{path} cannot be read: {error.strerror}") from error
+        raise ReferenceUnusable(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _refusing(key: str, pointer: str, read: Callable[[str], bytes]) -> Callable[[str], bytes]:
@@ -170,7 +170,7 @@ def _resolved(value: str, read: Callable[[str], bytes]) -> str:
     if name is None:
         return _text(path, read)
     if name not in os.environ:
-        raise ClusterUnreachable(
+        raise ReferenceUnusable(
             f"${{env:{name}}} is not set in the environment of this process; set it and restart"
         )
     return os.environ[name]
@@ -180,8 +180,8 @@ def _text(path: str, read: Callable[[str], bytes]) -> str:
     try:
         return read(path).decode().rstrip("\n")
     except FileRefused as error:
-        raise ClusterUnreachable(f"${{file:{path}}} cannot be read: {error}") from error
+        raise ReferenceUnusable(f"${{file:{path}}} cannot be read: {error}") from error
     except OSError as error:
-        raise ClusterUnreachable(f"${{file:{path}}} cannot be read: {error.strerror}") from error
+        raise ReferenceUnusable(f"${{file:{path}}} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ClusterUnreachable(f"${{file:{path}}} cannot be read: it is no text in UTF-8") from error
+        raise ReferenceUnusable(f"${{file:{path}}} cannot be read: it is no text in UTF-8") from error

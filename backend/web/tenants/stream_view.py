@@ -106,7 +106,7 @@ def settings_shown(settings: StreamSettings) -> dict[str, str]:
         "Replication factor": str(settings.replication_factor or _DEFAULT),
         "min.insync.replicas": str(settings.min_insync_replicas or _DEFAULT),
         "Retention": duration_shown(settings.retention_ms),
-        "Cleanup": settings.cleanup_policy,
+        "Cleanup policy": settings.cleanup_policy,
         "Maximum message size": size_shown(settings.max_message_bytes),
         "Other topic settings": ", ".join(f"{name}={value}" for name, value in settings.config.items()) or "none",
         "Distributed": "yes, along the tree" if settings.distributed else "no, each cluster keeps its own records",
