@@ -162,6 +162,7 @@ def may_produce(login: Login, cluster: str, name: str) -> bool:
 
 
 @pytest.mark.parametrize("cluster", [pytest.param(SECURED[0], marks=pytest.mark.nightly), *SECURED[1:]])
+@pytest.mark.nightly  # test_access_steps, with a mutant; the plan of what is different stays in test_access_admin
 def test_what_somebody_changes_by_hand_is_set_back_and_is_an_event(
     two: Two, rest: RestClient, control_plane: Login, cluster: str
 ) -> None:
@@ -201,9 +202,7 @@ def test_what_is_withdrawn_is_refused_and_new_grants_are_given(two: Two, rest: R
     assert two.writer.events("ApplicationDrifted") == []
 
 
-def test_new_credentials_replace_the_old_and_revoked_ones_let_nobody_in(
-    two: Two, control_plane: Login, tmp_path: Path
-) -> None:
+def test_new_credentials_replace_the_old_and_revoked_ones_let_nobody_in(two: Two, control_plane: Login) -> None:
     new = two.writer.issue()
     two.writer.applied()
     for cluster in SECURED:
@@ -211,10 +210,19 @@ def test_new_credentials_replace_the_old_and_revoked_ones_let_nobody_in(
     everywhere(lambda c: logs_in(new, c) and not logs_in(two.writing, c), "only the new password")
     two.writer.rest.ok("DELETE", f"{two.writer.path}/credentials")
     everywhere(lambda c: not logs_in(new, c), "nobody")
+
+
+@pytest.mark.nightly  # a Java program beside librdkafka
+def test_kafkas_tools_are_not_let_in_with_revoked_credentials(two: Two, tmp_path: Path) -> None:
+    new = two.writer.issue()
+    two.writer.applied()
+    two.writer.rest.ok("DELETE", f"{two.writer.path}/credentials")
+    everywhere(lambda c: not logs_in(new, c), "nobody")
     tools = ConsoleTools(new, SECURED[0], tmp_path)
     assert NOT_LET_IN in tools.try_to_consume("any", "any")
 
 
+@pytest.mark.nightly  # grants that come and go stay; streams: test_wanted_access
 def test_streams_that_come_and_go_are_followed_without_a_word_of_drift(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:
@@ -230,6 +238,7 @@ def test_streams_that_come_and_go_are_followed_without_a_word_of_drift(
     assert two.writer.events("ApplicationDrifted") == []
 
 
+@pytest.mark.nightly  # test_access_changes, with a mutant; withdrawn grants stay on clusters
 def test_a_deleted_application_leaves_nothing_and_others_stay(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:
@@ -267,6 +276,7 @@ def test_a_cluster_that_is_away_holds_up_nobody_and_gets_all_when_it_is_back(
     rest.ok("DELETE", late.path)
 
 
+@pytest.mark.nightly  # test_wanted_access, with a mutant
 def test_a_cluster_that_leaves_the_tree_loses_all_and_gets_it_again_with_the_tree(
     two: Two, rest: RestClient, control_plane: Login
 ) -> None:

@@ -17,7 +17,13 @@ TYPED = [folder for folder in CONFIGURED if python_files(folder)]
 
 
 @pytest.mark.parametrize(
-    "command", [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy", *TYPED)], ids=" ".join
+    "command",
+    [
+        ("ruff", "check", "."),
+        ("ruff", "format", "--check", "."),
+        pytest.param(("mypy", *TYPED), marks=pytest.mark.nightly),  # `make lint` runs it, too
+    ],
+    ids=" ".join,
 )
 def test_the_checkers_find_nothing(command):
     program, *arguments = command

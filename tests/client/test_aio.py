@@ -87,6 +87,7 @@ async def _send(producer, topic, count):
     await asyncio.gather(*[await producer.produce(topic, str(number)) for number in range(count)])
 
 
+@pytest.mark.nightly  # the same of the client without asyncio; a consumer with coroutines stays
 def test_a_transaction_that_is_open_at_a_hold_is_aborted(plane, clusters, topic):
     async def run() -> None:
         conf = {"transactional.id": f"aio-{uuid.uuid4().hex[:8]}"}

@@ -15,6 +15,7 @@ from treeline_client.reader import Reader
 
 from tests import kafka
 from tests.client.conftest import technical
+from tests.nightly import some_now
 
 DEADLINE_SECONDS = 90.0
 GROUPS = {"cluster-1": "acme-prod-{}", "cluster-2": "g-acme-prod-{}"}
@@ -115,6 +116,7 @@ def test_listeners_may_commit_by_hand_at_the_end(plane, clusters, filled, group)
         assert {p.offset for p in commits(clusters, "cluster-1", filled, group).values()} == {10}
 
 
+@pytest.mark.nightly  # test_last_commits, with a mutant
 def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters, filled, group):
     assigned: list[int] = []
     with SwitchingConsumer(plane.conf(group_id=group)) as consumer:
@@ -131,6 +133,7 @@ def test_where_it_begins_to_read_goes_along_if_nothing_was_read(plane, clusters,
         assert {place.metadata for place in left.values()} == {"treeline-client:1;gen=3"}
 
 
+@pytest.mark.nightly  # names of members: test_location
 def test_cluster_and_discovery_know_it_by_the_same_name(plane, clusters, filled, group):
     """A plan uses the name to recognize group members that use discovery."""
     with SwitchingConsumer(conf(plane, group)) as consumer:
@@ -156,6 +159,7 @@ def test_an_abort_opens_it_where_it_was(plane, clusters, filled, group):
         assert consumer.metrics().aborts == 1
 
 
+@pytest.mark.nightly  # the producer's stays
 def test_an_abort_after_offsets_were_set_leaves_a_busy_one_as_it_is(plane, clusters, filled, group):
     """The application processes and commits its messages meanwhile; none of them is re-read."""
     with SwitchingConsumer(conf(plane, group, enable_auto_commit=False)) as consumer:
@@ -214,6 +218,7 @@ def test_a_promise_ends_when_the_control_plane_is_gone(plane, clusters, filled, 
         assert consumer.metrics().promises_run_out == 1
 
 
+@pytest.mark.nightly  # the same of a producer in test_starting
 def test_its_wall_clock_may_be_anything(plane, clusters, filled, group, monkeypatch):
     """The clock changes while the consumer reads, is closed, and resumes; brokers' clocks order its commits."""
     with SwitchingConsumer(conf(plane, group)) as consumer:
@@ -231,7 +236,7 @@ def test_its_wall_clock_may_be_anything(plane, clusters, filled, group, monkeypa
         assert consumer.metrics().promises_run_out == 0
 
 
-@pytest.mark.parametrize("mode", ["emergency", "planned"])
+@some_now("mode", ["emergency", "planned"], now=(0,))
 def test_one_that_was_not_held_leaves_a_silent_cluster_at_once(plane, clusters, filled, group, mode):
     lost: list[int] = []
     old = clusters["cluster-1"]

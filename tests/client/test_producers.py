@@ -12,6 +12,7 @@ from treeline_client import ClientClosed, OutcomeUnknown, SwitchingProducer
 from tests import kafka
 from tests.client.conftest import technical
 from tests.client.flows import DEADLINE_SECONDS, Flow, by_key, check_exactly_once, stored
+from tests.nightly import some_now
 
 
 def test_a_planned_move_loses_and_doubles_nothing_and_keeps_each_keys_order(plane, clusters, topic):
@@ -53,6 +54,7 @@ def test_a_switch_that_is_aborted_sends_what_waited_where_it_was(plane, clusters
     check_exactly_once([clusters["cluster-1"]], topic, range(flow.sent))
 
 
+@pytest.mark.nightly  # where nobody answers stays, and the consumer's in test_consumers
 def test_a_promise_ends_when_the_control_plane_is_gone_and_its_return_is_followed(plane, clusters, topic):
     plane.says(hold_ms=1500)
     with SwitchingProducer(plane.conf()) as producer:
@@ -234,6 +236,7 @@ def test_a_late_producer_waits_for_the_longest_way_or_for_word_that_all_has_arri
     check_exactly_once(clusters.values(), topic, range(300))
 
 
+@pytest.mark.nightly  # test_rules, with a mutant
 def test_an_answer_of_a_lower_generation_is_ignored(plane, clusters, topic):
     with SwitchingProducer(plane.conf()) as producer:
         plane.move("cluster-2", "emergency")
@@ -258,14 +261,15 @@ def _leave_records_on_their_way(flow, cluster):
         flow.producer.poll(0.05)  # lets librdkafka send what it can
 
 
-@pytest.mark.parametrize(
-    ("end", "outcome"),
+@some_now(
+    "end, outcome",
     [
         ("paused", "resend"),
         ("killed", "report"),
         pytest.param("paused", "report", marks=pytest.mark.nightly),
         pytest.param("killed", "resend", marks=pytest.mark.nightly),
     ],
+    now=(0,),
 )
 def test_an_emergency_sends_what_was_never_sent_and_tells_of_what_may_have_been(
     plane, clusters, topic, end, outcome

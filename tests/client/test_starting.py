@@ -24,6 +24,7 @@ from treeline_client import (
 
 from tests.client.control_plane import TOKEN, ControlPlane
 from tests.client.flows import Flow, stored
+from tests.nightly import some_now
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 422])
@@ -70,8 +71,8 @@ def test_without_a_control_plane_it_starts_from_the_cache_only(plane, clusters, 
         SwitchingProducer(conf)
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
+@some_now(
+    "status, body",
     [
         (200, b"<html>"),
         (200, b"{}"),
@@ -83,6 +84,7 @@ def test_without_a_control_plane_it_starts_from_the_cache_only(plane, clusters, 
         (302, b""),
         (404, b""),
     ],
+    now=(0, 5),
 )
 def test_nothing_that_a_control_plane_answers_later_stops_a_client(plane, clusters, topic, status, body, caplog):
     with caplog.at_level(logging.DEBUG, "treeline_client"), SwitchingProducer(plane.conf()) as producer:

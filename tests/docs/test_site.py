@@ -18,6 +18,8 @@ from backend.estate.ports import free_ports
 from tests.docs.pages import DOCS
 from tests.pages.conftest import CHROMIUM, CHROMIUM_FLAGS
 
+pytestmark = pytest.mark.nightly  # `make docs` builds it with warnings as errors; links are in test_links
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -95,6 +97,7 @@ def test_it_is_whole_by_itself_and_found_by_its_search(address: str, page: Page)
     assert wrong == []
 
 
+@pytest.mark.nightly  # a look
 def test_it_is_dark_where_the_system_is(address: str, page: Page) -> None:
     page.goto(f"{address}/index.html")
     background = "getComputedStyle(document.body).backgroundColor"

@@ -36,6 +36,8 @@ def whole(estate) -> Place:
     return Place(estate)
 
 
+# Kinds of records in test_copy_session; names of 249 characters in test_long_names and test_names_and_formats.
+@pytest.mark.nightly
 def test_records_of_every_kind_under_the_longest_names(whole):
     prefix = "acme-retail-prod-"
     with Run(whole, name="n" * (LONGEST_TOPIC - len(prefix)), replication_factor=1) as run:

@@ -14,6 +14,7 @@ import pytest
 from tests.database_fixture import RunningPostgres, fresh_database
 from tests.integration.program import Program, program_of
 from tests.integration.test_rest_commands import FILE
+from tests.nightly import some_now
 
 TREELINE = Path(sys.executable).parent / "treeline"
 BASH = """\
@@ -53,8 +54,8 @@ def completed(program: Program, *words: str, **changed: str) -> list[str]:
     return ended.stdout.split()
 
 
-@pytest.mark.parametrize(
-    ("words", "offers"),
+@some_now(
+    "words, offers",
     [
         (("comp",), ["completion"]),
         (("get", "stre"), ["stream", "streams"]),
@@ -81,6 +82,7 @@ def completed(program: Program, *words: str, **changed: str) -> list[str]:
         (("completion", ""), ["bash", "zsh", "fish"]),
         (("get", "clusters", "-o", "y"), ["yaml"]),
     ],
+    now=(0, 1, 2, 7, 14),
 )
 def test_bash_completes(program: Program, words: tuple[str, ...], offers: list[str]) -> None:
     assert completed(program, *words) == offers
@@ -92,7 +94,7 @@ def test_names_are_those_of_the_context_that_is_named(program: Program) -> None:
     assert completed(program, "--context", "prod", "get", "cluster", "c", **elsewhere) == ["c1", "c2", "c3"]
 
 
-@pytest.mark.parametrize(
+@some_now(
     "changed",
     [
         {"TREELINE_URL": "http://127.0.0.1:9"},
@@ -100,6 +102,7 @@ def test_names_are_those_of_the_context_that_is_named(program: Program) -> None:
         {"TREELINE_TOKEN": "wrong"},
         {"TREELINE_CONTEXT": "nowhere", "TREELINE_URL": "http://127.0.0.1:9"},
     ],
+    now=(0,),
 )
 def test_without_an_answer_nothing_is_offered_and_nothing_said(program: Program, changed: dict[str, str]) -> None:
     assert completed(program, "get", "cluster", "c", **changed) == []

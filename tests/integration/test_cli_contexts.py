@@ -14,6 +14,7 @@ import yaml
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN
 from tests.integration.program import Program, program_of
+from tests.nightly import some_now
 
 NONE = {"TREELINE_URL": "", "TREELINE_TOKEN": "", "TREELINE_HOME": ""}
 """Variables that would take precedence over the current context."""
@@ -154,8 +155,8 @@ def test_a_token_goes_over_plain_http_to_no_other_machine_unless_that_is_said(pr
     assert "a-secret" not in used.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
+@some_now(
+    "text, says",
     [
         ("contexts: {a: [", "line 2, column 1"),
         ("contexts:\n  a: {url: 'http://h', token: t}\n  a: {url: 'http://h', token: t}", "line 3"),
@@ -169,6 +170,7 @@ def test_a_token_goes_over_plain_http_to_no_other_machine_unless_that_is_said(pr
         ("contexts: {a: {url: 'http://h', token: '${what:X}'}}", "contexts.a: the token is not a reference"),
         ("current: b\ncontexts: {a: {url: 'http://h', token: t}}", "current: there is no context 'b'"),
     ],
+    now=(0, 3, 5),
 )
 def test_a_damaged_file_says_what_is_wrong_and_where(program: Program, text: str, says: str) -> None:
     write(program, text)

@@ -18,6 +18,7 @@ from tests.eventually import eventually
 from tests.integration.conftest import NOBODY_LISTENS
 from tests.integration.program import Program, program_of
 from tests.integration.test_rest_commands import FILE
+from tests.nightly import some_now
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +76,8 @@ def test_what_is_wrong_with_an_option_is_said_once(program: Program) -> None:
     assert ended.stderr.startswith("The request is not valid: since: ")
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "says"),
+@some_now(
+    "changed, code, says",
     [
         ({"TREELINE_TOKEN": "of nobody"}, Code.NOT_ALLOWED, "the token is unknown, has expired, or was revoked"),
         ({"TREELINE_URL": f"http://{NOBODY_LISTENS}"}, Code.AWAY, "does not respond"),
@@ -90,6 +91,7 @@ def test_what_is_wrong_with_an_option_is_said_once(program: Program) -> None:
         ({"TREELINE_TOKEN": "two\nlines"}, Code.BAD_INPUT, "TREELINE_TOKEN: the token has characters"),
         ({"TREELINE_OFFSETS_PARTITIONS": "none"}, Code.BAD_INPUT, "TREELINE_OFFSETS_PARTITIONS"),
     ],
+    now=(0, 1, 2),
 )
 @pytest.mark.parametrize("words", [("get", "clusters"), ("verify", "--records", "1")])
 def test_who_is_asked_and_how_is_told_apart(

@@ -9,6 +9,7 @@ import pytest
 from backend.commands.shell.exit_codes import Code
 from tests.database_fixture import RunningPostgres, create_database
 from tests.integration.program import Program
+from tests.nightly import some_now
 from tests.pages.consoles import serve_here
 from tests.pages.test_schemas_pages import MINE, NOBODYS, THEIRS, avro, version, was_read
 from tests.pages.visitors import Visitor, clusters_and_tenants
@@ -50,8 +51,8 @@ def test_a_tenants_user_is_shown_its_own_subjects_and_shared_ones(program: Progr
     assert (unsaid.returncode, "Give --cluster" in unsaid.stderr) == (Code.BAD_INPUT, True), unsaid.stderr
 
 
-@pytest.mark.parametrize(
-    ("user", "words", "code", "says"),
+@some_now(
+    "user, words, code, says",
     [
         ("member", ("versions", THEIRS), Code.NOT_SO, f"Subject '{THEIRS}' not found"),
         ("member", ("delete", THEIRS, "--dry-run"), Code.NOT_SO, "40401"),
@@ -62,6 +63,7 @@ def test_a_tenants_user_is_shown_its_own_subjects_and_shared_ones(program: Progr
         ("viewer", ("delete", MINE, "--permanent", "--yes"), Code.NOT_ALLOWED, "40302"),
         ("viewer", ("register", MINE, "-f", "order.avsc", "--dry-run"), Code.NOT_ALLOWED, "40302"),
     ],
+    now=(0, 3),
 )
 def test_what_a_user_may_not_do_is_refused_as_by_the_registry(
     program: Program, user: str, words: tuple[str, ...], code: Code, says: str
@@ -70,6 +72,7 @@ def test_what_a_user_may_not_do_is_refused_as_by_the_registry(
     assert (ended.returncode, ended.stdout, says in ended.stderr) == (code, "", True), ended.stderr
 
 
+@pytest.mark.nightly  # test_cli_exit_codes has the token of nobody
 def test_a_token_of_nobody_opens_nothing(program: Program) -> None:
     for words in (("subjects",), ("subjects", "--cluster", "c1"), ("show-id", "1", "--cluster", "c1")):
         ended = program("schemas", *words, TREELINE_TOKEN="of nobody")

@@ -18,6 +18,7 @@ from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN
 from tests.integration.shell import Shell, shell_of
 from tests.integration.test_rest_commands import FILE
+from tests.nightly import some_now
 from tests.rest_client import RestClient
 
 PLACE = "acme/retail/prod"
@@ -122,7 +123,7 @@ def test_a_tenants_user_sees_who_did_what_in_its_own_tenant_only(
         assert streams == {"tenant-acme"}, words
 
 
-@pytest.mark.parametrize(
+@some_now(
     "words",
     [
         ("user", "disable", "ada"),
@@ -139,6 +140,7 @@ def test_a_tenants_user_sees_who_did_what_in_its_own_tenant_only(
         ("placement", "policy", "c1", "--set", "propose"),
         ("withdraw", f"{PLACE}/billing", f"{PLACE}/orders", "produce"),
     ],
+    now=(0, 3, 10),
 )
 def test_a_dry_run_changes_nothing(shell: Shell, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELINE_NEW_PASSWORD", "correct horse battery")
@@ -167,12 +169,13 @@ def test_placements_are_listed(shell: Shell, database: Database) -> None:
     assert shell("describe", "placement", "no-such").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "says"),
+@some_now(
+    "status, headers, says",
     [
         (200, {}, "check the control plane's URL"),
         (301, {"Location": "https://elsewhere.example.org/"}, "leads to https://elsewhere.example.org/"),
     ],
+    now=(0,),
 )
 def test_what_is_no_control_plane_is_told_as_that(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, status: int, headers: dict[str, str], says: str

@@ -25,6 +25,7 @@ from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import TOKEN
 from tests.integration.program import WORDS, Program, program_of
+from tests.nightly import some_now
 from tests.pages.consoles import serve
 from tests.rest_client import RestClient
 
@@ -117,6 +118,7 @@ def test_a_control_plane_that_restarts_is_waited_for(database: Database, tmp_pat
         end(running)
 
 
+@pytest.mark.nightly  # a control plane that is away: test_cli_exit_codes
 def test_one_that_never_answered_is_not_waited_for(program: Program) -> None:
     ended = program("get", "tenants", "-w", TREELINE_URL="http://127.0.0.1:9")
     assert (ended.returncode, ended.stdout) == (4, "")
@@ -124,7 +126,7 @@ def test_one_that_never_answered_is_not_waited_for(program: Program) -> None:
     assert (ended.returncode, ended.stdout) == (1, ""), "what is not there cannot be watched"
 
 
-@pytest.mark.parametrize("words", [("status", "--watch", "0.1"), ("get", "tenants", "-w", "3600")])
+@some_now("words", [("status", "--watch", "0.1"), ("get", "tenants", "-w", "3600")], now=(0,))
 def test_it_ends_when_nobody_reads_any_more(program: Program, words: tuple[str, ...]) -> None:
     running = program.start(*words, "-o", "json")
     assert json.loads(line(running))
@@ -191,22 +193,21 @@ def test_colours_are_for_terminals_that_want_them(program: Program) -> None:
     assert not COLOUR.search(shown)
 
 
-@pytest.mark.parametrize(
-    "words", [("get", "tenants", "-w"), ("get", "-w", "tenants"), ("zones", "-w", "-o", "json")]
-)
+@some_now("words", [("get", "tenants", "-w"), ("get", "-w", "tenants"), ("zones", "-w", "-o", "json")], now=(0,))
 def test_seconds_may_be_left_out(program: Program, words: tuple[str, ...]) -> None:
     running = program.start(*words)
     assert line(running)
     end(running)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
+@some_now(
+    "words, says",
     [
         (("get", "tenants", "-w", "0"), "greater than or equal to"),
         (("get", "tenants", "--watch=soon"), "valid number"),
         (("get", "tenants", "-w", "--at", "0"), "--at or --watch"),
     ],
+    now=(2,),
 )
 def test_what_cannot_be_watched_is_bad_input(program: Program, words: tuple[str, ...], says: str) -> None:
     ended = program(*words)

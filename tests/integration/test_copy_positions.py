@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -83,6 +84,7 @@ def test_what_retention_took_is_told_although_the_routes_have_changed(pair):
     assert values(pair.copied()) == [b"old"] * 5 + [b"kept"]
 
 
+@pytest.mark.nightly  # the same in test_copy_session
 def test_a_target_that_has_nothing_yet_gets_what_there_is_and_nothing_is_told(pair):
     pair.produce(numbered(10))
     delete_before(pair, 3)

@@ -17,6 +17,7 @@ from backend.domain.records.origin import Origin
 from backend.domain.tree import tree_shape
 from backend.kafka.base.errors import CopyFailed
 from backend.kafka.copy import native
+from backend.kafka.copy import session as copy_session
 from backend.kafka.copy.clients import CopyLimits
 from backend.kafka.copy.knowledge import Knowledge
 from backend.kafka.copy.seen_ends import SeenEnds
@@ -127,7 +128,7 @@ def copy(session, records):
     assert session.totals.copied_records == records
 
 
-@pytest.fixture(params=["python", "native"])
+@pytest.fixture(params=[pytest.param("python", marks=pytest.mark.nightly), "native"])
 def pair(request, estate):
     if request.param == "native" and not native.available():
         pytest.skip("the native record loop was not built")
@@ -142,6 +143,7 @@ def values(messages):
     return [message.value() for message in messages]
 
 
+@pytest.mark.parametrize("pair", ["python", "native"], indirect=True)
 def test_records_arrive_unchanged_with_our_headers_last(pair):
     stamp = 1_700_000_000_123
     others = [("trace", b"\x00\xff"), ("empty", b""), ("nothing", None), ("trace", b"twice")]
@@ -317,7 +319,8 @@ def test_small_records_pass_into_a_topic_that_takes_only_small_requests(pair):
     assert len(pair.copied()) == 600
 
 
-def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair):
+def test_a_target_that_is_gone_ends_the_session_with_the_reason(pair, monkeypatch):
+    monkeypatch.setattr(copy_session, "_INIT_SECONDS", 1.0)
     pair.servers[pair.b] = "127.0.0.1:9"
     session = CopySession(pair.plan(), pair.limits)
     with pytest.raises(CopyFailed) as failed:
@@ -340,7 +343,7 @@ def test_the_position_on_an_empty_log_is_saved_so_that_what_goes_missing_is_noti
     assert set(found) == {(pair.copy_topic, 0), (pair.copy_topic, 1)}
 
 
-@pytest.mark.parametrize("first", ["the seek", "the fetch"])
+@pytest.mark.parametrize("first", ["the seek", pytest.param("the fetch", marks=pytest.mark.nightly)])
 def test_records_that_retention_took_are_told_exactly_and_the_rest_goes_on(pair, monkeypatch, first):
     if first == "the fetch":
         # As on a busy machine now and then: the fetch has failed before the seek, which is refused from then on.

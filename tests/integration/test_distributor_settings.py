@@ -15,6 +15,7 @@ from tests.eventually import eventually
 from tests.integration.test_copy_session import LIMITS, Pair, drain, numbered, values
 from tests.integration.test_distributor_thread import start, state  # noqa: F401  (a fixture)
 from tests.kafka import read_all
+from tests.nightly import some_now
 from tests.rest_client import RestClient
 
 THREE = "tests/estate/three.yaml"
@@ -58,6 +59,7 @@ def test_a_paused_task_copies_nothing_and_goes_on_where_it_was(pair, start):  # 
     copied_once(pair, 60)
 
 
+@pytest.mark.nightly  # a task that is paused stays
 def test_a_task_that_begins_paused_waits_and_stops_when_told(pair, start):  # noqa: F811
     plan = pair.plan()
     pair.produce(numbered(10))
@@ -71,6 +73,7 @@ def test_a_task_that_begins_paused_waits_and_stops_when_told(pair, start):  # no
     copied_once(pair, 10)
 
 
+@pytest.mark.nightly  # the reason of a target that is away: test_distributor_thread
 def test_a_paused_task_says_why_it_could_not_go_on(pair, start):  # noqa: F811
     plan = pair.plan()
     away = replace(plan, paused=True, target=replace(plan.target, bootstrap_servers="127.0.0.1:9"))
@@ -95,6 +98,7 @@ def test_a_limited_task_is_held_back_and_a_lifted_limit_lets_it_go(pair, start):
     copied_once(pair, 400)
 
 
+@pytest.mark.nightly  # a limited task whose limit is lifted delivers everything, too
 def test_a_limited_task_delivers_everything(pair, start):  # noqa: F811
     pair.produce(numbered(300))
     start(replace(pair.plan(), bytes_per_second=20_000.0))
@@ -124,7 +128,7 @@ def codecs(estate, topic):
     return found
 
 
-@pytest.mark.parametrize("compression", COMPRESSIONS)
+@some_now("compression", COMPRESSIONS, now=(1,))
 def test_copies_are_compressed_as_chosen(estate, pair, compression):
     pair.produce([{"value": b"again and " * 200, "key": b"k", "partition": n % 2} for n in range(50)])
     session = copy_session.CopySession(replace(pair.plan(), compression=compression), LIMITS)

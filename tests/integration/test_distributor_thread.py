@@ -75,7 +75,8 @@ def test_a_new_target_gets_what_it_lacks(pair, start, estate):
     eventually(lambda: state(thread).position == 8, "the new desired state is carried out")
 
 
-def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, start):
+def test_a_target_that_is_away_is_told_with_its_reason_and_tried_again(pair, start, monkeypatch):
+    monkeypatch.setattr(copy, "_INIT_SECONDS", 2.0)
     plan = pair.plan()
     pair.produce(numbered(4))
     thread = start(replace(plan, target=replace(plan.target, bootstrap_servers="127.0.0.1:9")))

@@ -18,6 +18,7 @@ from backend.domain.distribution.edge_losses import RecordDeadLetter
 from tests.database_fixture import RunningPostgres
 from tests.integration.conftest import Rest, rest_settings, shared_rest
 from tests.integration.streams import applied, worker_records
+from tests.nightly import some_now
 
 AT = "/tenants/acme/instances/retail/environments/prod"
 ONE = f"{AT}/applications/billing"
@@ -157,7 +158,7 @@ def confirmed(rest: Rest) -> int:
     return rest.head()
 
 
-@pytest.mark.parametrize(("method", "path", "body", "status"), REFUSED)
+@some_now("method, path, body, status", REFUSED, now=range(0, len(REFUSED), 5))
 def test_the_dry_run_is_refused_as_the_request_is(
     rest: Rest, confirmed: int, method: str, path: str, body: Any, status: int
 ) -> None:

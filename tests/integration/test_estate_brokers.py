@@ -29,6 +29,7 @@ from backend.kafka.base.protocol_client import ProtocolClient
 from tests.estate_fixture import RunningEstate, boot, treeline
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce, read_all, topics
+from tests.nightly import some_now
 
 ESTATE = """\
 name: three-zones
@@ -153,6 +154,7 @@ def records_flowing(three: RunningEstate, topic: str) -> Iterator[list[int]]:
     assert not failed, failed[0]
 
 
+@pytest.mark.nightly  # a broker comes, holds replicas and goes in test_a_broker_with_a_replica_stays
 def test_a_broker_comes_and_goes_while_records_flow(three: RunningEstate) -> None:
     assert racks(three) == FILES_OWN
     create_topic(three, "flowing", [1, 2, 3])
@@ -264,6 +266,7 @@ def test_one_that_does_not_start_is_told_with_its_log_and_tried_again(three: Run
     eventually(lambda: three.process("kafka:cluster-1:4")["state"] == "running", "it runs without help", 0.3)
 
 
+@pytest.mark.nightly  # test_added_brokers has the layout of a killed command
 def test_what_a_killed_command_has_left_is_removed(three: RunningEstate) -> None:
     """The command was killed before the broker began, or after the cluster had removed it."""
     layout = restore_layout(Home(three.home))
@@ -299,8 +302,8 @@ def test_down_and_up_keep_an_added_broker_and_its_replicas(three: RunningEstate)
     eventually(lambda: registered(again) == set(FILES_OWN), "the metadata has forgotten it")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "named"),
+@some_now(
+    "words, code, named",
     [
         (("add-broker", "cluster-9"), 2, "cluster-1"),
         (("add-broker", "cluster-1", "--zone", ""), 2, "zone"),
@@ -310,6 +313,7 @@ def test_down_and_up_keep_an_added_broker_and_its_replicas(three: RunningEstate)
         (("remove-broker", "cluster-1", "7"), 2, "no broker 7"),
         (("remove-broker", "cluster-1", "four"), 2, "integer"),
     ],
+    now=(0, 4),
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(
     three: RunningEstate, words: tuple[str, ...], code: int, named: str

@@ -19,6 +19,9 @@ from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, produce
 from tests.rest_client import RestClient
 
+# Log-in and refusal: test_access_admin; three brokers in zones: test_estate_brokers; adoption: test_rest_adoption.
+pytestmark = pytest.mark.nightly
+
 ESTATE = """\
 name: secured-replicated
 primary: cluster-1

@@ -79,6 +79,7 @@ def pay_in_process(url: str, writer: int, count: int) -> None:
     engine.dispose()
 
 
+@pytest.mark.nightly  # of many threads stays
 def test_a_follower_misses_nothing_of_many_processes(database):
     writers, each = 3, 40
     spawn = multiprocessing.get_context("spawn")

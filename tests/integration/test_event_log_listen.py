@@ -10,6 +10,7 @@ import pytest
 from backend.eventlog.engine import create_engine
 from backend.eventlog.listen import EventListener
 from backend.eventlog.store import PostgresEventLog
+from tests.nightly import some_now
 from tests.sample_events import METADATA, TIME, paid, registry
 
 LONG_SECONDS = 60.0  # a limit for a broken test, not a promise
@@ -76,7 +77,7 @@ def test_stop_wakes_everybody(database):
         assert waiting.result() == 0
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@some_now("how", ["stop", "kill"], now=(1,))
 def test_a_listener_survives_a_restart_of_postgresql(own_postgres, how):
     engine = create_engine(own_postgres.url)
     with EventListener(engine) as listener, ThreadPoolExecutor(1) as pool:

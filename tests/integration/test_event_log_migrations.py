@@ -78,6 +78,7 @@ def test_migrations_can_be_taken_back_and_made_again(empty_url):
     migrate(empty_url)
 
 
+@pytest.mark.nightly  # the other end of the same right
 def test_a_database_without_the_role_says_what_to_do(own_postgres):
     run_as_owner(own_postgres.server, "CREATE DATABASE other")
     run_as_owner(own_postgres.server, f"DROP DATABASE {make_url(own_postgres.url).database}")

@@ -113,6 +113,7 @@ def silent_cluster():
         )  # fmt: skip
 
 
+@pytest.mark.nightly  # the lock outlasts calls in the other tests; a mutant of it is caught by test_closing
 def test_nobody_else_sets_offsets_while_a_reset_waits_for_its_cluster(engine, silent_cluster):
     wish = Wish(
         cluster=silent_cluster, stream=StreamName("acme", "retail", "prod", "orders"), topic="orders", group="g",

@@ -83,6 +83,7 @@ def test_no_task_changes_hands_between_two_workers_of_a_starved_machine(database
     assert epochs(database) == dict.fromkeys(UNITS, 1)
 
 
+@pytest.mark.nightly  # late renewals stay in test_no_unit_changes_hands
 def test_leases_outlast_the_gaps_between_late_renewals(database, keeper):
     one = keeper("one")
     one.renew()
@@ -95,6 +96,7 @@ def test_leases_outlast_the_gaps_between_late_renewals(database, keeper):
         assert leases.taken(connection) == set(UNITS), "judged without any grace"
 
 
+@pytest.mark.nightly  # test_lease_length
 def test_a_machine_that_has_recovered_gives_up_a_dead_workers_tasks_after_the_base_again(database, keeper):
     one, two = keeper("one"), keeper("two")
     for each in (one, two):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from backend.metrics import METRICS
@@ -59,6 +60,7 @@ def test_a_running_estate_tells_every_metric_and_what_it_copied(estate: RunningE
     assert sum(name.startswith("distributor:") for name in held) == len(edges) * settings().partition_buckets
 
 
+@pytest.mark.nightly  # test_webhook_deliveries and test_rest_webhooks, by the workers' parts
 def test_a_test_of_a_webhook_comes_from_the_estates_worker(estate: RunningEstate) -> None:
     rest = RestClient(estate.url, estate.token)
     with receiving() as receiver:

@@ -95,6 +95,7 @@ def test_what_does_not_verify_changes_nothing(old: RunningPostgres, monkeypatch:
 
 
 @needs_old
+@pytest.mark.nightly  # each step interrupted; the upgrade without interruption stays
 def test_whatever_is_interrupted_the_next_try_completes(
     old: RunningPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

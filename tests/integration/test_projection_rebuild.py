@@ -33,6 +33,7 @@ from backend.projections.memory_rows import MemoryRows
 from backend.queries.clusters.clusters import list_clusters
 from tests import histories
 from tests.database_fixture import PROJECT_ROOT, Database
+from tests.nightly import some_now
 from tests.sample_events import METADATA, TIME
 
 REGISTRY = domain_registry()
@@ -81,7 +82,7 @@ def places(database: Database) -> set[int]:
         return set(runner.positions(connection, PROJECTIONS).values())
 
 
-@pytest.mark.parametrize("number", (0, 1, 3, 6))  # histories that fill every table
+@some_now("number", (0, 1, 3, 6), now=(1,))  # histories that fill every table
 def test_a_rebuild_of_any_history_gives_the_live_rows(database, number):
     record(database, histories.events(number, 600))
     project_one_by_one(database)
@@ -92,7 +93,7 @@ def test_a_rebuild_of_any_history_gives_the_live_rows(database, number):
     assert every_row(database) == live
 
 
-@pytest.mark.parametrize("page_events", [10, 64, 1000])
+@some_now("page_events", [10, 64, 1000], now=(1,))
 def test_a_batch_of_any_history_gives_the_live_rows(database, monkeypatch, page_events):
     record(database, histories.events(page_events, 400))
     project_one_by_one(database)

@@ -55,6 +55,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
     return found
 
 
+@pytest.mark.nightly  # it shows that the other test would find a request
 def test_a_client_that_was_asked_for_what_is_not_there_is_not(estate: RunningEstate, requests: Requests) -> None:
     """A topic that is created by a metadata request is what `probe.ask_of_no_topic` avoids."""
     admin = AdminClient(client_config.client_config(estate.bootstrap_servers("cluster-1"), PROTOCOL))

@@ -83,6 +83,7 @@ def test_a_change_of_a_stream_reaches_every_cluster(estate, rest, name):
         assert partitions(servers, topic) == 3
 
 
+@pytest.mark.nightly  # test_a_stream_that_is_not_distributed waits for a new stream's record everywhere
 def test_records_of_a_new_stream_are_distributed_without_a_restart(estate, rest, name):
     row = declare(rest, name)
     eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
@@ -117,6 +118,7 @@ def test_a_deleted_streams_topics_go(estate, rest, name):
         eventually(lambda s=servers, t=topic: t not in topics(s), f"the topic gone from {cluster}")
 
 
+@pytest.mark.nightly  # the same deletion in test_rest_brokers
 def test_a_stream_with_data_is_deleted_only_when_confirmed_by_its_name(estate, rest, name):
     row = declare(rest, name)
     eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")
@@ -126,6 +128,7 @@ def test_a_stream_with_data_is_deleted_only_when_confirmed_by_its_name(estate, r
     assert rest("DELETE", f"{STREAMS}/{name}?confirm=acme/retail/prod/{name}").is_success
 
 
+@pytest.mark.nightly  # records of a deleted stream are looked for in test_rest_stream_removal
 def test_records_that_come_after_the_look_for_them_are_kept_and_can_be_taken_up_again(
     estate, rest, name, database
 ):
@@ -171,6 +174,7 @@ def test_a_topic_with_too_many_partitions_is_named_as_the_reason(estate, rest, n
     assert "6 partitions" in str(row)
 
 
+@pytest.mark.nightly  # test_topic_made_anew
 def test_a_topic_made_anew_by_somebody_gets_a_new_incarnation(estate, rest, name):
     row = declare(rest, name)
     eventually(lambda: applied_everywhere(rest, name), "applied on all clusters")

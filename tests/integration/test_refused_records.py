@@ -39,6 +39,7 @@ def pair(request, estate):
     return made
 
 
+@pytest.mark.nightly  # the search in thousands of records, once more with luck against it
 def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start):
     """Check the search: 50,000 records, then 1,562, 48 and 1; other events may end a session or two more."""
     pair.limits = replace(pair.limits, batch_records=50_000)

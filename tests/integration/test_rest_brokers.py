@@ -106,6 +106,8 @@ def test_records_are_taken_away_by_a_change_only_on_confirmation(
     assert api.delete(stream, params=confirmed).status_code == 204
 
 
+# Records of an adopted topic: test_rest_stream_removal, test_a_stream_with_records stays on real clusters.
+@pytest.mark.nightly
 def test_a_topic_that_was_there_before_is_never_lost_with_its_stream_without_a_word(
     api: httpx2.Client, estate: RunningEstate
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.conftest import NOBODY_LISTENS, Rest, problem
 from tests.integration.streams import PROD, applied, worker_records
+from tests.nightly import some_now
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 NEW: dict[str, Any] = {
@@ -131,7 +132,7 @@ def test_a_change_to_what_is_already_there_adds_no_event(rest: Rest, monkeypatch
     assert rest.head() == head
 
 
-@pytest.mark.parametrize(
+@some_now(
     "change",
     [
         {"name": "other"},
@@ -140,6 +141,7 @@ def test_a_change_to_what_is_already_there_adds_no_event(rest: Rest, monkeypatch
         {"bootstrap_servers": "x"},
         {"bootstrap_servers": "127.0.0.1:10"},
     ],
+    now=(0, 3),
 )
 def test_a_bad_change_is_refused_and_nothing_changes(settled: Rest, change: dict[str, Any]) -> None:
     assert settled("PATCH", "/clusters/c1", change).status_code == 422

@@ -93,6 +93,8 @@ def distributor(rest):
     return rest.ok("GET", "/trees/main/distributors/cluster-3/1")
 
 
+# Named exactly in test_copy_session; acknowledged in test_rest_distributors and test_losses_page.
+@pytest.mark.nightly
 def test_records_that_were_gone_are_named_exactly_and_acknowledged(rest, stream):
     stream.produce("cluster-3", {"value": b"first"})
     eventually(lambda: stream.values("cluster-2") == [b"first"], "copied")

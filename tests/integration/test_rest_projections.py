@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 from backend import deciders
@@ -123,6 +124,7 @@ def test_a_rebuild_gives_the_same_rows(rest: Rest, database: Database) -> None:
     problem(rest("POST", "/projections/rebuild?name=nothing"), 404, "not-found")
 
 
+@pytest.mark.nightly  # test_rest_reading, with a mutant
 def test_each_position_reads_as_it_did_when_it_was_the_newest(rest: Rest) -> None:
     environment = "/tenants/acme/instances/retail/environments/prod"
     paths = ("/clusters", "/trees", "/tenants", f"{environment}/streams", f"{environment}/applications")

@@ -79,6 +79,7 @@ def test_what_was_seen_of_another_cluster_is_not_told(cluster: Rest, database: D
     assert cluster("GET", "/clusters/c1/replication").json()["health"] is None
 
 
+@pytest.mark.nightly  # a cluster that does not answer stays
 def test_a_look_that_fails_leaves_what_was_seen_before_and_says_why(cluster: Rest, database: Database) -> None:
     see(database)
     see(database, "K2")

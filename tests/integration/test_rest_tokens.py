@@ -12,6 +12,7 @@ from tests.database_fixture import RunningPostgres
 from tests.integration.callers import new_token, new_user
 from tests.integration.conftest import Rest, problem, shared_rest
 from tests.integration.test_rest_access import NAMES, PLAIN
+from tests.nightly import some_now
 
 # Of `spoilt`: who sends these sends no token.
 WITHOUT = ("missing", "of another kind", "empty")
@@ -47,7 +48,7 @@ def spoilt(shared: Rest) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("method", "path"), PLAIN)
+@some_now("method, path", PLAIN, now=range(0, len(PLAIN), 6))
 def test_no_such_token_opens_anything(shared: Rest, spoilt: dict[str, str], method: str, path: str) -> None:
     shared.forget_wrong_tokens()
     head = shared.head()

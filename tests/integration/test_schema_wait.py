@@ -86,7 +86,7 @@ class Gated(Pair):
         self.gates.tidy(())
 
 
-@pytest.fixture(params=["python", "native"])
+@pytest.fixture(params=[pytest.param("python", marks=pytest.mark.nightly), "native"])
 def pair(request, estate):
     if request.param == "native" and not native.available():
         pytest.skip("the native record loop was not built")
@@ -131,6 +131,7 @@ def test_records_wait_for_their_schema_in_order_and_others_do_not(pair):
     assert session.troubles() == {}
 
 
+@pytest.mark.parametrize("pair", ["python", "native"], indirect=True)
 def test_a_key_has_a_schema_too(pair):
     pair.write_schemas(pair.a, 3, 5)
     pair.write_schemas(pair.b, 3)
@@ -207,6 +208,7 @@ def test_a_schemas_topic_that_cannot_be_read_holds_records_up_once(pair):
     assert session.totals.schema_waits_run_out >= 1
 
 
+@pytest.mark.nightly  # skipped records: tests/native and test_copy_session::test_nothing_comes_back
 def test_what_is_not_copied_waits_for_nothing(pair):
     """Check the reverse case: the source has copies of the target's own records."""
     pair.gates.assign(replace(pair.endpoint(pair.a), name="elsewhere"))
@@ -218,6 +220,7 @@ def test_what_is_not_copied_waits_for_nothing(pair):
     assert back.totals.schema_holds == 0
 
 
+@pytest.mark.nightly  # test_schema_gate
 def test_a_stream_that_is_let_go_while_it_waits_comes_back(pair):
     pair.write_schemas(pair.a, 5)
     pair.read_schemas()
@@ -242,6 +245,7 @@ def test_streams_without_schemas_open_no_connection_for_them(pair):
     assert pair.gates.followed(pair.endpoint(pair.b)) is None
 
 
+@pytest.mark.nightly  # many at once: test_schema_gate has the order
 def test_many_ids_and_many_partitions_at_once(pair):
     ids = range(1, 400)
     pair.write_schemas(pair.a, *ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
@@ -67,6 +68,7 @@ def told(pair: Pair) -> dict[int, Unread]:
     return dict(first.unread)
 
 
+@pytest.mark.nightly  # test_former_topic
 def test_of_a_topic_that_was_copied_whole_nothing_is_told_as_lost_for_certain(pair):
     pair.produce(numbered(10))
     pair.copy_until_idle()
@@ -77,6 +79,7 @@ def test_of_a_topic_that_was_copied_whole_nothing_is_told_as_lost_for_certain(pa
     assert origin.decode([dict(pair.copied()[5].headers())["copy-origin"]]).incarnation == 2
 
 
+@pytest.mark.nightly  # test_former_topic
 def test_marks_of_transactions_and_aborted_records_are_not_told_as_lost_for_certain(pair):
     producer = Producer({"bootstrap.servers": pair.servers[pair.a], "transactional.id": pair.mark})
     producer.init_transactions(DEADLINE_SECONDS)
@@ -118,6 +121,7 @@ def test_what_waited_while_the_distributor_was_paused_is_told_exactly(pair, monk
     assert len(pair.copied()) == 10 + 41
 
 
+@pytest.mark.nightly  # test_former_topic
 def test_a_task_whose_position_was_forgotten_tells_by_the_targets_vector(pair):
     pair.produce(numbered(10))
     pair.copy_until_idle()

@@ -180,6 +180,7 @@ def test_variables_of_opentelemetry_count(
         eventually(lambda: collector.services == {"treeline-eu"}, "the spans have the name that the variable says")
 
 
+@pytest.mark.nightly  # a collector that is away
 def test_who_collects_may_be_away_and_comes_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
     away = f"http://127.0.0.1:{free_ports(1)[0]}"

@@ -30,6 +30,7 @@ def test_a_topic_that_brokers_do_not_know_of_yet_is_waited_for(servers: str) -> 
         assert found.result() == 0
 
 
+@pytest.mark.nightly  # waits for timeouts of a cluster that does not answer
 def test_where_it_cannot_be_asked_for_the_reason_is_told(servers: str) -> None:
     with pytest.raises(KafkaCallFailed, match=r"end of nowhere/3 cannot be read: .*[Nn]o leader"):
         TopicAdmin(servers, {}, 5.0).end("nowhere", 3)

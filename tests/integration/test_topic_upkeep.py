@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 from backend.domain.topics.topic_settings import DECLARABLE, FIELD_OF, NOT_A_DECLARATION
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS, create_topic, produce, read_all
+from tests.nightly import some_now
 from tests.rest_client import RestClient
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
@@ -92,6 +93,7 @@ def test_a_configuration_that_drifted_is_set_back_and_the_log_says_what_it_was(e
     assert config_of(servers, topic, "segment.ms") == "60000"
 
 
+@pytest.mark.nightly  # test_adoption, with a mutant
 def test_a_topic_whose_brokers_stamp_their_time_is_refused_and_left_as_it_is(estate, rest, name):
     servers, topic = estate.bootstrap_servers("cluster-4"), f"acme-prod-{name}"
     create_topic(servers, topic, 2, message_timestamp_type="LogAppendTime", retention_ms="7777777")
@@ -119,7 +121,7 @@ def test_a_topic_whose_brokers_stamp_their_time_is_refused_and_left_as_it_is(est
     everywhere_once(estate, row, [b"old"])
 
 
-@pytest.mark.parametrize("by", ["hand", "declaration"])
+@some_now("by", ["hand", "declaration"], now=(0,))
 def test_new_partitions_lose_nothing_whoever_makes_them_while_records_flow(estate, rest, name, by):
     row = declare(rest, name)
     servers, topic = estate.bootstrap_servers("cluster-3"), row["technical_names"]["cluster-3"]
@@ -157,6 +159,7 @@ def test_new_partitions_lose_nothing_whoever_makes_them_while_records_flow(estat
     everywhere_once(estate, row, sent + new + flowing)
 
 
+@pytest.mark.nightly  # a megabyte in test_copy_session; a topic's room for headers: test_adoption, with a mutant
 def test_records_as_large_as_the_stream_declares_arrive_with_our_headers(estate, rest, name):
     row = declare(rest, name, max_message_bytes=3_000_000)
     servers, topic = estate.bootstrap_servers("cluster-5"), row["technical_names"]["cluster-5"]
@@ -200,6 +203,7 @@ def test_declared_topic_settings_are_on_every_cluster_and_go_back_when_they_are_
     assert on_all("compression.type", "producer")
 
 
+@pytest.mark.nightly  # a configuration that drifted stays
 def test_a_setting_that_one_cluster_alone_has_is_shown_as_drift_until_it_is_declared(estate, rest, name):
     row = declare(rest, name)
     assert row["drift"] == []

@@ -19,6 +19,7 @@ from backend.queries.distribution.traced_streams import TracedStream
 from backend.tracing import run
 from backend.tracing.trace_facts import TraceFacts
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.rest_client import RestClient
 
 STREAM = "acme/retail/prod/payments"
@@ -76,7 +77,7 @@ def complete(rest, cluster, offset, **place):
     return eventually(look, f"offset {offset} of {cluster} is everywhere", every_seconds=0.3)
 
 
-@pytest.mark.parametrize("born", ESTATE)
+@some_now("born", ESTATE, now=(3,))
 def test_any_copy_tells_the_whole_way(estate, rest, born):
     offset, before = produced(estate, rest, born)
     found = complete(rest, born, offset)
@@ -165,6 +166,19 @@ def test_bad_questions_are_refused_in_words(rest, query, status):
     assert answer.json()["detail"]
 
 
+def test_the_command_shows_the_way(estate, rest):
+    offset, _ = produced(estate, rest, "cluster-5")
+    complete(rest, "cluster-5", offset)
+    words = ("trace", STREAM, "0", str(offset), "--cluster", "cluster-5")
+    found = estate.treeline(*words, "--json")
+    assert found.returncode == 0, found.stderr
+    document = json.loads(found.stdout)
+    assert {document["origin"]["cluster"], *(copy["cluster"] for copy in document["copies"])} == {*ESTATE}
+    shown = estate.treeline(*words)
+    assert (shown.returncode, "cluster-4" in shown.stdout) == (0, True)
+
+
+@pytest.mark.nightly
 def test_the_command_shows_the_way_of_a_verified_record(estate):
     ran = estate.treeline("verify", "--records", "20", "--json")
     assert ran.returncode == 0, ran.stderr
@@ -225,6 +239,7 @@ def test_a_cluster_that_does_not_answer_is_unknown_not_absent(known):
     assert missing.reason.startswith("unknown: cluster-4 does not answer")
 
 
+@pytest.mark.nightly  # a cluster that does not answer stays
 def test_the_way_is_told_while_the_origins_cluster_is_away(known):
     found, offset = known
     here = next(copy for copy in run.run(found, "cluster-1", offset).copies if copy.cluster == "cluster-5")
@@ -234,6 +249,7 @@ def test_the_way_is_told_while_the_origins_cluster_is_away(known):
     assert traced.missing == ()
 
 
+@pytest.mark.nightly  # a cluster that does not answer stays
 def test_a_cluster_that_is_asked_and_silent_is_told(known):
     found, offset = known
     with pytest.raises(ClusterSilent) as silent:

@@ -11,9 +11,11 @@ from backend.cli import app
 from backend.settings import settings
 from backend.verification import run
 from tests.integration.conftest import TOKEN
+from tests.nightly import some_now
 from tests.pages.consoles import serve_here
 
 
+@pytest.mark.nightly  # the quickstart and test_worker_killed run it; flags of copies: test_trace
 def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
     run = estate.treeline("verify", "--records", "1000", "--json")
     assert run.returncode == 0, run.stderr + run.stdout
@@ -27,6 +29,7 @@ def test_the_default_estate_shows_the_contracts_flags_on_cluster_1(estate):
     assert answer["clusters"]["cluster-1"]["flags"] == {"0000": 1000, "0010": 2000, "0100": 1000, "0110": 1000}
 
 
+@pytest.mark.nightly  # the same command on the default stream stays
 def test_a_tenants_stream_can_be_verified_among_its_records(estate):
     run = estate.treeline("verify", "--stream", "acme/retail/prod/orders", "--records", "50", "--json")
     assert run.returncode == 0, run.stderr + run.stdout
@@ -35,9 +38,7 @@ def test_a_tenants_stream_can_be_verified_among_its_records(estate):
     assert answer["clusters"]["cluster-5"]["distinct"] == 250
 
 
-@pytest.mark.parametrize(
-    ("stream", "code"), [("nobody/retail/prod/orders", 1), ("orders", 2), ("a/b/c/d/e", 2), ("", 2)]
-)
+@some_now("stream, code", [("nobody/retail/prod/orders", 1), ("orders", 2), ("a/b/c/d/e", 2), ("", 2)], now=(0,))
 def test_an_unknown_stream_is_refused_with_a_sentence(estate, stream, code):
     run = estate.treeline("verify", "--stream", stream, "--json")
     assert run.returncode == code
@@ -45,7 +46,7 @@ def test_an_unknown_stream_is_refused_with_a_sentence(estate, stream, code):
     assert run.stderr.strip()
 
 
-@pytest.mark.parametrize("records", ["0", "-1", "1000001", "many"])
+@some_now("records", ["0", "-1", "1000001", "many"], now=(0,))
 def test_a_wrong_number_of_records_is_refused(estate, records):
     assert estate.treeline("verify", "--records", records).returncode == 2
 

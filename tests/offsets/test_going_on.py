@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from confluent_kafka import TopicPartition
 
 from backend.domain.offsets import commit_metadata
@@ -141,6 +142,7 @@ def test_an_operators_reset_goes_back_too(make_groups: Made):
     assert {to: told[each.group] for to, each in groups.items()} == {to: to for to in groups}
 
 
+@pytest.mark.nightly  # test_group_names shows and resets them by the same commands
 def test_the_commands_show_and_reset_them(estate: RunningEstate, make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -51,6 +52,7 @@ def test_a_commit_before_the_beginning(make_groups: Made):
 
 
 @at_once
+@pytest.mark.nightly  # a commit before the beginning stays
 def test_what_is_committed_again_when_the_log_is_empty_by_now(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(50))
@@ -86,6 +88,7 @@ def test_a_sparse_log(make_groups: Made):
 
 
 @at_once
+@pytest.mark.nightly  # progress that ends with its topic: test_committing; a topic made anew: test_gaps
 def test_a_topic_that_is_deleted_after_the_commit(make_groups: Made):
     groups, other = make_groups("exact"), make_groups("exact")
     for each in (groups, other):

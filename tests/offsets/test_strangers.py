@@ -39,6 +39,7 @@ def test_a_stream_that_is_not_distributed_for_a_while(make_groups: Made):
 
 
 @at_once
+@pytest.mark.nightly  # a commit past the end in test_hard_cases
 def test_an_offset_that_no_log_has(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20))

@@ -73,6 +73,7 @@ def test_groups_far_behind_share_a_walk_with_their_neighbours(log, logs, monkeyp
     assert [(each.offset, each.settled) for each in beyond] == [(3_000, True), (3_000, False)]
 
 
+@pytest.mark.nightly  # waits for timeouts of clusters that do not answer
 def test_a_partition_that_cannot_be_asked_is_left_out_and_the_cluster_goes_on(log, servers):
     config = client_config(servers["cluster-1"], {})
     assert ends(config, [(log.topic, 0), (log.topic, 99)], 10) == {(log.topic, 0): (0, 3_000)}

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
 import treeline_client
 
 from backend.program_version import VERSION
@@ -44,6 +45,7 @@ def test_the_wheel_has_the_third_party_files_with_their_licences_and_no_more_of_
     }
 
 
+@pytest.mark.nightly  # files of sdist and wheel stay
 def test_a_wheel_can_be_built_of_the_sdist_without_npm_and_is_the_same(packed: Packed, tmp_path: Path) -> None:
     with tarfile.open(packed.sdist) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -97,6 +97,7 @@ def test_the_program_tells_its_version(packed: Packed, elsewhere: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.nightly  # test_build
 def test_the_native_loop_is_built_into_the_cache(packed: Packed, elsewhere: Path) -> None:
     before = sorted(packed.site.rglob("*"))
     cache = {"TREELINE_CACHE": str(elsewhere / "cache")}

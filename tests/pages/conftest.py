@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from backend.queries.access import secrets
 from backend.queries.access.login import SESSION_COOKIE
 from tests import http
 from tests.database_fixture import Content, Database
@@ -19,6 +20,14 @@ from tests.pages.visitors import Visitor, clusters_and_tenants
 
 CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """Hash passwords at a small cost; tests/integration/test_rest_users.py has the product's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "COST", 1 << 8)
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
+
 from backend.deciders import APPLICATION
 from backend.domain.tenants.application_records import (
     ApplicationRecord,
@@ -173,6 +175,7 @@ def test_without_a_key_no_password_can_be_issued(acme: Console, database: Databa
     assert "TREELINE_SECRETS_KEY" in said(answer)
 
 
+@pytest.mark.nightly  # test_rest_credentials, with a mutant
 def test_a_password_is_shown_once(database: Database) -> None:
     with serve_here(database.url, secrets_key="k" * 32) as console:
         add_clusters(console)

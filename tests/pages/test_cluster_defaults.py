@@ -11,6 +11,7 @@ from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.tenants.stream_records import RecordApplied
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -92,8 +93,8 @@ def test_the_preview_counts_the_topics_that_are_there(
     assert "c1 has 3 brokers: a topic there has one replica per broker" in more
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field", "told"),
+@some_now(
+    "wrong, field, told",
     [
         ({FACTOR: "two"}, FACTOR, "must be a whole number"),
         ({FACTOR: "0"}, FACTOR, "Replication factor: must be from 1 to"),
@@ -105,6 +106,7 @@ def test_the_preview_counts_the_topics_that_are_there(
         ),
         ({FACTOR: "1.5", MINIMUM: "x"}, MINIMUM, "must be a whole number"),
     ],
+    now=(0, 3),
 )
 @pytest.mark.parametrize("step", ["preview", "check"])
 def test_what_no_topic_could_have_stands_at_its_field(
@@ -118,7 +120,7 @@ def test_what_no_topic_could_have_stands_at_its_field(
         assert values(answer)[field] == wrong[field], "what was typed is kept"
 
 
-@pytest.mark.parametrize("kind", ["viewer", "owner"])
+@some_now("kind", ["viewer", "owner"], now=(1,))
 def test_who_may_not_change_the_estate_sets_none(acme: Console, kind: str) -> None:
     who = visitor(acme, kind)
     before = head(acme)
@@ -138,6 +140,7 @@ def test_an_undo_keeps_what_was_set_since_of_the_other_default(acme: Console) ->
     assert again.status_code == 409 and "replication factor of the default replicas of c1 is 3 now" in again.text
 
 
+@pytest.mark.nightly  # the same form page by keyboard: test_cluster_forms
 def test_by_keyboard_with_the_effect_as_one_types(acme: Console, operator: Visitor, open_page) -> None:
     page = open_page(acme, PAGE)
     page.get_by_role("link", name="Set replica defaults").click()

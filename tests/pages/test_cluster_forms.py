@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from backend.domain.base.errors import ClusterUnreachable, FieldError
 from backend.kafka.base.probe import ClusterFacts
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -85,8 +86,8 @@ def test_what_the_cluster_says_of_itself_is_told_before_it_is_added(
     assert other.status_code == 409 and "the same Kafka cluster as 'spare'" in said(other)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field", "told"),
+@some_now(
+    "wrong, field, told",
     [
         ({"name": "Spare!"}, "name", "cannot name a cluster"),
         ({"name": "c1"}, "name", "cluster 'c1' already exists"),
@@ -96,6 +97,7 @@ def test_what_the_cluster_says_of_itself_is_told_before_it_is_added(
         ({"properties": "security.protocol"}, "properties", "line 1 is not key=value"),
         ({"bootstrap_servers": "nowhere"}, "bootstrap_servers", "host:port"),
     ],
+    now=(1, 3),
 )
 def test_what_cannot_be_meant_stands_at_its_field(
     operator: Visitor, wrong: dict[str, str], field: str, told: str

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from backend.deciders import TREE
 from backend.domain.tree.primary_move import RecordPrimaryMoved
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.observations import observe
 from tests.pages.consoles import Console
 from tests.pages.switching import all_online
@@ -90,14 +91,15 @@ def test_one_is_paused_limited_and_goes_on(acme: Console, operator: Visitor) -> 
     assert "these are the present settings" in said(same) and 'value="confirm"' not in same.text
 
 
-@pytest.mark.parametrize(
-    ("path", "given", "field", "told"),
+@some_now(
+    "path, given, field, told",
     [
         (TARGET, {"target": "c1"}, "target", "must be one of c2, c3"),
         (SETTINGS, {"bytes_per_second": "fast", "compression": "none"}, "bytes_per_second", "must be like 1 MiB"),
         (SETTINGS, {"bytes_per_second": "", "compression": "best"}, "compression", "compression"),
         (PRIMARY, {"cluster": "c9"}, "cluster", "must be one of c1, c2, c3"),
     ],
+    now=(0, 1),
 )
 def test_what_cannot_be_meant_stands_at_its_field(
     operator: Visitor, path: str, given: dict[str, str], field: str, told: str
@@ -133,7 +135,7 @@ def test_a_dead_primary_is_not_waited_for(acme: Console, operator: Visitor, data
     assert "done" in said(operator.get(where)) and "Skipped ids 1000" in said(operator.get(where))
 
 
-@pytest.mark.parametrize("path", ["/tree/-target/c1/9", "/tree/-settings/nobody/1", "/operations/target-switch-1"])
+@some_now("path", ["/tree/-target/c1/9", "/tree/-settings/nobody/1", "/operations/target-switch-1"], now=(0,))
 def test_what_there_is_not_is_not_found(operator: Visitor, path: str) -> None:
     assert operator.get(path).status_code == 404
 
@@ -144,6 +146,7 @@ def test_who_may_not_change_the_estate_has_no_forms(acme: Console, kind: str) ->
     assert {who.get(path).status_code for path in (TARGET, SETTINGS, PRIMARY)} == {403}
 
 
+@pytest.mark.nightly  # the forms without a browser stay; arrows are links in test_tree_page
 def test_by_a_click_on_an_arrow(acme: Console, open_page, database: Database) -> None:
     all_online(database)
     page = open_page(acme, "/tree")

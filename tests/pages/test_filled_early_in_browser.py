@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.pages.consoles import Console
@@ -26,6 +27,7 @@ def test_what_is_chosen_before_the_script_is_there_is_checked(
     expect(page.locator("#verdict").first).to_contain_text("stream acme/retail/prod/orders already exists")
 
 
+@pytest.mark.nightly  # the other half of the same script
 def test_a_form_as_it_came_asks_for_nothing(acme: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(acme, "/account")
     sent: list[str] = []

@@ -121,6 +121,7 @@ def test_by_keyboard_from_any_page(acme: Console, open_page) -> None:
     page.wait_for_url("**/tenants/acme/retail/prod/orders")
 
 
+@pytest.mark.nightly  # by keyboard once more
 def test_enter_before_anything_is_found_leads_to_the_page_that_finds_it(acme: Console, open_page) -> None:
     page = open_page(acme, "/switches")
     page.keyboard.press("Control+k")
@@ -131,6 +132,7 @@ def test_enter_before_anything_is_found_leads_to_the_page_that_finds_it(acme: Co
     page.wait_for_url("**/find?q=orders")
 
 
+@pytest.mark.nightly  # the page that finds, without a browser: the other tests of this file
 def test_by_mouse_without_javascript(acme: Console, open_page) -> None:
     page = open_page(acme, "/switches", java_script_enabled=False)
     page.get_by_role("link", name="Find").click()

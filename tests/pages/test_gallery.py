@@ -206,6 +206,7 @@ def test_every_page_is_there_and_has_its_room(filled: Console, open_page: Callab
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.nightly  # a look at all pictures
 def test_a_card_is_called_what_is_read_on_it(filled: Console, open_page: Callable[..., Page]) -> None:
     """WCAG 2.5.3, with all parts of a card: users of voice control say what they see."""
     filled.rest.ok("PATCH", "/clusters/c2", {"zone": "az1"})

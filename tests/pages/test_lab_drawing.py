@@ -24,6 +24,7 @@ from backend.web.lab.lab_drawing import (
 from backend.web.lab.lab_subject import OfScenario, scenario_address
 from backend.web.lab.lab_view import CONSEQUENCES, PlayerView
 from backend.web.lab.lab_wires import BROKER, COMMITTED, GAP, PRODUCERS, STORE, WIDTH, end_named, wires_of
+from tests.nightly import some_now
 
 NOTHING = RecordNames(0, ())
 
@@ -168,7 +169,7 @@ def test_of_long_logs_the_newest_records_are_drawn_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("mode", ["faithful", "fixed"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@some_now("name", SCENARIOS, now=range(0, len(SCENARIOS), 5))
 def test_every_moment_of_every_scenario_can_be_drawn(name: str, mode: str) -> None:
     played = drill(name, mode, 1, with_frames=True)
     for at in range(len(played.moments)):

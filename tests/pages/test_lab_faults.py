@@ -16,6 +16,7 @@ from playwright.sync_api import Page, expect
 from starlette.datastructures import QueryParams
 
 from backend.web.lab.lab_faults import FIRST, parse_faults
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 from tests.pages.visitors import Visitor, code, said, visitor
@@ -91,8 +92,8 @@ def test_with_asynchronous_acknowledgement_what_is_gone_is_said(viewer: Visitor)
     assert "the documents promise nothing about them" in said(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "sentence"),
+@some_now(
+    "query, sentence",
     [
         (f"faults={quote('crash 4 1000 1500')}", "there is no broker 4; there are 1 to 3"),
         (f"faults={quote('crash 1 1000')}", "is never healed"),
@@ -109,6 +110,7 @@ def test_with_asynchronous_acknowledgement_what_is_gone_is_said(viewer: Visitor)
         ("fault=crash&broker=&at_ms=5&for_ms=5", "has no broker"),
         (f"faults={quote('<script>alert(1)</script> 1 2 3')}", "which is unknown"),
     ],
+    now=(0, 3),
 )
 def test_what_cannot_be_played_is_said_above_the_form_which_keeps_what_was_given(
     viewer: Visitor, query: str, sentence: str
@@ -135,6 +137,7 @@ def test_the_page_is_for_those_who_see_the_estate(acme: Console) -> None:
     assert visitor(acme, "owner").get(OWN).status_code == 403
 
 
+@pytest.mark.nightly  # the form without a browser stays; the player in test_lab_player_in_browser
 def test_a_fault_is_composed_and_played_in_the_browser(
     console: Console, open_page: Callable[..., Page], folder: Path | None
 ) -> None:

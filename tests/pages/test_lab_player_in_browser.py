@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from backend.replication_lab.drills import drill
 from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.lab.lab_wires import PITCH, wires_of
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder, taken
 
@@ -83,6 +84,7 @@ def test_it_is_stepped_by_buttons_keys_slider_and_story(console: Console, open_p
     expect(page.locator("#scenarios")).to_be_visible()
 
 
+@pytest.mark.nightly  # stepping by every means stays; playing steps by a timer
 def test_it_plays_until_the_end_or_until_it_is_paused(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, f"{LOSS}?step=10", reduced_motion="reduce")
     page.get_by_role("button", name="Play").click()
@@ -102,6 +104,7 @@ def test_it_plays_until_the_end_or_until_it_is_paused(console: Console, open_pag
     step(page, 0)
 
 
+@pytest.mark.nightly  # addresses of other runs: test_lab_player
 def test_modes_and_seeds_are_other_pages(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, LOSS)
     page.locator("[data-mode=fixed]").click()
@@ -128,7 +131,7 @@ def test_without_javascript_it_is_whole(console: Console, open_page: Callable[..
     expect(page.locator("#violated")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1280, 1000])
+@some_now("width", [1280, 1000], now=(0,))
 def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
     console: Console, open_page: Callable[..., Page], width: int
 ) -> None:
@@ -147,6 +150,7 @@ def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
         assert set(ends) <= middles, path
 
 
+@pytest.mark.nightly  # a look at four pictures
 def test_no_label_of_an_arrow_lies_on_anything(console: Console, open_page: Callable[..., Page]) -> None:
     page = open_page(console, "/drills")
     for path in (

@@ -18,6 +18,7 @@ from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 from backend.queries.offsets.offset_translation import State, Waiting
 from tests.database_fixture import Database
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -148,14 +149,17 @@ def test_a_file_has_all_however_many(acme: Console, viewer: Visitor, database: D
     assert all(",c2,34988,margin,12,applied," in line for line in lines[1:])
 
 
-@pytest.mark.parametrize(
-    "query", ["after=x", "after=a/b/c", "after=c1/s/x/g", "group=%00", "stream=<script>", "cluster=%22"]
+@some_now(
+    "query",
+    ["after=x", "after=a/b/c", "after=c1/s/x/g", "group=%00", "stream=<script>", "cluster=%22"],
+    now=(0, 4),
 )
 def test_what_nothing_can_be_called_is_no_error(acme: Console, viewer: Visitor, query: str) -> None:
     page = viewer.get(f"{PAGE}?{query}")
     assert page.status_code == 200 and "<script>" not in page.text.partition("<main>")[2]
 
 
+@pytest.mark.nightly  # the same script follows in test_clusters_pages
 def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> None:
     page = open_page(acme, PAGE)
     committed(database, ORDERS, "billing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.openid_provider import Provider
@@ -28,6 +29,7 @@ def test_logging_in_and_out_by_a_provider(sso: Console, provider: Provider, brow
     context.close()
 
 
+@pytest.mark.nightly  # test_oidc_users
 def test_an_admin_links_and_unlinks_a_user_on_its_page(sso: Console, open_page) -> None:
     sso.rest.ok("POST", "/users", {"name": "bob"})
     page = open_page(sso, "/users/bob")

@@ -16,6 +16,7 @@ from backend.settings import Settings
 from backend.web.frame.forms import _key_of
 from tests import http
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.openid_provider import Claims, Provider, serving
 from tests.pages.consoles import Console
 from tests.pages.oidc import begin, console_with, key_of, log_in, me, refused
@@ -139,7 +140,7 @@ def test_four_logins_wait_for_a_provider_at_a_time() -> None:
         pass  # one of them has ended
 
 
-@pytest.mark.parametrize(
+@some_now(
     "description",
     [
         {"issuer": "https://another.example"},
@@ -147,6 +148,7 @@ def test_four_logins_wait_for_a_provider_at_a_time() -> None:
         {"jwks_uri": None},
         {"authorization_endpoint": "javascript:alert(1)"},
     ],
+    now=(0, 3),
 )
 def test_a_provider_that_describes_another_is_not_asked(
     sso: Console, provider: Provider, description: Claims

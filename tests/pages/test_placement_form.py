@@ -15,6 +15,7 @@ from backend.domain.tenants.stream_records import RecordApplied
 from backend.web.placement.placement_form import MOST_TYPED, broker_ids
 from backend.web.words.figures import id_ranges
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.placing import ask
 from tests.pages.visitors import API_PROD, Visitor, code, hidden, record, said, values, visitor
@@ -115,8 +116,8 @@ def test_what_streams_declare_is_named_in_the_preview_and_asked_for_again(
     assert values(again)["replication_factor"] == "declared"
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "problem"),
+@some_now(
+    "field, value, problem",
     [
         ("cluster", "", "choose a cluster"),
         ("cluster", "c9", "there is no cluster 'c9'"),
@@ -134,6 +135,7 @@ def test_what_streams_declare_is_named_in_the_preview_and_asked_for_again(
         ),
         ("replication_factor", "orders=101", "must be from 1 to 100, not 101"),
     ],
+    now=(1, 2),
 )
 def test_what_is_refused_is_said_at_its_field(
     acme: Console, operator: Visitor, field: str, value: str, problem: str
@@ -190,8 +192,8 @@ def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_aga
     assert len(again.text) < MOST_TYPED
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
+@some_now(
+    "fields, told",
     [
         ({"reassignment": "{"}, "invalid JSON"),
         ({"reassignment": "[]"}, "must be an object with version and partitions"),
@@ -199,6 +201,7 @@ def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_aga
         ({"reassignment": '{"partitions": [{"topic": "a"}]}'}, "/partitions/0/partition: must be a partition"),
         ({"reassignment": json.dumps(GIVEN), "no_leaders": "7"}, "cannot be combined with a reassignment"),
     ],
+    now=(0, 4),
 )
 def test_what_cannot_be_handed_in_is_said(
     acme: Console, operator: Visitor, fields: dict[str, str], told: str

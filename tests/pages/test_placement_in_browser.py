@@ -18,6 +18,7 @@ from tests.pages.test_switch_pictures import folder, taken
 __all__ = ["folder"]
 
 
+@pytest.mark.nightly  # the form without a browser in test_placement_form; the run in test_runs
 def test_asked_for_watched_and_looked_at(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:

@@ -11,6 +11,7 @@ from backend.domain.placement.placements import RecordPlan
 from backend.placement.verify import DETAILS
 from backend.web.placement.placement_view import RULES
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, MIB, ask, brokers, documents, failed, partition, planned
 from tests.pages.visitors import Visitor, record, rows, said, visitor
@@ -235,7 +236,7 @@ def test_a_large_plan_is_shown_in_part(database: Database, viewer: Visitor) -> N
 # --- who sees it
 
 
-@pytest.mark.parametrize("path", ["/placements/p9", "/placements/p9/-live", "/placements/%00", "/placements/-x"])
+@some_now("path", ["/placements/p9", "/placements/p9/-live", "/placements/%00", "/placements/-x"], now=(0, 2))
 def test_an_unknown_placement_is_said_to_be(acme: Console, viewer: Visitor, path: str) -> None:
     answer = viewer.get(path)
     assert answer.status_code == 404

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import http
+from tests.nightly import some_now
 from tests.pages.conftest import session_of
 from tests.pages.consoles import Console
 from tests.pages.visitors import PROD, Visitor, head, hidden, said, values, visitor
@@ -19,14 +20,15 @@ def in_a_browser(user: Visitor, method: str, path: str, **given: object) -> http
     return user.client.request(method, path, headers=PERSON, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "says"),
+@some_now(
+    "method, path, status, says",
     [
         ("GET", "/nope", 404, "There is nothing at /nope."),
         ("GET", f"{PROD}/", 404, f"There is nothing at {PROD}/."),
         ("GET", LONG, 422, "at most 300 characters"),
         ("PUT", "/tree", 405, "/tree takes GET"),
     ],
+    now=(0, 2),
 )
 def test_a_person_sees_a_page_with_a_way_on(acme: Console, method: str, path: str, status: int, says: str) -> None:
     user = visitor(acme, "operator")
@@ -46,7 +48,7 @@ def test_a_script_of_a_page_gets_no_page(acme: Console, headers: dict[str, str])
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nope", "/api/v1/clusters?at=x", "/static/nope.js"])
+@some_now("path", ["/api/v1/nope", "/api/v1/clusters?at=x", "/static/nope.js"], now=(1,))
 def test_a_program_s_address_answers_a_document_to_everybody(acme: Console, path: str) -> None:
     answer = in_a_browser(visitor(acme, "operator"), "GET", path)
     assert answer.status_code in (404, 422)
@@ -106,6 +108,7 @@ def test_an_old_login_page_asks_again(acme: Console) -> None:
     assert 'value="/clusters"' in answer.text
 
 
+@pytest.mark.nightly  # the same without a browser: test_a_form_of_another_session
 def test_two_tabs_and_a_new_session_lose_nothing_in_chromium(acme: Console, open_page) -> None:
     page: Page = open_page(acme, f"{PROD}/-new", expect_errors=True)
     page.get_by_label("Name", exact=True).fill("payments")

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from backend.queries.base.observed import cluster_replication
 from backend.queries.replication.replication import store_failure
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.replicating import look, looked_at, online
 from tests.pages.visitors import Visitor, hidden, said, values, visitor
@@ -64,9 +65,7 @@ def test_electing_begins_with_a_preview_that_asks_the_cluster(
     assert acme.rest.ok("GET", "/events?limit=500")["items"][-1]["name"] != "PreferredLeadersElected"
 
 
-@pytest.mark.parametrize(
-    "seen", ["", "[", "[]", "1", "{}", '{"digest": "", "elected": 1, "leads": {"a": [1, 2]}}']
-)
+@some_now("seen", ["", "[", "[]", "1", "{}", '{"digest": "", "elected": 1, "leads": {"a": [1, 2]}}'], now=(0, 5))
 def test_an_election_that_was_not_previewed_is_refused_before_the_cluster_is_asked(
     operator: Visitor, seen: str
 ) -> None:
@@ -80,7 +79,7 @@ def test_an_election_of_too_many_topics_is_refused_at_its_field(operator: Visito
     assert answer.status_code == 422 and "names 1,001 topics; at most 1,000" in said(answer)
 
 
-@pytest.mark.parametrize("kind", ["viewer", "owner"])
+@some_now("kind", ["viewer", "owner"], now=(1,))
 def test_who_may_not_change_the_estate_elects_nobody(acme: Console, database: Database, kind: str) -> None:
     online(database)
     look(database, looked_at(elsewhere=(1,)))
@@ -134,7 +133,7 @@ def test_clusters_are_listed_with_placements(operator: Visitor, database: Databa
     assert 'id="clusters"' not in operator.get("/placements?at=1").text, "what is observed is not kept"
 
 
-@pytest.mark.parametrize("name", ["c9", "%00", "a%20b"])
+@some_now("name", ["c9", "%00", "a%20b"], now=(0,))
 def test_a_cluster_that_is_not_known_has_no_page(operator: Visitor, name: str) -> None:
     for path in (f"/clusters/{name}/replication", f"/clusters/{name}/replication/-live"):
         assert operator.get(path).status_code == 404

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.estate_fixture import RunningEstate
@@ -13,6 +14,7 @@ SECOND = '{"type": "record", "name": "Order", "fields": [{"name": "number", "typ
 COMPATIBLE = FIRST.replace("}]}", '}, {"name": "note", "type": "string", "default": ""}]}')
 
 
+@pytest.mark.nightly  # test_shell and test_schemas_pages
 def test_a_version_is_checked_registered_and_seen_on_every_cluster(estate: RunningEstate, open_page) -> None:
     rest = RestClient(estate.url, estate.token)
     rest.ok("POST", "/tenants", {"name": "paged"})

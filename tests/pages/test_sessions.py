@@ -13,6 +13,7 @@ from backend.login_limits import ATTEMPTS
 from backend.settings import PROJECT_ROOT
 from tests import http
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console, serve_here
 from tests.pages.oidc import key_of
 from tests.pages.test_users_page import client_of, new_user, try_password
@@ -116,8 +117,8 @@ def cookies(answer: httpx2.Response) -> dict[str, str]:
     return {cookie.partition("=")[0]: cookie for cookie in answer.headers.get_list("set-cookie")}
 
 
-@pytest.mark.parametrize(
-    ("settings", "headers", "secure"),
+@some_now(
+    "settings, headers, secure",
     [
         ({}, {}, False),
         ({}, {"X-Forwarded-Proto": "https"}, False),
@@ -125,6 +126,7 @@ def cookies(answer: httpx2.Response) -> dict[str, str]:
         ({"url": "https://treeline.example"}, {}, True),
         ({"url": "HTTPS://treeline.example"}, {}, True),
     ],
+    now=(0, 2, 3),
 )
 def test_cookies_are_for_this_site_only_and_for_tls_where_there_is_any(
     database: Database, settings: dict, headers: dict[str, str], secure: bool
@@ -208,6 +210,7 @@ def test_the_audit_page_shows_it_to_who_may_read_the_estate(console: Console) ->
     assert Visitor(console, "eve").get("/audit").status_code == 403
 
 
+@pytest.mark.nightly  # pages of a list: test_rest_general
 def test_the_audit_page_leads_to_what_is_earlier(console: Console) -> None:
     admin = http.client(base_url=console.url)
     admin.get(console.login_link())

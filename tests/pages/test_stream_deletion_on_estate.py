@@ -44,6 +44,8 @@ def filled(acme: Console, estate: RunningEstate) -> Filled:
     return found
 
 
+# Records on real clusters: test_rest_brokers; the name that is typed: test_rest_stream_removal and test_undo.
+@pytest.mark.nightly
 def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
     database: Database, acme: Console, owner: Visitor, filled: Filled
 ) -> None:
@@ -83,6 +85,7 @@ def test_deleting_says_where_records_are_and_then_wants_the_whole_name(
     )
 
 
+@pytest.mark.nightly  # test_rest_stream_removal and test_rest_brokers
 def test_a_stream_whose_topics_are_seen_to_be_empty_is_deleted_without_its_name(
     database: Database, acme: Console, owner: Visitor, filled: Filled
 ) -> None:

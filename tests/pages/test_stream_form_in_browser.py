@@ -20,6 +20,7 @@ def apply_everywhere(database: Database) -> None:
         record(database, RecordApplied(**PAYMENTS, cluster=cluster, topic_id=cluster, replication_factor=1))
 
 
+@pytest.mark.nightly  # the form without a browser in test_tenant_pages; by keyboard: test_cluster_forms
 def test_by_keyboard_with_names_checked_while_typing_and_progress_without_a_reload(
     acme: Console, database: Database, open_page
 ) -> None:

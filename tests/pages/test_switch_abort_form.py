@@ -11,6 +11,7 @@ from backend.domain.switch.cluster_switch import Phase, Retarget
 from backend.domain.switch.switch_commands import Abort, SwitchCommand
 from tests.commands_parsed import parsed
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, DRAINING, HOLDING, MOVED, MOVING, commands, start, to
 from tests.pages.visitors import Visitor, code, head, hidden, said, visitor
@@ -115,7 +116,7 @@ def test_targets_that_it_has_changed_are_shown_and_go_back_with_it(
     assert target_of_c1(acme) == "c2"
 
 
-@pytest.mark.parametrize("given", [MOVED, COMPLETED])
+@some_now("given", [MOVED, COMPLETED], now=(0,))
 def test_after_the_move_it_is_refused_with_the_way_back(
     acme: Console, database: Database, operator: Visitor, given: tuple[SwitchCommand, ...]
 ) -> None:
@@ -130,7 +131,7 @@ def test_after_the_move_it_is_refused_with_the_way_back(
     assert head(acme) == before
 
 
-@pytest.mark.parametrize("by", ["operator", "worker"])
+@some_now("by", ["operator", "worker"], now=(0,))
 def test_one_that_is_taken_back_already_has_nothing_to_confirm(
     database: Database, operator: Visitor, by: str
 ) -> None:

@@ -77,6 +77,7 @@ def test_plan_type_start_watch_and_abort(
     assert len(acme.rest.ok("GET", "/switches")["items"]) == 1
 
 
+@pytest.mark.nightly  # the first test watches the same page to its end
 def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:
@@ -97,6 +98,7 @@ def test_the_report_comes_without_a_reload_and_the_page_is_quiet_then(
     expect(page.get_by_role("heading", name="Plan a reverse switch")).to_be_visible()
 
 
+@pytest.mark.nightly  # pages without JavaScript: test_tree_edit_in_browser, test_travel
 def test_without_javascript_it_reloads_itself(
     acme: Console, database: Database, open_page: Callable[..., Page]
 ) -> None:

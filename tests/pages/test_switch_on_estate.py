@@ -58,6 +58,9 @@ def onlooker(admin: Console, tenant: Tenant) -> Iterator[Console]:
     admin.rest.ok("PATCH", f"/users/{user}", {"disabled": True})
 
 
+# Its parts: the browser in test_switch_in_browser, the switch in test_on_estate, the way back in
+# test_switch_plan_page.
+@pytest.mark.nightly
 def test_there_and_back_while_applications_go_on(
     admin: Console, onlooker: Console, tenant: Tenant, open_page: Callable[..., Page]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from backend.domain.switch.cluster_switch import Moving, Phase
 from backend.domain.switch.switch_commands import Abort, Complete, Force
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.switching import (
     COMPLETED,
@@ -170,7 +171,7 @@ def test_partitions_that_all_leaves_wait_for_are_named_by_cluster(database: Data
     assert 'id="lacking-more"' not in page.text
 
 
-@pytest.mark.parametrize("found", [None, [], "all", [7], [{"stream": HOSTILE}], [lacking(1, 2, stream=None)]])
+@some_now("found", [None, [], "all", [7], [{"stream": HOSTILE}], [lacking(1, 2, stream=None)]], now=(0, 4))
 def test_partitions_told_in_another_way_are_left_out(database: Database, operator: Visitor, found: Any) -> None:
     commands(database, *DRAINING)
     told(database, missing_records=1, left=1, lacking=found)
@@ -253,8 +254,8 @@ def test_as_it_was_it_has_no_live_parts_and_no_buttons(
     assert later.status_code == 422 and '<a href="/switches/s1">' in later.text
 
 
-@pytest.mark.parametrize(
-    "path", ["nothing", "nothing/-live", "nothing/-force", "nothing/-abort", "%00", "a%22b", "Nothing"]
+@some_now(
+    "path", ["nothing", "nothing/-live", "nothing/-force", "nothing/-abort", "%00", "a%22b", "Nothing"], now=(0, 5)
 )
 def test_one_that_is_not_there_is_unknown(operator: Visitor, path: str) -> None:
     assert operator.get(f"/switches/{path}").status_code == 404
@@ -289,6 +290,7 @@ def test_tenants_see_only_where_their_own_clients_are(database: Database, owner:
     assert "/switches" not in owner.get("/tenants/acme").text
 
 
+@pytest.mark.nightly  # test_every_page asks every page without a session
 def test_without_a_session_there_is_only_the_way_in(acme: Console, operator: Visitor) -> None:
     operator.client.cookies.clear()
     for path in ("/switches", "/switches/plan", "/switches/s1", "/switches/s1/-live"):

@@ -18,6 +18,7 @@ from backend.web.switch.switch_plan_view import GATES
 from backend.web.words.figures import span
 from tests.commands_parsed import parsed
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.switching import (
     COMPLETED,
@@ -103,8 +104,8 @@ def test_a_plan_of_some(operator: Visitor, who: str, scope: str) -> None:
     assert "Distributors that copy to" not in said(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "why"),
+@some_now(
+    "query, status, why",
     [
         ("from=c1&to=c9", 404, "there is no cluster 'c9'"),
         ("from=c1&to=c1", 200, "source and target are the same cluster"),
@@ -117,6 +118,7 @@ def test_a_plan_of_some(operator: Visitor, who: str, scope: str) -> None:
         ("from=%3Cb%3E&to=c2", 422, "must be a cluster from the list"),
         ("reverses=nothing", 404, "there is no switch 'nothing'"),
     ],
+    now=(0, 4, 9),
 )
 def test_what_cannot_be_planned_is_said_where_it_stands(
     operator: Visitor, query: str, status: int, why: str
@@ -138,8 +140,8 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
     assert 'id="start"' not in page.text and "The switch cannot be started." in said(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
+@some_now(
+    "query, words",
     [
         ("", []),
         ("&who=acme/retail/prod", ["--tenant", "acme", "--instance", "retail", "--environment", "prod"]),
@@ -149,6 +151,7 @@ def test_a_red_gate_says_why_and_nothing_can_be_started(
         ),
         ("&who=acme&mode=emergency", ["--tenant", "acme", "--emergency"]),
     ],
+    now=(0, 2),
 )
 def test_the_command_that_starts_it_quotes_the_plan_that_was_looked_at(
     operator: Visitor, query: str, words: list[str]
@@ -162,6 +165,7 @@ def test_the_command_that_starts_it_quotes_the_plan_that_was_looked_at(
     assert len(given) == len(["treeline", "switch", "start"]) + 6 + len(words), "and no more than that"
 
 
+@pytest.mark.nightly  # the wrong word is refused in test_the_word_that_is_typed_starts_it
 def test_what_is_to_be_typed_is_said_also_where_the_browser_refuses_it(operator: Visitor) -> None:
     (confirm,) = re.findall(r'<input id="field-confirm"[^>]*>', operator.get(FROM_C1).text)
     assert "pattern=c1" in confirm
@@ -209,6 +213,7 @@ def test_a_form_sent_twice_starts_one_switch(acme: Console, operator: Visitor) -
     assert f"switch {switch} is moving this tenant" in said(operator.get(FROM_C1))
 
 
+@pytest.mark.nightly  # test_every_page sends each form without its key
 def test_somebody_elses_form_starts_nothing_of_ours(acme: Console, operator: Visitor) -> None:
     sent = {**form_of(operator.get(FROM_C1)), "confirm": "c1"}
     sent.pop("key")

@@ -8,6 +8,7 @@ import pytest
 
 from backend.domain.switch.switch_commands import Complete, RecordArrived
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.switching import COMPLETED, MOVED, REPORT, commands, start
 from tests.pages.test_switch_pages import LIVE, head, operator, steps
@@ -101,6 +102,7 @@ def test_what_was_stranded_and_is_lost_is_not_said_to_have_come(
     assert "lost on 1 partition" in said(operator.get("/"))
 
 
+@pytest.mark.nightly  # another line of the same report
 def test_what_was_known_to_be_at_risk_is_told_with_what_may_be_left(database: Database, operator: Visitor) -> None:
     stranded = [{"stream": "acme/retail/prod/orders", "partition": 2, "first": 17, "end": None, "records": None}]
     report = {**REPORT, "stranded": stranded, "records_at_risk": 9}
@@ -110,12 +112,13 @@ def test_what_was_known_to_be_at_risk_is_told_with_what_may_be_left(database: Da
     assert told in said(operator.get("/switches/s1"))
 
 
-@pytest.mark.parametrize(
-    ("key", "about"),
+@some_now(
+    "key, about",
     [
         ("read_again", "Upper bound by group and partition."),
         ("read_on", "These groups committed or read there after their offsets had been translated to c2"),
     ],
+    now=(1,),
 )
 def test_what_comes_again_is_named_by_group_and_partition(
     database: Database, operator: Visitor, key: str, about: str

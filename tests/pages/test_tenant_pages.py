@@ -14,6 +14,7 @@ import yaml
 from backend.commands.shell.declared import read_file
 from backend.domain.tenants.stream_records import RecordApplied, RecordApplyFailed
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import (
     API_PROD,
@@ -59,7 +60,7 @@ def test_from_nothing_to_a_stream(console: Console) -> None:
     assert (event["name"], event["metadata"]["actor"]) == ("StreamDeclared", "operator")
 
 
-@pytest.mark.parametrize("path", FORMS)
+@some_now("path", FORMS, now=(0, 3))
 def test_a_preview_changes_nothing_and_a_form_sent_twice_does_it_once(acme: Console, path: str) -> None:
     operator, before = visitor(acme, "operator"), head(acme)
     sent = {**hidden(operator.preview(path, **FORMS[path])), "step": "confirm"}
@@ -74,7 +75,7 @@ def test_a_preview_changes_nothing_and_a_form_sent_twice_does_it_once(acme: Cons
     assert head(acme) == after
 
 
-@pytest.mark.parametrize("path", FORMS)
+@some_now("path", FORMS, now=(0, 3))
 def test_one_goes_back_from_the_preview_to_the_form_as_it_was(acme: Console, path: str) -> None:
     operator = visitor(acme, "operator")
     sent = hidden(operator.preview(path, **FORMS[path]))
@@ -85,8 +86,8 @@ def test_one_goes_back_from_the_preview_to_the_form_as_it_was(acme: Console, pat
     assert shown.items() <= FORMS[path].items()
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "words"),
+@some_now(
+    "name, status, words",
     [
         ("", 422, "it is empty"),
         ("Orders", 422, "use lower case letters"),
@@ -97,6 +98,7 @@ def test_one_goes_back_from_the_preview_to_the_form_as_it_was(acme: Console, pat
         ("orders", 409, "stream acme/retail/prod/orders already exists"),
         ("café", 422, "use lower case letters"),
     ],
+    now=(1, 6),
 )
 def test_a_name_is_refused_while_one_types_and_before_it_is_declared(
     owner: Visitor, name: str, status: int, words: str
@@ -159,8 +161,8 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
+@some_now(
+    "field, value, words",
     [
         ("partitions", "four", "must be a whole number"),
         ("partitions", "0", "must be from 1 to"),
@@ -170,6 +172,7 @@ CALLED = {
         ("min_insync_replicas", "2", "more than the factor 1"),
         ("cleanup_policy", "burn", "must be one of"),
     ],
+    now=(0, 2, 5),
 )
 def test_what_is_wrong_with_a_field_stands_at_the_field(
     owner: Visitor, field: str, value: str, words: str

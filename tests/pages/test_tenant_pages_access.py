@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import http
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import (
     ALLOWED,
@@ -46,9 +47,7 @@ def test_a_member_sees_its_own_tenant_only(acme: Console) -> None:
     assert "globex" not in member.get("/tenants").text
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/retail", "/retail/prod", "/retail/prod/orders", "/retail/prod/orders/-applied"]
-)
+@some_now("path", ["", "/retail", "/retail/prod", "/retail/prod/orders", "/retail/prod/orders/-applied"], now=(3,))
 def test_anothers_tenant_is_unknown_by_the_same_words(acme: Console, path: str) -> None:
     stranger, operator = visitor(acme, "stranger"), visitor(acme, "operator")
     theirs, nobodys = stranger.get(f"/tenants/acme{path}"), operator.get(f"/tenants/nobody{path}")
@@ -56,7 +55,7 @@ def test_anothers_tenant_is_unknown_by_the_same_words(acme: Console, path: str) 
     assert said(theirs).replace("acme", "nobody") == said(nobodys)
 
 
-@pytest.mark.parametrize("path", FORMS)
+@some_now("path", FORMS, now=(1,))
 def test_forms_of_anothers_tenant_are_unknown_too(acme: Console, path: str) -> None:
     stranger, before = visitor(acme, "stranger"), head(acme)
     expected = 403 if path == "/tenants/-new" else 404
@@ -86,7 +85,7 @@ def test_what_there_is_not_is_said(owner: Visitor) -> None:
         assert words in said(answer)
 
 
-@pytest.mark.parametrize("path", ["/tenants", PROD, f"{PROD}/orders", *FORMS])
+@some_now("path", ["/tenants", PROD, f"{PROD}/orders", *FORMS], now=(1,))
 def test_without_a_session_pages_ask_for_one(acme: Console, path: str) -> None:
     answer = http.get(f"{acme.url}{path}")
     assert answer.status_code == 401
@@ -94,7 +93,7 @@ def test_without_a_session_pages_ask_for_one(acme: Console, path: str) -> None:
     assert "orders" not in said(answer)
 
 
-@pytest.mark.parametrize("kind", ["viewer", "member", "owner", "operator"])
+@some_now("kind", ["viewer", "member", "owner", "operator"], now=(1, 2))
 def test_what_one_may_not_do_is_greyed_with_the_reason_and_refused(acme: Console, kind: str) -> None:
     user, before = visitor(acme, kind), head(acme)
     places = {"/tenants/-new": "/tenants", "/tenants/acme/-new": "/tenants/acme"}
@@ -113,7 +112,7 @@ def test_what_one_may_not_do_is_greyed_with_the_reason_and_refused(acme: Console
 
 
 @pytest.mark.parametrize("spoilt", ["no key", "another site"])
-@pytest.mark.parametrize("path", FORMS)
+@some_now("path", FORMS, now=(1,))
 def test_a_form_that_no_page_of_ours_sent_changes_nothing(acme: Console, path: str, spoilt: str) -> None:
     operator, before = visitor(acme, "operator"), head(acme)
     key = operator.key if spoilt == "another site" else ""

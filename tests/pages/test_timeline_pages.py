@@ -15,6 +15,7 @@ from backend.queries.base.settings_before import settings_before
 from backend.web.frame.timeline_view import changed as changed_thing
 from tests.database_fixture import Database
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -68,13 +69,14 @@ def test_they_are_found_by_stream_kind_and_who(acme: Console, viewer: Visitor) -
     assert len(positions(viewer.get(f"{PAGE}?of=tenant-acme"))) == 5
 
 
-@pytest.mark.parametrize("before", ["x", "-1", "9999999", "99999999999999999999999"])
+@some_now("before", ["x", "-1", "9999999", "99999999999999999999999"], now=(0, 2))
 def test_a_position_that_is_none_is_told(acme: Console, viewer: Visitor, before: str) -> None:
     assert viewer.get(f"{PAGE}?before={before}").status_code == 422
     assert viewer.get(f"{PAGE}/-differences?from={before}").status_code == 422
     assert viewer.get(f"{PAGE}/{before}").status_code == 404
 
 
+@pytest.mark.nightly  # pages of a list: test_rest_general
 def test_many_events_come_page_by_page(acme: Console, viewer: Visitor) -> None:
     for number in range(110):
         acme.rest.ok("POST", "/tenants", {"name": f"t{number}"})
@@ -112,7 +114,7 @@ SENTENCES_OF_CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", SENTENCES_OF_CHANGES)
+@some_now("name", SENTENCES_OF_CHANGES, now=(2, 4))
 def test_a_sentence_says_what_is_otherwise_than_before(acme: Console, viewer: Visitor, name: str) -> None:
     for step in CASES[name]:
         step(acme)
@@ -236,6 +238,7 @@ def test_words_of_others_are_text(acme: Console, viewer: Visitor) -> None:
     assert viewer.get(f"{PAGE}?stream=%00").status_code == 200
 
 
+@pytest.mark.nightly  # the same script follows in test_clusters_pages and test_tree_page
 def test_it_follows_by_itself(acme: Console, open_page) -> None:
     page = open_page(acme, f"{PAGE}?name=TenantCreated")
     acme.rest.ok("POST", "/tenants", {"name": "initech"})

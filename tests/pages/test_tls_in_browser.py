@@ -90,6 +90,7 @@ def test_logging_in_by_password_with_a_form_and_out(site: Site) -> None:
     assert "__Host-treeline_session" not in site.cookies()
 
 
+@pytest.mark.nightly  # by a password with TLS stays; the provider's way: test_oidc_login
 def test_logging_in_by_a_provider_and_out(site: Site, provider: Provider) -> None:
     page = site.context.new_page()
     page.goto(f"{site.proxy.url}/account")

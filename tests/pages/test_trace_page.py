@@ -9,6 +9,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.kafka import produce, read_all
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import Visitor, head, said, visitor
 
@@ -30,8 +31,8 @@ def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
     assert re.findall(r"<option>(\w+)</option>", page.text) == ["c1", "c2", "c3"]
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "words"),
+@some_now(
+    "query, status, words",
     [
         ("stream=acme/retail/prod/none&cluster=c1&partition=0&offset=0", 404, "There is no stream"),
         ("stream=acme/retail/prod/orders&cluster=c9&partition=0&offset=0", 404, "c9"),
@@ -48,6 +49,7 @@ def test_it_says_what_it_is_for(acme: Console, viewer: Visitor) -> None:
         ("stream=<script>&cluster=<b>&partition=0&offset=0", 404, "There is no cluster"),
         ("stream=acme/retail/prod/orders&cluster=c1&partition=0&offset=0", 404, "has no topic on c1"),
     ],
+    now=(0, 3),
 )
 def test_what_is_not_there_is_told_beside_the_form(
     acme: Console, viewer: Visitor, query: str, status: int, words: str
@@ -67,6 +69,7 @@ def test_a_stream_of_another_tenant_is_one_that_there_is_not(acme: Console) -> N
     assert said(theirs).replace("orders", "nothing") == said(none)
 
 
+@pytest.mark.nightly  # the way over all clusters: test_trace
 def test_a_record_is_followed_over_all_clusters(estate) -> None:
     console = Console(estate.url, estate.token)
     name = f"traced-{uuid.uuid4().hex[:8]}"

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.database_fixture import Database
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import TREE, Visitor, add_clusters, code, hidden, rows, said, visitor
 
@@ -145,8 +146,8 @@ def test_a_step_that_no_longer_fits_is_told(acme: Console, operator: Visitor) ->
     assert "step 1, “Remove r10”, does not fit: there is no node r10" in said(late)
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
+@some_now(
+    "query, told",
     [
         ("steps=fell:r", "is no step of an edit"),
         ("steps=swap:r:x", "is no step of an edit"),
@@ -154,6 +155,7 @@ def test_a_step_that_no_longer_fits_is_told(acme: Console, operator: Visitor) ->
         ("do=level&node=r&with=high", "a level is a whole number"),
         ("do=swap&node=x", "is no step of an edit"),
     ],
+    now=(0, 3),
 )
 def test_what_is_no_step_is_told(operator: Visitor, query: str, told: str) -> None:
     answer = operator.client.get(f"{EDIT}?{query}")

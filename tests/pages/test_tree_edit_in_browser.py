@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -41,7 +42,7 @@ def add_c4_beside_c1(page: Page) -> None:
     expect(page.locator("#node-r01")).to_have_attribute("aria-label", "c4 joins")
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])
+@some_now("scripts", [True, False], now=(1,), ids=["with JavaScript", "without JavaScript"])
 def test_by_mouse(five: Console, open_page, scripts: bool) -> None:
     page = open_page(five, "/tree", java_script_enabled=scripts)
     page.get_by_role("link", name="Edit tree").click()
@@ -104,6 +105,7 @@ def test_by_keyboard_alone(five: Console, open_page) -> None:
     assert "c5" in tree(five)
 
 
+@pytest.mark.nightly  # by keyboard once more, faster
 def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) -> None:
     """Check key presses: each acts on the page where the previous one led, not where it was pressed."""
     page = open_page(five, f"{EDIT}?node=r")
@@ -136,6 +138,7 @@ def test_keys_that_come_quicker_than_pages_are_kept(five: Console, open_page) ->
     expect(page).to_have_url(re.compile(r"steps=swap:r1,remove:r10&done=1&"))
 
 
+@pytest.mark.nightly  # the steps themselves: test_tree_edit and test_tree_edit
 def test_a_move_and_an_exchange(five: Console, open_page) -> None:
     page = open_page(five, f"{EDIT}?node=r0")
     page.get_by_label("Move beside").select_option(label="c2")

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from backend.projections.clusters import clusters
 from backend.web.tree import tree_view
 from tests.database_fixture import Database, RunningPostgres
+from tests.nightly import some_now
 from tests.observations import observe
 from tests.pages.consoles import Console, serve
 from tests.pages.switching import all_online
@@ -38,6 +39,7 @@ def set_up(console: Console) -> None:
     console.rest.ok("PUT", "/trees/main", TREE)
 
 
+@pytest.mark.nightly  # test_every_page asks every page without a session
 def test_without_a_session_the_page_only_says_how_to_log_in(console: Console, open_page) -> None:
     page = open_page(console, expect_errors=True)
     expect(page.get_by_role("heading", name="No clusters yet")).to_be_visible()
@@ -97,8 +99,8 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
     assert "offline" in cells[12]
 
 
-@pytest.mark.parametrize(
-    ("facts", "verdict", "spoken", "summary"),
+@some_now(
+    "facts, verdict, spoken, summary",
     [
         ({"lag_records": 0}, "in time", "lag 0, in time", "1 of 5"),
         ({"lag_records": 9, "wait_seconds": 60.0}, "in time", "lag 18, in time", "1 of 5"),
@@ -106,15 +108,10 @@ def test_arrows_and_table_say_the_same_and_follow_what_workers_see(
         ({"lag_records": 9, "wait_seconds": None}, "unknown", "lag 18, wait unknown", "– of 5"),
         ({"lag_records": None, "wait_seconds": 60.1}, "unknown", "lag –, wait unknown", "– of 5"),
     ],
+    now=(2, 3),
 )
 def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_may(
-    console: Console,
-    database: Database,
-    open_page,
-    facts: dict[str, Any],
-    verdict: str,
-    spoken: str,
-    summary: str,
+    console: Console, database: Database, open_page, facts: dict[str, Any], verdict: str, spoken: str, summary: str
 ) -> None:
     set_up(console)
     observe(database.engine, "c1", 2, "c2", seen_at=LATER, **facts)
@@ -143,6 +140,7 @@ def test_arrow_table_and_summary_say_whether_records_wait_for_longer_than_they_m
     assert page.locator(".late").count() == 0
 
 
+@pytest.mark.nightly  # the verdict late is in the arrow's test, notices are in the test of a cluster that is away
 def test_late_distributors_need_attention_until_they_are_in_time(
     acme: Console, database: Database, open_page
 ) -> None:
@@ -168,6 +166,7 @@ def test_seconds_that_pass_while_something_waits_are_no_reason_to_draw_again(
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.nightly  # the timeline follows in test_focus_lights_a_path and after the outage
 def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, open_page) -> None:
     page = open_page(console)
     page.evaluate("window.sameDocument = true")
@@ -183,6 +182,7 @@ def test_an_event_appears_in_the_timeline_without_a_reload(console: Console, ope
     expect(page.locator("#live")).to_have_text("live")
 
 
+@pytest.mark.nightly  # pages of earlier positions: test_travel, test_travel_observed
 def test_an_earlier_position_shows_configuration_only_and_says_so(console: Console, open_page) -> None:
     set_up(console)
     page = open_page(console)
@@ -203,6 +203,7 @@ def test_an_earlier_position_shows_configuration_only_and_says_so(console: Conso
     expect(page.locator("#live")).to_have_text("live")
 
 
+@pytest.mark.nightly  # settings are in test_rest_distributors and test_distributor_forms
 def test_what_an_operator_has_set_is_shown_now_and_as_it_was(console: Console, open_page) -> None:
     set_up(console)
     before = console.rest.ok("GET", "/events/head")["position"]
@@ -329,7 +330,7 @@ def test_the_control_plane_ends_while_pages_are_open_and_they_go_on_when_it_is_b
         page.close()
 
 
-@pytest.mark.parametrize(("width", "height"), [(800, 900), (1280, 800), (1440, 900), (1920, 1080)])
+@some_now("width, height", [(800, 900), (1280, 800), (1440, 900), (1920, 1080)], now=(1,))
 def test_everything_has_its_room(console: Console, database: Database, open_page, width: int, height: int) -> None:
     set_up(console)
     facts = {"lag_records": 49_900, "wait_seconds": 61.0, "records_per_second": 49_900.0, "seen_at": LATER}

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from backend.changes.undoing.finding import FINDERS, REASONS
 from backend.eventlog.registry import domain_registry
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import API_PROD, TREE, Visitor, head, hidden, said, visitor
 
@@ -110,7 +111,7 @@ def test_each_kind_of_event_is_undone_is_not_with_a_reason_or_is_nobodys_doing()
     assert FINDERS.keys() - CASES.keys() == {"PrimaryMoved", "AccessRefused"}
 
 
-@pytest.mark.parametrize("name", CASES)
+@some_now("name", CASES, now=(0, 5, 7, 12, 14, 15, 18, 22))
 def test_what_it_changed_is_as_before(acme: Console, name: str) -> None:
     *earlier, step = CASES[name]
     for each in earlier:
@@ -279,7 +280,7 @@ AGAIN: dict[str, tuple[list[Do], Do]] = {
 }
 
 
-@pytest.mark.parametrize("name", AGAIN)
+@some_now("name", AGAIN, now=(1, 6))
 def test_a_newer_thing_of_the_same_name_is_not_what_is_undone(acme: Console, name: str) -> None:
     steps, again = AGAIN[name]
     for step in steps:
@@ -313,6 +314,7 @@ def test_a_tree_that_is_set_again_says_what_is_not_as_before(acme: Console) -> N
     assert acme.rest.ok("GET", "/trees/main")["primary_cluster"] == "c2"
 
 
+@pytest.mark.nightly  # idempotency of writing routes: test_every_writing_route, test_rest_general
 def test_one_request_sent_twice_is_done_once_and_answered_alike(acme: Console) -> None:
     acme.rest.ok("PATCH", API_PROD, {"margin_seconds": 7})
     position = event(acme, "EnvironmentChanged")

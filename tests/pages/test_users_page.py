@@ -14,6 +14,7 @@ from backend.login_limits import ATTEMPTS
 from tests import http
 from tests.database_fixture import Database
 from tests.integration.test_rest_users import everything_stored
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.visitors import Visitor, code, hidden, said, values
 from tests.rest_client import RestClient
@@ -97,8 +98,8 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
     own.context.close()
 
 
-@pytest.mark.parametrize(
-    ("role", "offered", "first"),
+@some_now(
+    "role, offered, first",
     [
         ("tenant", "Tenants Schemas Offsets Timeline Trace", "/tenants"),
         (
@@ -107,6 +108,7 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
             "/",
         ),
     ],
+    now=(0,),
 )
 def test_pages_show_what_their_viewer_may_see_and_do(
     console: Console, open_page, role: str, offered: str, first: str
@@ -198,6 +200,7 @@ def test_who_came_by_a_tokens_link_issues_no_tokens(console: Console, open_page)
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
+@pytest.mark.nightly  # the same form page; refusals themselves are in test_rest_users
 def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> None:
     new_user(console, "ada")
     page = open_page(console, "/users", expect_errors=True)
@@ -212,6 +215,7 @@ def test_what_is_refused_is_said_on_the_page(console: Console, open_page) -> Non
     assert page.goto(f"{console.url}/users/nobody").status == 404
 
 
+@pytest.mark.nightly  # the same form page: test_tenant_pages
 def test_a_user_that_somebody_changed_meanwhile_is_not_written_over(console: Console, open_page) -> None:
     new_user(console, "ada", "viewer")
     page = open_page(console, "/users/ada", expect_errors=True)
@@ -296,6 +300,7 @@ def test_a_session_is_a_new_one_at_each_login(console: Console) -> None:
 
 
 @pytest.mark.parametrize("path", ["/logout", "/account/password", "/users", "/users/ada/tokens"])
+@pytest.mark.nightly  # test_every_page sends each form without its key, with another's, and from another site
 def test_a_form_that_no_page_of_ours_sent_changes_nothing(console: Console, path: str) -> None:
     """The form has no key, the key of another session, or comes from another site."""
     new_user(console, "ada", "admin")
@@ -346,7 +351,7 @@ def test_a_password_is_typed_below_what_it_does_and_stands_nowhere(console: Cons
     assert quick not in everything_stored(database)
 
 
-@pytest.mark.parametrize("days", ["x", "-1", "0", "99999", "1.5"])
+@some_now("days", ["x", "-1", "0", "99999", "1.5"], now=(0, 2))
 def test_days_that_are_none_are_refused_at_their_field(console: Console, days: str) -> None:
     new_user(console, "ada")
     refused = Visitor(console, "root", "admin").send("/users/ada/tokens", token="ci", days=days)
@@ -356,7 +361,7 @@ def test_days_that_are_none_are_refused_at_their_field(console: Console, days: s
     assert console.rest.ok("GET", "/users/ada/tokens")["items"] == []
 
 
-@pytest.mark.parametrize("role", ["tenant", "viewer", "operator"])
+@some_now("role", ["tenant", "viewer", "operator"], now=(2,))
 def test_forms_of_users_are_for_admins_only(console: Console, role: str) -> None:
     new_user(console, "ada", role)
     with client_of(console) as client:

@@ -8,12 +8,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from backend.settings import PROJECT_ROOT
 from tests import report_facts
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 
 MOST_BYTES = 150_000
@@ -75,7 +75,7 @@ def live_has_come(page: Page, weight: Weight) -> bool:
     return weight.of_path("/tree/live") >= LEAST_LIVE_BYTES
 
 
-@pytest.mark.parametrize("path", ["/login", "/tree"])
+@some_now("path", ["/login", "/tree"], now=(1,))
 def test_a_first_visit_is_light(acme: Console, browser: Browser, path: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
@@ -94,8 +94,10 @@ def test_a_first_visit_is_light(acme: Console, browser: Browser, path: str) -> N
     assert weight.bytes < MOST_BYTES, weight.told()
 
 
-@pytest.mark.parametrize(
-    ("takes", "encoding"), [("gzip, deflate", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("gzip;q=0", None), ("", None)]
+@some_now(
+    "takes, encoding",
+    [("gzip, deflate", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("gzip;q=0", None), ("", None)],
+    now=(0, 2),
 )
 def test_text_comes_packed_to_those_who_take_it(console: Console, takes: str, encoding: str | None) -> None:
     with httpx2.stream("GET", f"{console.url}/static/console.css", headers={"Accept-Encoding": takes}) as answer:

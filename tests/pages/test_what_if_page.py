@@ -75,6 +75,7 @@ def test_the_worst_is_told_first_and_fits_any_window(
     taken(page, "what-if-bad", folder)
 
 
+@pytest.mark.nightly  # the tone of good news: tests/domain; the look is that of the worst
 def test_a_sound_cluster_is_good_news(
     acme: Console, open_page: Callable[..., Page], folder: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

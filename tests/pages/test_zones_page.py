@@ -10,6 +10,7 @@ import pytest
 
 from tests.database_fixture import Database
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.pages.consoles import Console
 from tests.pages.test_switch_pictures import folder as folder
 from tests.pages.test_switch_pictures import taken
@@ -113,6 +114,7 @@ def test_bytes_of_clients_that_no_zone_is_known_of_are_shown_and_not_judged(
     assert "Clients stay in their zones" in said(page)
 
 
+@pytest.mark.nightly  # one dead node is marked in the test of a node that is dead
 def test_where_all_are_dead_nothing_is_told_to_be_well(acme: Console, viewer: Visitor, database: Database) -> None:
     reports(acme)
     pass_time(database, 300)
@@ -141,13 +143,14 @@ def test_names_are_text(acme: Console, viewer: Visitor) -> None:
     assert page.status_code == 200 and "<script>" not in page.text.partition("<main>")[2]
 
 
-@pytest.mark.parametrize(("kind", "status"), [("operator", 200), ("owner", 403), ("stranger", 403)])
+@some_now("kind, status", [("operator", 200), ("owner", 403), ("stranger", 403)], now=(0, 1))
 def test_it_is_for_those_who_see_the_estate(acme: Console, kind: str, status: int) -> None:
     who = visitor(acme, kind)
     assert who.get(PAGE).status_code == who.get(f"{PAGE}/-live").status_code == status
     assert ('href="/zones"' in who.get("/account").text) == (status == 200)
 
 
+@pytest.mark.nightly  # the same script follows in test_clusters_pages
 def test_it_follows_by_itself(acme: Console, database: Database, open_page) -> None:
     page = open_page(acme, PAGE)
     assert "No zone router" in page.inner_text("main")

@@ -68,6 +68,7 @@ def slow(brokers: Brokers, admin: ReplicaAdmin) -> Iterator[Course]:
     eventually(lambda: not admin.ongoing(), "nothing is left of it")
 
 
+@pytest.mark.nightly  # test_runs carries one out under a throttle that is gone afterwards
 def test_a_plan_is_carried_out_under_a_throttle_that_is_gone_afterwards(
     brokers: Brokers, admin: ReplicaAdmin, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def _verify(brokers: Brokers, course: Course, file: Path) -> None:
     }
 
 
+@pytest.mark.nightly  # test_runs cancels one in the middle
 def test_what_is_cancelled_in_the_middle_is_as_it_was(brokers: Brokers, admin: ReplicaAdmin, slow: Course) -> None:
     (place,) = slow.targets
     eventually(lambda: admin.copied({place: [3]}).get(place, 0) > 0, "some of it has come")

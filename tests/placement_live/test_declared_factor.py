@@ -98,6 +98,7 @@ def estate(make_planner: Made, brokers: Brokers, admin: ReplicaAdmin, database: 
         future.result(DEADLINE_SECONDS)
 
 
+@pytest.mark.nightly  # the minimum follows: test_steps; a factor in a plan: test_placements
 def test_a_factor_that_is_declared_comes_by_a_placement_and_the_minimum_follows(
     estate: Estate, brokers: Brokers, admin: ReplicaAdmin
 ) -> None:

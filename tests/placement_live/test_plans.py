@@ -10,6 +10,7 @@ import pytest
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.queries.placement.placements import requested_placements
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.placement_live.brokers import Brokers
 from tests.placement_live.planner import Made
 from workers.placements import compute
@@ -56,13 +57,14 @@ def test_what_two_processes_compute_is_kept_of_the_faster_one(make_planner: Made
     assert planner.rest("GET", f"/placements/{asked['id']}").json() == first
 
 
-@pytest.mark.parametrize(
-    ("wish", "told"),
+@some_now(
+    "wish, told",
     [
         ({"target_brokers": [1, 77]}, "/target_brokers: 77 not among the cluster's brokers 1, 2, 3"),
         ({"excluded_topics": ["nothing"]}, "/excluded_topics: there is no topic nothing"),
         ({"replication_factor": {"nothing": 2}}, "/replication_factor: there is no topic nothing"),
     ],
+    now=(0,),
 )
 def test_a_wish_that_does_not_fit_the_cluster_is_explained(
     make_planner: Made, topic: str, wish: dict[str, Any], told: str
@@ -71,6 +73,7 @@ def test_a_wish_that_does_not_fit_the_cluster_is_explained(
     assert (found["state"], found["reason"], found["plan"]) == ("failed", told, None)
 
 
+@pytest.mark.nightly  # test_request_document has the violation
 def test_more_replicas_than_brokers_leave_everything_where_it_is(make_planner: Made, topic: str) -> None:
     planner = make_planner()
     found = planner.plan(replication_factor={topic: 4})

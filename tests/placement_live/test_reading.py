@@ -56,6 +56,7 @@ def test_internal_topics_are_seen_too(brokers: Brokers, admin: ReplicaAdmin) -> 
     assert len(seen.partitions["__consumer_offsets", 0].replicas) == 3
 
 
+@pytest.mark.nightly  # a broker that is away stays in test_replication
 def test_of_a_broker_that_is_away_the_rack_is_known_and_the_sizes_are_the_others(
     brokers: Brokers, admin: ReplicaAdmin
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_preferred_broker_is_elected_and_once_more_is_no_refusal(
         assert eventually(lambda: admin.read().partitions[topic, 0].leader == 2, "it leads")
 
 
+@pytest.mark.nightly  # a cluster that is silent: test_rest_replication
 def test_where_nobody_answers_the_cluster_is_named() -> None:
     with ReplicaAdmin("east", "127.0.0.1:9", {}, timeout_seconds=0.5) as admin:
         for call in (admin.read, admin.ongoing, lambda: admin.alter({("t", 0): [1]})):

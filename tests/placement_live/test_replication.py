@@ -137,6 +137,7 @@ def _with_health(found: dict[str, Any]) -> dict[str, Any] | None:
     return found if found["health"] else None
 
 
+@pytest.mark.nightly  # the prediction: test_what_if; a broker that stops stays
 def test_what_would_be_lost_if_a_broker_died_is_what_is_lost_when_it_does(watched: Watched, topic: str) -> None:
     brokers, pair, lone = watched.brokers, f"{topic}.pair", f"{topic}.single"
     brokers.create(topic, [[3, 1, 2], [1, 2, 3]], min_insync_replicas="2")

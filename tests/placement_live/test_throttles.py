@@ -117,6 +117,7 @@ def test_another_rate_and_more_partitions_are_taken_away_with_the_first(
     assert are_listed(brokers, first, {}) and are_listed(brokers, second, {})
 
 
+@pytest.mark.nightly  # another moment at which a throttle is removed
 def test_a_broker_that_is_away_is_named_and_loses_its_throttle_when_it_is_back(
     brokers: Brokers, admin: ReplicaAdmin
 ) -> None:

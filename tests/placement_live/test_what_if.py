@@ -134,6 +134,7 @@ def test_all_eligible_replicas_are_told_however_many_an_answer_has(
     assert answer(watched, 3, topic)[0] == {f"{each}-{number}": {"offline"} for each in "ab" for number in (0, 1)}
 
 
+@pytest.mark.nightly  # a partition without leader stays in test_replication; its words in test_what_if_page
 def test_what_nobody_leads_is_named_and_is_no_good_news(watched: Watched, topic: str, tmp_path: Path) -> None:
     brokers = watched.brokers
     brokers.create(topic, [[3]])

@@ -40,6 +40,7 @@ def ask(rest: Rest, method: str, path: str, body: Any = None, **headers: str) ->
     return rest(method, f"./registries/{path}", body, **headers)
 
 
+@pytest.mark.nightly  # all other tests of REST
 def test_everything_else_is_answered_as_before(rest):
     assert rest("GET", "/clusters").status_code == 200
     assert rest("GET", "./livez").json() == {"status": "alive"}
@@ -54,12 +55,14 @@ def test_a_new_cluster_has_a_registry_at_once_and_a_removed_one_has_none(rest):
     eventually(lambda: ask(rest, "GET", "c9/contexts").status_code == 404, "the registry is gone")
 
 
+@pytest.mark.nightly  # a new cluster answers 503 in test_a_new_cluster_has
 def test_a_cluster_that_was_never_read_says_so(rest):
     answer = ask(rest, "GET", "c1/subjects")
     assert (answer.status_code, answer.json()["error_code"]) == (503, 50002)
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.nightly  # test_tenants has tokens of the registry
 def test_the_admins_token_is_asked_for(rest):
     answer = ask(rest, "GET", "c1/subjects", Authorization="Bearer another")
     assert (answer.status_code, answer.json()["error_code"]) == (401, 401)
@@ -95,6 +98,7 @@ def test_an_answer_that_is_kept_is_one_callers_and_goes_with_what_he_may_see(res
     assert ask(ada, "GET", "c1/subjects").status_code == 401
 
 
+@pytest.mark.nightly  # a new cluster has a registry at once stays
 def test_a_cluster_whose_address_changes_is_read_at_the_new_one(rest):
     ask(rest, "GET", "c1/subjects")
     changes = {"bootstrap_servers": f"{NOBODY_LISTENS},127.0.0.1:10", "accept_offline": True}
@@ -102,6 +106,7 @@ def test_a_cluster_whose_address_changes_is_read_at_the_new_one(rest):
     eventually(lambda: ask(rest, "GET", "c1/subjects").status_code == 503, "it is read anew")
 
 
+@pytest.mark.nightly  # tests/domain and registry/distribution
 def test_the_primary_of_its_tree_writes_a_clusters_schemas_and_a_cluster_outside_its_own(rest, database):
     with database.engine.connect() as connection:
         found = {name: primary_for(connection, name) for name in ("c1", "c2", "c3", "outside")}

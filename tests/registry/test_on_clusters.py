@@ -267,6 +267,8 @@ def test_what_another_registry_wrote_under_other_keys_is_deleted_for_good_there_
     assert json.loads(last[keys[1]] or b"{}").get("compatibilityLevel") != "FULL"
 
 
+# Another process reads the topic in test_a_schema_of_a_megabyte; a killed API in test_registry_outages.
+@pytest.mark.nightly
 def test_after_a_kill_another_process_knows_everything_from_the_topic(estate: RunningEstate, subject):
     with another_api(estate) as api:
         address = api.registry("cluster-1")

@@ -298,6 +298,7 @@ def test_a_list_is_shown_again_when_it_changes(
             running.kill()
 
 
+@pytest.mark.nightly  # test_cli_completion
 def test_subjects_levels_and_modes_are_completed(shell: Shell, subject: str, name: str, order: Path) -> None:
     registered(shell, subject, order, avro("a", name=name))
     gone = f"{subject}-gone"

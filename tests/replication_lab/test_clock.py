@@ -135,6 +135,7 @@ def test_one_that_is_moved_in_and_the_only_one_eligible_leads():
     assert leaders == [1, 4, 1] and world.history.violated is None, "and gives way to the preferred one"
 
 
+@pytest.mark.nightly  # test_stories replays runs without a clock, step by step
 def test_a_run_that_is_taken_again_step_by_step_is_the_same_run():
     """A story is made from the steps alone, whatever the clock did."""
     draw = random.Random(7)

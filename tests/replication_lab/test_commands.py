@@ -130,6 +130,7 @@ def test_what_cannot_be_is_refused_with_the_reason(
     assert sentence in result.stderr and not result.stdout
 
 
+@pytest.mark.nightly  # test_search
 def test_every_order_of_steps_is_searched_with_the_states_counted() -> None:
     found = answered("search", "--depth", "4", "--crashes", "1")
     assert found["violated"] is None and len(found["states_by_depth"]) == 5

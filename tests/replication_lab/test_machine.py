@@ -23,6 +23,7 @@ from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
 from backend.replication_lab.start_states import established, wake_all
 from backend.replication_lab.timed import Clock
 from backend.replication_lab.world import World
+from tests.nightly import some_now
 from tests.replication_lab.healing import heal
 from tests.replication_lab.random_walks import following
 
@@ -175,7 +176,7 @@ class FaithfulUntimed(Untimed):
 
 
 @SOME_OR_MANY
-@pytest.mark.parametrize("machine", [Timed, Deleted, Untimed])
+@some_now("machine", [Timed, Deleted, Untimed], now=(0,))
 def test_fixed_mode_holds_and_settles_whatever_hypothesis_draws(machine, profile):
     run_state_machine_as_test(machine, settings=profile)
 

@@ -17,6 +17,7 @@ from backend.replication_lab.rules import FIXED, Rules
 from backend.replication_lab.search import Bounds, search
 from backend.replication_lab.start_states import established
 from backend.replication_lab.world import Action
+from tests.nightly import some_now
 from tests.replication_lab import random_walks
 from tests.replication_lab.mutants import BY_LINE, BY_RULES
 from tests.replication_lab.test_random_faults import broken, ran
@@ -117,7 +118,7 @@ def test_each_fix_is_missed_if_it_alone_is_left_out(name):
     assert found(name, BY_RULES[name])
 
 
-@pytest.mark.parametrize("name", BY_LINE)
+@some_now("name", BY_LINE, now=range(0, len(BY_LINE), 2))
 def test_a_line_that_breaks_a_promise_is_found(name, monkeypatch):
     BY_LINE[name].apply(monkeypatch)
     assert found(name, FIXED)

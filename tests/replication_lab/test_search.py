@@ -17,6 +17,7 @@ from backend.replication_lab.rules import FAITHFUL, FIXED, KIP_101, KIP_279, Rul
 from backend.replication_lab.search import Bounds, Found, search
 from backend.replication_lab.start_states import established
 from backend.replication_lab.world import World
+from tests.nightly import some_now
 
 TWO = Configuration(brokers=2, replication_factor=2, min_isr=1, records=1)
 THREE = Configuration(min_isr=1, records=1)
@@ -89,7 +90,7 @@ NEEDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rules, expiries, violated, depth, states, steps", NEEDED.values(), ids=NEEDED)
+@some_now("rules, expiries, violated, depth, states, steps", NEEDED.values(), now=(0,), ids=NEEDED)
 def test_no_fix_of_truncation_holds_without_the_others(rules, expiries, violated, depth, states, steps):
     bounds = Bounds(crashes=0, expiries=expiries, attempts=2)
     found = told(search(begin(THREE, rules, 2), bounds, depth + 1), f"{rules.mode}, {bounds}")

@@ -73,6 +73,7 @@ def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back_to_it(cluste
     assert any(3 not in seen.isr for seen in observed.history.partition)
 
 
+@pytest.mark.nightly  # another schedule of faults against the same promise
 def test_a_leader_that_wakes_up_deposed_writes_nothing_that_others_lack(cluster: Cluster, topic: str):
     observed = kept(
         run(cluster, topic, same_in_the_model([Fault(1000, "pause", 1), Fault(7000, "resume", 1)]), seconds=9)
@@ -96,6 +97,7 @@ def test_with_two_brokers_killed_what_was_acknowledged_stays(cluster: Cluster, t
     assert last_resorts(observed.history) == []
 
 
+@pytest.mark.nightly  # another schedule of faults against the same promise
 def test_with_all_brokers_killed_at_once_the_last_leader_comes_back_with_all_that_was_acknowledged(
     cluster: Cluster, topic: str
 ):

@@ -22,6 +22,7 @@ from spark.jobs import replica_placement
 from spark.placement import placement_request
 from spark.placement.frames import Placing
 from spark.placement.placement_request import PartitionsInvalid
+from tests.nightly import some_now
 from tests.placement.instances import question
 from tests.placement.test_groups import CHANGES
 
@@ -125,8 +126,8 @@ AIMS = {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}]}
 GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
+@some_now(
+    "wrong, said",
     [
         ({"replicas": [1, 1]}, "t-1: it names a broker twice"),
         ({"replicas": []}, "t-1: it has no replica"),
@@ -139,6 +140,7 @@ GOOD = {"topic": "t", "partition": 0, "replicas": [1, 2], "size_bytes": 5}
         ({"replicas": [1, 2**31]}, "t-1: a broker's id must be from 0 to 2147483647"),
         ({"size_bytes": 2**62 + 1}, "t-1: its size_bytes must be from 0 to 4611686018427387904"),
     ],
+    now=(0, 4),
 )
 def test_what_is_wrong_with_a_partition_is_said(spark: SparkSession, wrong: dict[str, Any], said: str) -> None:
     frame = spark.createDataFrame([GOOD, {**GOOD, "partition": 1, **wrong}], LONG_ROW)
@@ -188,8 +190,8 @@ def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "stop", lambda: None)
 
 
-@pytest.mark.parametrize(
-    ("question", "partitions", "said"),
+@some_now(
+    "question, partitions, said",
     [
         (AIMS, None, "partitions.jsonl: cannot be read: [PATH_NOT_FOUND]"),
         (AIMS, "{oops", "partitions.jsonl: some lines are not JSON objects"),
@@ -197,6 +199,7 @@ def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
         ({**AIMS, "target_brokers": [9]}, json.dumps(GOOD), "question.json: /target_brokers: 9 not among the"),
         (None, json.dumps(GOOD), "question.json: No such file or directory"),
     ],
+    now=(0, 3),
 )
 def test_the_job_blames_the_file_that_is_at_fault(
     job_here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], question: Any, partitions: Any, said: str

@@ -113,6 +113,7 @@ def expected(servers: str, topic: str) -> list[tuple[object, ...]]:
     return rows
 
 
+@pytest.mark.nightly  # test_streams reads the same records with where they were born
 def test_records_of_ranges_with_where_they_were_born(spark, servers, topic):
     fill(servers, topic)
     config = client_config(servers, {})

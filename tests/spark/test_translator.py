@@ -177,6 +177,7 @@ def test_a_batch_that_fails_is_not_tried_in_parts_while_a_switch_waits_for_its_e
     assert not any(translator._failures.waits(one.log) for one in logs), "which of them failed is not known yet"
 
 
+@pytest.mark.nightly  # test_offset_map takes a cluster out of the map
 def test_what_was_made_on_a_cluster_that_has_left_the_tree_leaves_the_map(translator, estate, stream):
     name, topics = stream
     servers = {cluster: estate.bootstrap_servers(cluster) for cluster in topics}

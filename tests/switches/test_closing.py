@@ -121,6 +121,7 @@ def test_records_that_lie_in_another_order_there_are_not_skipped(hand: ByHand, c
     assert read_on(hand, "a", "some", 2) == ["b3", "b4"]
 
 
+@pytest.mark.nightly  # test_who_has_closed repeats it while others close
 def test_repeated_it_gives_the_same(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "some", offset_behind(mixed, "a", 33))
     first = closing.translate(2, 6)
@@ -148,6 +149,7 @@ def test_a_group_that_is_at_work_on_the_target_is_left_alone_and_named(mixed: By
     busy.close()
 
 
+@pytest.mark.nightly  # members on the source are named in test_who_has_closed and in the plan
 def test_who_has_not_closed_on_the_source_is_named(mixed: ByHand, closing: GroupClosing):
     still = mixed.consumer("a", "still", **{"auto.offset.reset": "earliest", "client.id": "not-yet"})
     still.subscribe([mixed.topic("a")])
@@ -185,6 +187,7 @@ def test_who_has_closed_is_taken_along_while_others_close(mixed: ByHand, closing
         assert stands(mixed, "c", name)[0] == found[name].target_offset
 
 
+@pytest.mark.nightly  # test_target_log, with a mutant
 def test_a_commit_before_the_beginning_of_the_log(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "late", offset_behind(mixed, "a", 25))
     admin = AdminClient({"bootstrap.servers": mixed.servers("a")})
@@ -195,6 +198,7 @@ def test_a_commit_before_the_beginning_of_the_log(mixed: ByHand, closing: GroupC
     assert "a5" in read_on(mixed, "c", "late", 30), "the first that it has not read is not skipped"
 
 
+@pytest.mark.nightly  # markers at the end: test_target_log, test_hard_cases
 def test_a_commit_behind_which_only_markers_lie(hand: ByHand, closing: GroupClosing):
     hand.produce("a", 5)
     hand.transaction("a", 3).abort_transaction(DEADLINE_SECONDS)
@@ -210,6 +214,7 @@ def test_a_commit_behind_which_only_markers_lie(hand: ByHand, closing: GroupClos
     assert read_on(hand, "c", "ends", 1) == ["a0"]
 
 
+@pytest.mark.nightly  # another order of the same two commits
 def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
     mixed: ByHand, closing: GroupClosing
 ):
@@ -225,6 +230,7 @@ def test_what_a_committer_had_set_for_progress_made_on_the_target_is_left_to_it(
     assert stands(mixed, "c", "back") == (4, "")
 
 
+@pytest.mark.nightly  # another order of the same two commits
 def test_an_old_commit_on_the_target_is_no_progress_over_what_the_group_has_done_elsewhere_since(
     mixed: ByHand, closing: GroupClosing
 ):
@@ -315,6 +321,7 @@ class Ended(GroupOffsets):
         return super().committed(wanted, stable=stable)
 
 
+@pytest.mark.nightly  # test_a_committer_that_was_choosing_meanwhile takes nothing back either
 def test_a_committer_that_lost_the_lock_while_it_asked_sets_nothing(mixed: ByHand, closing: GroupClosing):
     mixed.commit("a", "tips", offset_behind(mixed, "a", 50))
     (carried,) = closing.translate(2, 6)

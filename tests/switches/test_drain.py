@@ -15,6 +15,7 @@ from backend.queries.clusters.clusters import ClusterRow
 from tests.eventually import eventually
 from tests.integration.streams import worker_records
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.switches.by_hand import ByHand, until
 from workers.switches.drain import Drain
 from workers.switches.estate_view import EstateView
@@ -45,6 +46,7 @@ def test_it_is_drained_only_when_the_target_has_the_records_of_that_moment(hand:
     assert missing(drain.observe()) == {(1, "b"): 3}
 
 
+@pytest.mark.nightly  # both hops in test_what_would_be_lost and in test_draining
 def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
     hand.produce("a", 10)
     drain = hand.drain("a", "b", "c")
@@ -56,6 +58,7 @@ def test_over_another_leaf_it_takes_both_hops(hand: ByHand):
     until(drain)
 
 
+@pytest.mark.nightly  # a mutant of it is caught by test_draining
 def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
     """Records produced on c and held by a: the other leaf needs them too, though none of them is copied from a."""
     hand.produce("c", 10)
@@ -69,6 +72,7 @@ def test_copies_that_the_source_holds_belong_to_it(hand: ByHand):
     until(drain)
 
 
+@pytest.mark.nightly  # test_draining
 def test_a_tail_of_copies_that_no_task_has_committed_as_skipped(hand: ByHand):
     hand.produce("a", 10)
     hand.copy(("a", 2), ("b", 1))
@@ -123,6 +127,7 @@ def test_empty_logs_and_logs_with_aborted_records_only_hold_nothing(hand: ByHand
     until(drain)
 
 
+@pytest.mark.nightly  # counts by partition stay in test_what_was_born_since
 def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
     hand.produce("a", 5)
     hand.copy(("a", 2))
@@ -137,6 +142,7 @@ def test_a_partition_that_was_added_since_the_clients_were_opened(hand: ByHand):
     until(drain)
 
 
+@pytest.mark.nightly  # test_taking_up, test_source_replaced
 def test_a_target_whose_topic_was_made_anew_has_nothing(hand: ByHand):
     hand.produce("a", 6)
     hand.copy(("a", 2))
@@ -199,6 +205,7 @@ def test_streams_that_are_not_distributed_are_no_part_of_it(hand: ByHand):
     assert drain.observe().total == 2
 
 
+@pytest.mark.nightly  # test_closing has the margin without origins
 def test_without_origins_positions_are_followed_from_hop_to_hop(hand: ByHand):
     hand.settings = hand.settings.model_copy(update={"origin_header": False})
     drain = hand.drain("a", "b", "c")
@@ -267,7 +274,7 @@ class Restless(EstateView):
         return super().clients(row)
 
 
-@pytest.mark.parametrize(("times", "comes_to_rest"), [(3, True), (50, False)])
+@some_now("times, comes_to_rest", [(3, True), (50, False)], now=(0,))
 def test_a_mark_asks_again_while_topics_are_made_anew_but_not_for_ever(hand: ByHand, times, comes_to_rest):
     hand.produce("a", 5)
     view = Restless(hand, times)

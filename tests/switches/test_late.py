@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from backend.domain.switch.cluster_switch import Phase
 from backend.domain.switch.switch_report import STOOD, PhaseTimes
 from backend.queries.switch.discovery_clients import ClientRow
@@ -65,6 +67,7 @@ def left(hand: ByHand) -> Residuals:
     return Residuals(hand.view(), row, scope)
 
 
+@pytest.mark.nightly  # test_discovery, with a mutant of words given after the mark
 def test_a_word_that_was_taken_back_and_given_anew_is_of_what_was_written_between(hand: ByHand):
     """The hold expired while discovery was unreachable: it is the same client, but it has sent more."""
     there = left(hand)

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from backend.queries.switch.switches import find_switch
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.switches.by_hand import ByHand
 from workers.switches.scope import Scope
 from workers.switches.unreplicated import UnreplicatedRecords
@@ -51,6 +52,7 @@ def test_what_no_other_cluster_has_is_named_and_has_arrived_once_all_have_it(
     assert hand.values("b") == hand.values("c") == hand.values("a")
 
 
+@pytest.mark.nightly
 def test_what_another_process_found_is_enough_to_see_it_arrive(hand: ByHand, stranded: UnreplicatedRecords):
     found = stranded.now()
     hand.copy(("a", 2), ("b", 1))
@@ -64,6 +66,7 @@ def after_restart(hand: ByHand) -> UnreplicatedRecords:
     return of_switch(hand, switch["id"])
 
 
+@pytest.mark.nightly
 def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, stranded: UnreplicatedRecords):
     found = stranded.now()
     hand.make_anew("a")
@@ -75,7 +78,7 @@ def test_what_was_stranded_in_a_topic_that_was_made_anew_is_lost(hand: ByHand, s
     assert [what.unread[0].first_offset for what in hand.replaced if 0 in what.unread][:1] == [30]
 
 
-@pytest.mark.parametrize(("removed", "late"), [(32, ((32, 34),)), (35, ())])
+@some_now("removed, late", [(32, ((32, 34),)), (35, ())], now=(0,))
 def test_what_retention_removed_before_it_was_seen_to_arrive_may_be_lost(
     hand: ByHand, stranded: UnreplicatedRecords, removed: int, late: tuple[tuple[int, int], ...]
 ):

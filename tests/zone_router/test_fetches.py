@@ -29,6 +29,7 @@ from backend.kafka.wire.fetch_responses import (
     read_fetch_response,
 )
 from backend.kafka.wire.requests import read_request
+from tests.nightly import some_now
 from tests.zone_router.messages import (
     INT16,
     INT32,
@@ -45,6 +46,8 @@ from tests.zone_router.messages import (
 )
 
 VERSIONS = range(SUPPORTED_VERSIONS[Api.FETCH].first, SUPPORTED_VERSIONS[Api.FETCH].last + 1)
+FIRST_FLEXIBLE = 12
+EACH_VERSION = some_now("version", VERSIONS, now=(0, VERSIONS.index(FIRST_FLEXIBLE), len(VERSIONS) - 1))
 
 
 def topics(version: int) -> st.SearchStrategy[Topic]:
@@ -203,7 +206,7 @@ def head(version: int, client_id: bytes | None) -> bytes:
     return struct.pack(">hhi", 1, version, 77) + name + (b"\0" if version >= 12 else b"")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), client_id=st.none() | st.binary(max_size=40))
 def test_a_request_is_read_as_kafka_python_reads_it(version: int, data, client_id: bytes | None):
@@ -212,7 +215,7 @@ def test_a_request_is_read_as_kafka_python_reads_it(version: int, data, client_i
     assert read_fetch(read_request(message), message) == their_request(version, body(without_strange(drawn)))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), client_id=st.none() | st.binary(max_size=40))
 def test_a_request_is_written_as_kafka_python_reads_it(version: int, data, client_id: bytes | None):
@@ -228,7 +231,7 @@ def test_a_request_is_written_as_kafka_python_reads_it(version: int, data, clien
     assert read_fetch(request, bytearray(message)) == asked
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), correlation=INT32)
 def test_an_answer_is_read_as_kafka_python_reads_it(version: int, data, correlation: int):
@@ -238,7 +241,7 @@ def test_an_answer_is_read_as_kafka_python_reads_it(version: int, data, correlat
     assert found._replace(partitions=whole(found.partitions)) == theirs
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), correlation=INT32)
 def test_an_answer_is_written_as_kafka_python_reads_it(version: int, data, correlation: int):
@@ -282,7 +285,7 @@ def test_a_topic_that_the_version_cannot_tell_is_not_written(version: int, topic
         fetch_response(version, 1, answer)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_what_is_cut_or_spoilt_ends_in_words_or_in_a_message(version: int, data):

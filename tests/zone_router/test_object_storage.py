@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import some_now
 from tests.s3 import S3
 from tests.zone_router.channel import Written
 from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, ObjectStorage, StorageFailed
@@ -15,7 +16,10 @@ from workers.zone_router.object_storage import AlreadyWritten, ObjectMissing, Ob
 _BUCKETS = (f"bucket-{number}" for number in itertools.count())
 
 
-@pytest.fixture(params=["folder", "s3", "below a prefix of s3"])
+STORAGES = ["folder", "s3", "below a prefix of s3"]
+
+
+@pytest.fixture(params=STORAGES)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStorage:
     if request.param == "folder":
         return ObjectStorage(f"file://{tmp_path}")
@@ -55,6 +59,7 @@ def test_of_many_who_write_an_object_at_once_one_has_written_it(storage: ObjectS
     asyncio.run(test())
 
 
+@some_now("storage", STORAGES, now=(1,), indirect=True)
 def test_more_objects_than_a_page_of_s3_has_are_listed(storage: ObjectStorage):
     async def test() -> None:
         names = [f"a/{number:05d}" for number in range(1_100)]

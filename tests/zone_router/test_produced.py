@@ -18,9 +18,12 @@ from backend.kafka.wire.produce import (
     produced_offsets,
 )
 from backend.kafka.wire.requests import read_request, request_header
+from tests.nightly import some_now
 from tests.zone_router.messages import SLOW, body, messages, varint, without_strange, written
 
 VERSIONS = range(PRODUCE_WITH_BATCHES, SUPPORTED_VERSIONS[Api.PRODUCE].last + 1)
+FIRST_FLEXIBLE = 9
+EACH_VERSION = some_now("version", VERSIONS, now=(0, VERSIONS.index(FIRST_FLEXIBLE), len(VERSIONS) - 1))
 
 
 def topic_of(theirs, version: int) -> Topic:
@@ -33,7 +36,7 @@ def header(version: int) -> bytes:
     return request_header(Api.PRODUCE, version, 77, b"zone=az1", flexible=version >= 9)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_records_are_found_where_kafka_python_reads_them(version: int, data):
@@ -50,7 +53,7 @@ def test_records_are_found_where_kafka_python_reads_them(version: int, data):
     ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_offsets_are_those_that_kafka_python_reads(version: int, data):
@@ -86,7 +89,7 @@ def test_one_partition_that_was_refused_is_a_failure(errors: list[int], has_fail
         produce_has_failed(3, answer[:-1])
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_what_is_cut_or_spoilt_ends_in_words_or_within_the_message(version: int, data):

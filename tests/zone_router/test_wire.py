@@ -13,6 +13,7 @@ from backend.kafka.wire.apis import PRODUCE_WITH_BATCHES, SUPPORTED_VERSIONS, Ap
 from backend.kafka.wire.encoding import MessageMalformed
 from backend.kafka.wire.endpoints import Address
 from backend.kafka.wire.requests import is_answered, read_request, with_all_acks, with_fetch_bounded
+from tests.nightly import some_now
 from tests.zone_router.messages import (
     SLOW,
     definitions,
@@ -57,8 +58,13 @@ def mirrored(node: int, host: str, port: int) -> tuple[str, int] | None:
     return f"{node}.{host[: node % 200]}", port ^ 1
 
 
-EACH_VERSION = pytest.mark.parametrize(
-    ("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", str(value))
+FIRST_AND_LAST = [
+    place
+    for place, (api, v) in enumerate(VERSIONS)
+    if v in (SUPPORTED_VERSIONS[api].first, SUPPORTED_VERSIONS[api].last)
+]
+EACH_VERSION = some_now(
+    "api, version", VERSIONS, now=FIRST_AND_LAST, ids=lambda value: getattr(value, "name", str(value))
 )
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
 MANY = settings(FEW, max_examples=100)

@@ -23,12 +23,15 @@ from backend.estate.ports import free_ports
 from backend.parent_death import die_with_parent
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.placement_live.brokers import HERE, NODES, RACKS, Brokers, Site
 
 WAYS = PASSED, BY_MAINS = "passed", "by mains"
 """Ways of produced data: directly to the leader, or through the router channel and the leader's main."""
 BOTH_WAYS = pytest.mark.parametrize("router", WAYS, indirect=True)
 """Parameters for tests that differ by way; all requests but Produce use the same code in both."""
+BY_MAINS_NOW = some_now("router", WAYS, now=(1,), indirect=True)
+"""The same, of which `make test` goes the longer way."""
 CLUSTER = "east"
 _PORTS = 3 + len(NODES)
 _SAMPLE = re.compile(r"^(treeline_zone_router_\w+?)(?:\{(.*)\})? (\S+)$")

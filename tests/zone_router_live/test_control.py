@@ -51,6 +51,7 @@ def told(control: Control, at: str, zone: str) -> set[int]:
     return {broker.port for broker in admin.list_topics(timeout=DEADLINE_SECONDS).brokers.values()}
 
 
+@pytest.mark.nightly  # test_directory, with a mutant
 def test_who_is_dead_is_told_of_no_more_until_it_is_back(control: Control, topic: str) -> None:
     node = control.router.nodes["az2"]
     at_node, own = set(node.brokers.values()), control.router.ports_of_brokers
@@ -65,6 +66,7 @@ def test_who_is_dead_is_told_of_no_more_until_it_is_back(control: Control, topic
 
 
 @pytest.mark.usefixtures("ticking")
+@pytest.mark.nightly  # fences: test_routes and test_confirmer; a main that dies: test_mains
 def test_a_main_takes_nothing_until_it_knows_the_fence(control: Control, topic: str) -> None:
     eventually(lambda: control.get("/route-epochs")["fenced"] > 0, "there is a fence")
     control.end()

@@ -22,7 +22,8 @@ from confluent_kafka import Message, Producer
 
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
-from tests.zone_router_live.nodes import BOTH_WAYS, Router, client, produce_request
+from tests.nightly import some_now
+from tests.zone_router_live.nodes import BOTH_WAYS, BY_MAINS_NOW, Router, client, produce_request
 from tests.zone_router_live.test_gateway import everything
 
 API_VERSIONS = struct.pack(">hhih", 18, 0, 7, 8) + b"zone=az1"
@@ -140,22 +141,23 @@ def test_a_long_name_in_two_pieces_is_no_garbage(router: Router):
     raw.close()
 
 
-def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Router):
-    """The client sends requests for the node itself and for the broker as fast as it can."""
+@some_now("answered_by", ["the node", "the broker"], now=(1,))
+def test_a_client_that_asks_and_never_reads_does_not_fill_the_node(router: Router, answered_by: str):
+    """The client sends requests for the node itself or for the broker as fast as it can."""
     node = router.nodes["az1"]
     before = node.memory()
     too_new = framed(struct.pack(">hhih", 18, 77, 5, 0) + b"\0")
-    for request in (too_new, framed(METADATA)):
-        raw = Raw(node.brokers[1], timeout=2)
-        with contextlib.suppress(TimeoutError):
-            for _ in range(400):
-                raw.send(request * 5_000)
-        with neighbour(router):
-            assert node.memory() - before < 40_000_000
-        raw.close()
+    request = too_new if answered_by == "the node" else framed(METADATA)
+    raw = Raw(node.brokers[1], timeout=2)
+    with contextlib.suppress(TimeoutError):
+        for _ in range(400):
+            raw.send(request * 5_000)
+    with neighbour(router):
+        assert node.memory() - before < 40_000_000
+    raw.close()
 
 
-@BOTH_WAYS
+@BY_MAINS_NOW
 def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender_is_gone(
     router: Router, topic: str
 ):
@@ -167,7 +169,7 @@ def test_what_was_sent_without_waiting_for_an_answer_arrives_although_its_sender
     eventually(lambda: len(everything(router.brokers.servers, topic)) == 30, "all are there")
 
 
-@BOTH_WAYS
+@BY_MAINS_NOW
 def test_what_came_before_garbage_is_done(router: Router, topic: str):
     """Brokers do the same, even if the connection closes before the node is connected to one."""
     for number in range(5):
@@ -311,6 +313,7 @@ def test_a_node_that_is_killed_and_comes_back_loses_and_doubles_nothing(router: 
     each_once(router, topic, producing)
 
 
+@pytest.mark.nightly  # a node that is killed stays
 def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str):
     with Producing(router, topic, "az2") as producing:
         assert router.nodes["az2"].end() == 0
@@ -319,6 +322,7 @@ def test_a_node_that_ends_in_order_answers_what_waits(router: Router, topic: str
     each_once(router, topic, producing)
 
 
+@pytest.mark.nightly  # a node that is killed stays
 def test_a_node_that_stood_still_goes_on(router: Router, topic: str):
     node = router.nodes["az2"]
     with Producing(router, topic, "az2") as producing:
@@ -330,7 +334,7 @@ def test_a_node_that_stood_still_goes_on(router: Router, topic: str):
     each_once(router, topic, producing)
 
 
-@BOTH_WAYS
+@BY_MAINS_NOW
 def test_a_broker_that_is_killed_is_left_for_the_next_leader(router: Router, topic: str):
     before = router.nodes["az1"].refused("broker-away")
     with Producing(router, topic, "az1") as producing:

@@ -26,8 +26,9 @@ from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests import kafka_tools
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.placement_live.brokers import RACKS
-from tests.zone_router_live.nodes import BOTH_WAYS, BY_MAINS, PASSED, Router, client, until
+from tests.zone_router_live.nodes import BOTH_WAYS, BY_MAINS, BY_MAINS_NOW, PASSED, Router, client, until
 
 ZONES = pytest.mark.parametrize("zone", RACKS)
 
@@ -106,8 +107,8 @@ def test_a_client_of_no_zone_is_told_the_brokers_themselves_and_counted(router: 
     assert node.samples("zoneless_total")[()] > before
 
 
-@pytest.mark.parametrize(
-    ("router", "zone"), [*((BY_MAINS, zone) for zone in RACKS), (PASSED, RACKS[0])], indirect=["router"]
+@some_now(
+    "router, zone", [*((BY_MAINS, zone) for zone in RACKS), (PASSED, RACKS[0])], now=(1, 3), indirect=["router"]
 )
 def test_records_are_the_same_as_by_the_brokers_byte_for_byte(router: Router, topic: str, zone: str):
     node = router.nodes[zone]
@@ -122,7 +123,7 @@ def test_records_are_the_same_as_by_the_brokers_byte_for_byte(router: Router, to
     assert router.strays(zone, os.getpid()) <= router.ports_of_brokers  # those of the direct reader may linger
 
 
-@BOTH_WAYS
+@BY_MAINS_NOW
 def test_a_client_lives_its_life_through_its_zone_and_connects_to_nothing_else(router: Router, topic: str):
     """The client runs in its own process: all of its connections are to nodes of its zone."""
     node = router.nodes["az2"]
@@ -240,7 +241,7 @@ def test_javas_clients_do_the_same(router: Router, topic: str, tmp_path: Path):
     assert node.samples("bytes_total").get(("az3", "transaction", "az3"), 0) > 0
 
 
-@BOTH_WAYS
+@BY_MAINS_NOW
 def test_a_leader_that_moves_is_followed_within_the_zone(router: Router, topic: str):
     """Responses with the new leader name its node in the zone (KIP-951), so no client bypasses it."""
     node = router.nodes["az1"]

@@ -22,6 +22,7 @@ from kafka.protocol.producer import ProduceResponse
 
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.zone_router_live.in_process import MAIN, broker_1, by_main, until
 from tests.zone_router_live.nodes import Router, client, produce_request
 from tests.zone_router_live.test_faults import GARBAGE, Producing, Raw, each_once
@@ -84,6 +85,8 @@ def test_mains_that_are_killed_again_and_again_lose_and_double_nothing(router: R
     each_once(router, topic, producing)
 
 
+# Storage that fails now and then: test_slow_storage; what is written again: test_routes, with a mutant.
+@pytest.mark.nightly
 def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Router, topic: str):
     assert router.channel is not None
     folder, ended, deleted = router.channel, threading.Event(), list[Path]()
@@ -119,6 +122,7 @@ def test_objects_that_are_gone_before_they_are_read_are_written_again(router: Ro
     assert deleted
 
 
+@pytest.mark.nightly  # test_slow_storage: requests that fail now and then
 def test_a_storage_that_is_away_for_some_seconds_holds_up_and_loses_nothing(router: Router, topic: str):
     assert router.channel is not None
     aside = router.channel.with_name("aside")
@@ -145,7 +149,7 @@ def test_what_was_answered_is_in_storage_no_more(router: Router, topic: str):
     eventually(lambda: left() <= len(router.nodes), "the objects are deleted")
 
 
-@pytest.mark.parametrize("kind", ["http", "random", "negative size", "oversized"])
+@some_now("kind", ["http", "random", "negative size", "oversized"], now=(1,))
 def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, topic: str, kind: str):
     with Producing(router, topic, "az1") as producing:
         raw = Raw(router.main_ports["az3"])
@@ -156,6 +160,7 @@ def test_garbage_at_a_main_ends_its_own_connection_and_no_other(router: Router, 
     each_once(router, topic, producing)
 
 
+@pytest.mark.nightly  # test_routes, with a mutant
 def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: Router, topic: str, tmp_path: Path):
     """The fence rises all the time, but never lets a record in twice or out of order."""
     number_of_records = 300
@@ -196,6 +201,7 @@ def test_a_route_of_an_epoch_that_is_over_is_refused_and_written_again(router: R
     assert epoch > 3 and fences > 3
 
 
+@pytest.mark.nightly  # test_channel and test_succession, with a mutant
 def test_a_process_that_takes_a_nodes_place_makes_the_other_one_end(router: Router, topic: str):
     """Both run as the same node; the earlier one stops writing and logs why."""
     node = router.nodes["az2"]

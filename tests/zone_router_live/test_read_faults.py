@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Router, client
 from tests.zone_router_live.test_faults import Producing
@@ -68,6 +69,7 @@ def test_leaders_that_move_while_they_are_read_from(reading: Router, topic: str)
         consuming.is_the_leaders(reading)
 
 
+@pytest.mark.nightly  # leaders that move while they are read from stay
 def test_what_was_written_before_leaders_moved_is_read_in_the_zone(reading: Router, topic: str):
     """A new reader reads from the data of earlier leaders' mains, with both isolation levels."""
     moves: list[tuple[str, dict[int, list[int]]]] = [
@@ -116,7 +118,8 @@ def test_a_broker_that_is_killed_while_it_is_read_from(reading: Router, topic: s
         consuming.is_the_leaders(reading)
 
 
-@pytest.mark.parametrize("kind", ["channel", "wal", "blk"])
+@some_now("kind", ["channel", "wal", "blk"], now=(2,))
+@pytest.mark.nightly  # a main that dies leaves the same gap, which the leader fills
 def test_objects_that_are_gone_are_asked_of_the_leader(reading: Router, topic: str, kind: str):
     """A new node has neither read nor cached the objects."""
     assert reading.channel is not None
@@ -135,6 +138,7 @@ def test_objects_that_are_gone_are_asked_of_the_leader(reading: Router, topic: s
     assert everything(node.servers, topic, "zone=az3") == everything(reading.brokers.servers, topic)
 
 
+@pytest.mark.nightly  # the same outage for writers in test_mains; reads of a slow one in test_slow_storage
 def test_a_storage_that_is_away_for_some_seconds(reading: Router, topic: str):
     assert reading.channel is not None
     aside = reading.channel.with_name("aside")

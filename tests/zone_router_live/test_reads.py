@@ -13,12 +13,13 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
+from tests.nightly import some_now
 from tests.placement_live.brokers import RACKS
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Node, Router, client
 from tests.zone_router_live.test_gateway import everything, produce
 
-ZONES = pytest.mark.parametrize("zone", RACKS)
+ZONES = some_now("zone", RACKS, now=(1,))
 
 
 @pytest.fixture
@@ -56,6 +57,7 @@ def test_what_is_read_in_a_zone_is_the_leaders_log_and_none_of_it_crossed(readin
     assert crossed(node, "fetch") == before[0]
 
 
+@pytest.mark.nightly  # records one by one are read in test_leaders_that_move_while_they_are_read_from
 def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
     producer = Producer(client(reading.nodes["az1"], linger_ms=0))
     with Consuming(reading.nodes["az2"], topic) as consuming:
@@ -69,6 +71,7 @@ def test_one_record_at_a_time_is_read_as_it_comes(reading: Router, topic: str):
 @pytest.mark.parametrize(
     "isolation", ["read_committed", pytest.param("read_uncommitted", marks=pytest.mark.nightly)]
 )
+@pytest.mark.nightly  # test_zone_reader, with two mutants
 def test_transactions_are_read_as_from_the_leader(reading: Router, topic: str, isolation: str):
     """Transactions are committed, aborted, concurrent, and one is open."""
     node = reading.nodes["az3"]
@@ -108,9 +111,10 @@ def transactional(node: Node) -> Producer:
     return producer
 
 
-@pytest.mark.parametrize(
+@some_now(
     "config",
     [{"message_timestamp_type": "LogAppendTime"}, {"compression_type": "gzip"}],
+    now=(0,),
     ids=lambda each: str(each),
 )
 def test_what_a_broker_writes_in_its_own_way_is_stored_whole(reading: Router, config: dict[str, str]):
@@ -169,6 +173,7 @@ def test_one_that_is_ahead_of_what_its_zone_knows_is_waited_for(reading: Router,
     assert (crossed(node, "fetch"), cold(node)) == before
 
 
+@pytest.mark.nightly  # test_zone_reader
 def test_offsets_that_are_not_there_are_the_leaders_to_judge(reading: Router, topic: str):
     node = reading.nodes["az2"]
     produce(client(node), topic, [str(n) for n in range(600)])

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.disks import full, needs_root, small_disk
 from tests.eventually import eventually
+from tests.nightly import some_now
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Router
 from tests.zone_router_live.test_faults import Producing, each_once
@@ -61,7 +62,7 @@ def within(router: Router) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize(("seconds", "failing"), [(0.3, 0.0), (0.05, 0.2)], ids=["slow", "fails now and then"])
+@some_now("seconds, failing", [(0.3, 0.0), (0.05, 0.2)], now=(1,), ids=["slow", "fails now and then"])
 def test_what_storage_does_late_or_at_the_second_attempt_is_not_lost(
     router: Router, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, failing: float
 ):

@@ -69,6 +69,7 @@ def test_one_that_reads_slowly_goes_from_bulks_to_blocks_and_misses_nothing(cont
     assert (crossed(node, "fetch"), cold(node)) == before
 
 
+@pytest.mark.nightly  # test_confirmer, with a mutant
 def test_what_is_acknowledged_is_in_the_wal(control: Control, topic: str) -> None:
     router = control.router
     assert router.channel is not None

@@ -21,6 +21,7 @@ def test_targets_are_switched_one_after_the_other(place):
     passed(run)
 
 
+@pytest.mark.nightly
 def test_trees_are_replaced_while_leaves_go_and_come(place):
     with Run(place) as run:
         rng = Random(run.seed)

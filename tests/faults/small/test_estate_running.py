@@ -23,6 +23,7 @@ from backend.estate.programs.database_login import LOGIN
 from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot
 from tests.eventually import eventually
 from tests.faults.runs import Place
+from tests.nightly import some_now
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
 PROCESSES = ["postgres", "valkey", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",
@@ -178,11 +179,13 @@ def test_a_cut_link_answers_nothing_until_it_heals(small: RunningEstate) -> None
 
 
 @pytest.mark.parametrize("direction", ["to-broker", "to-client"])
+@pytest.mark.nightly  # a link that is cut both ways stays; docs/faults.md: other ways
 def test_a_link_cut_one_way_answers_nothing_either(small: RunningEstate, direction: str) -> None:
     small.treeline("estate", "cut", "cluster-2", "--direction", direction)
     assert not answers(small, "cluster-2")
 
 
+@pytest.mark.nightly  # other states of the same link
 def test_delay_flap_and_refuse_show_on_the_link(small: RunningEstate) -> None:
     links = [json.loads(line) for line in small.treeline("estate", "delay", "cluster-1", "5").stdout.splitlines()]
     assert [link["delay_ms"] for link in links] == [5, 0]
@@ -199,7 +202,7 @@ def test_a_fault_for_an_unknown_cluster_is_refused(small: RunningEstate) -> None
     assert "cluster-1, cluster-2" in refused.stderr
 
 
-@pytest.mark.parametrize("names", KILLED, ids=lambda names: names[0])
+@some_now("names", KILLED, now=(2,), ids=lambda names: names[0])
 def test_whatever_is_killed_runs_again(small: RunningEstate, names: list[str]) -> None:
     before = {name: small.process(name) for name in names}
     for name in names:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from backend.registry import compatibility
 from backend.registry.formats.schema_types import KINDS, SchemaInvalid, normalized, parse
+from tests.nightly import some_now
 
 MEGABYTE = 1_000_000
 WORDS = st.sampled_from(
@@ -234,8 +235,8 @@ PROTOBUFS = [
 """The compiler takes its time for a megabyte of them: that is for `make nightly`."""
 
 
-@pytest.mark.parametrize(
-    ("kind", "shape", "change", "problem"),
+@some_now(
+    "kind, shape, change, problem",
     [
         ("AVRO", wide, ('"string"', '"int"'), "MISSING_UNION_BRANCH"),
         ("AVRO", all_in_one, ('"A"', '"B"'), "MISSING_ENUM_SYMBOLS"),
@@ -245,6 +246,7 @@ PROTOBUFS = [
         ("JSON", all_in_one, None, ""),
         ("JSON", chained, None, ""),
     ],
+    now=(2,),
 )
 def test_a_megabyte_of_any_shape_is_parsed_and_compared(kind, shape, change, problem):
     text = shape(kind)

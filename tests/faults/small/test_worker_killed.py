@@ -1,0 +1,11 @@
+"""kill -9 of all of Celery while two clusters exchange records: all arrive exactly once, without intervention."""
+
+from __future__ import annotations
+
+from tests.estate_fixture import RunningEstate
+from tests.faults.five.test_worker_killed import every_record_arrives_once, kill_all_celery
+from tests.faults.runs import Place
+
+
+def test_every_record_arrives_once_although_all_workers_are_killed(small: RunningEstate) -> None:
+    every_record_arrives_once(Place(small), kill_all_celery, looked_at="cluster-2")
