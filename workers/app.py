@@ -21,7 +21,7 @@ from kombu.exceptions import OperationalError
 
 from backend import logs
 from backend.domain.base.errors import DomainError
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import settings
 from workers import context
 from workers.distribution.barrier import Barriers
@@ -112,7 +112,7 @@ def _stopping(wait_seconds: float) -> bool:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _die_with_parent(**_: object) -> None:
     """End this pool process with its parent: it would otherwise run on as an orphan after the parent is killed."""
-    die_with_parent()
+    exit_with_parent()
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

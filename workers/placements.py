@@ -29,7 +29,7 @@ from backend.eventlog.recorded import Metadata
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.placement.errors import few
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.placement.placements import (
@@ -286,7 +286,7 @@ def _run(command: list[str], settings: Settings, stdin: str = "") -> str:
             text=True,
             check=False,
             timeout=settings.placement_seconds,
-            preexec_fn=die_with_parent,
+            preexec_fn=exit_with_parent,
         )
     except subprocess.TimeoutExpired as error:
         raise CannotPlan(f"the computation took longer than {settings.placement_seconds:g} s") from error

@@ -35,7 +35,7 @@ def scene_of(connection: Connection, config: Settings, row: SetAsideRow) -> Scen
     return scene.read(connection, config, row.cluster, row.stream, row.partition)
 
 
-def write_again(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: bool = False) -> Replay:
+def replay_dead_letter(engine: Engine, config: Settings, row: SetAsideRow, *, dry_run: bool = False) -> Replay:
     """Write a dead-lettered record to the clusters that lack it; a repeat writes nothing twice.
 
     `dry_run` only tells where it would be written. Raises what `replay` does.

@@ -18,7 +18,7 @@ from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlanDocuments, find_placement, read_documents
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_plan_view import Plans, PlanView
 from backend.web.placement.placement_view import PLACEMENTS, PlacementView
@@ -58,7 +58,7 @@ def shown_page(
 ) -> Response:
     """Render the page; `refused` is the reason why a requested action was refused."""
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         view = view_of(connection, placement, position)
     plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
     about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}

@@ -22,7 +22,7 @@ from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.placement.placement_page import PLACEMENT, shown_page
 from backend.web.placement.placement_run_view import AS_FAST
-from backend.web.words.measures import size_bytes, whole_number
+from backend.web.words.units import size_bytes, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 _ACTIONS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}

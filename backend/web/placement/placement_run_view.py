@@ -9,7 +9,7 @@ from backend.domain.placement.placement_runs import RUNNING, PlacementState, Run
 from backend.placement.errors import few
 from backend.queries.placement.placements import PlacementRow
 from backend.web.words.figures import counted, sized, span
-from backend.web.words.measures import size_shown
+from backend.web.words.units import size_shown
 
 _ACTIONS = {
     PlacementState.APPLYING: ("pause", "cancel"),

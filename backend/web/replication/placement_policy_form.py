@@ -25,7 +25,7 @@ from backend.web.placement.placement_run_view import AS_FAST
 from backend.web.placement.placement_view import PLACEMENTS
 from backend.web.replication.replication_page import REPLICATION, existing_cluster
 from backend.web.words.figures import counted
-from backend.web.words.measures import size_bytes, size_shown, whole_number
+from backend.web.words.units import size_bytes, size_shown, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

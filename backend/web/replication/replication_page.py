@@ -25,8 +25,8 @@ from backend.queries.placement.placements import list_placements
 from backend.queries.replication.replication import find_replication, find_replication_then
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
-from backend.web.frame.seen_then import seen_then
+from backend.web.frame.past_observation import past_observation
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_policy_view import PolicyView
 from backend.web.placement.placement_view import PLACEMENTS
@@ -56,7 +56,7 @@ def _context(
     request: Request, services: ConsoleServices, caller: Caller, cluster: str, at: str | None = None
 ) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         row = existing_cluster(connection, cluster, position)
         last = newest_of(connection, event_stream(row.name), PreferredLeadersElected.stored_name, position)
         view = _view(connection, caller, row, position)
@@ -76,7 +76,7 @@ def _context(
 
 
 def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int | None) -> ReplicationView:
-    then = seen_then(connection, caller, position)
+    then = past_observation(connection, caller, position)
     if then is None:
         found = find_replication(connection, row.kafka_cluster_id)
     else:

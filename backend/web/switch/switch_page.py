@@ -20,7 +20,7 @@ from backend.queries.switch.switches import SwitchRow, find_switch, list_phases
 from backend.switching import planning
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch.switch_left_view import left_there
 from backend.web.switch.switch_view import Live, SwitchView
@@ -82,7 +82,7 @@ def _page(
     at: str | None,
 ) -> Response:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         view = view_of(connection, services, switch, position)
     about = {"past": past, "trail": [SWITCHES]}
     context = {**_context(caller, view, is_past=past is not None), **about}

@@ -30,7 +30,7 @@ from backend.domain.switch.switch_plan import Plan
 from backend.queries.switch.switch_clients import heard_ms
 from backend.queries.switch.switches import find_switch
 from backend.switching import planning
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import ONCE
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame import templates
@@ -84,7 +84,7 @@ def start_switch(request: Request, services: Shared, viewer: Viewer, fields: For
             problem = f"type {left}, the cluster that clients leave"
             raise ValueInvalid(f"The switch was not started: {problem}.", (FieldError("/confirm", problem),))
         change = switch_start.starting(plan, switch, heard_ms(services.config))
-        Asked(services, request, caller).carry_out_once(change, once, fields)
+        ChangeRequest(services, request, caller).carry_out_once(change, once, fields)
     except DomainError as error:
         if _is_there(services, switch):
             # The same form was sent twice at once, and the other request was first.

@@ -18,12 +18,12 @@ MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32 << 10
 
 
-class Front:
+class HostCheck:
     """The outermost layer of the application, before registries, API and pages."""
 
     def __init__(self, app: ASGIApp, config: Settings) -> None:
         self._app = app
-        self._hosts = Hosts(config.allowed_hosts, config.url)
+        self._hosts = AllowedHosts(config.allowed_hosts, config.url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refusal(scope) if scope["type"] == "http" else None
@@ -45,7 +45,7 @@ class Front:
         return None
 
 
-class Hosts:
+class AllowedHosts:
     """The set of allowed values of the Host header."""
 
     def __init__(self, listed: list[str], url: str | None) -> None:

@@ -25,12 +25,12 @@ _END = b"\x03\x00"
 _KEPT = 16
 
 
-def takes_gzip(accept_encoding: str) -> bool:
+def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether a request's `Accept-Encoding` allows a compressed answer."""
     return _TAKES_GZIP.search(accept_encoding) is not None
 
 
-class PackedStreamRoute(APIRoute):
+class CompressedStreamRoute(APIRoute):
     """A route whose stream of server-sent events is the same for all viewers.
 
     Each event is compressed once for all of them, and sent at once. Other answers of the route stay as they are.
@@ -44,15 +44,15 @@ class PackedStreamRoute(APIRoute):
             if not isinstance(answer, StreamingResponse):
                 return answer
             answer.headers["Vary"] = "Accept-Encoding"
-            if takes_gzip(request.headers.get("accept-encoding", "")):
+            if accepts_gzip(request.headers.get("accept-encoding", "")):
                 answer.headers["Content-Encoding"] = "gzip"
-                answer.body_iterator = packed(answer.body_iterator)
+                answer.body_iterator = compressed(answer.body_iterator)
             return answer
 
         return sent
 
 
-async def packed(parts: AsyncIterable[str | bytes | memoryview]) -> AsyncIterator[bytes]:
+async def compressed(parts: AsyncIterable[str | bytes | memoryview]) -> AsyncIterator[bytes]:
     """Yield the parts as one gzip member, each of them complete as soon as it is sent."""
     check = size = 0
     begin = _BEGIN

@@ -39,7 +39,7 @@ class NoSuchPosition(Exception):
     """The position does not exist; the text says why, in a sentence."""
 
 
-def position_asked(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
+def requested_position(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
     """Return the requested position, and its description; both None for now. Raises NoSuchPosition.
 
     `PageRoute` handles that error.

@@ -9,6 +9,6 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+def exit_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel to send this signal to the calling process when the thread that started it ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)

@@ -22,7 +22,7 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChangeRequest:
     """One request for a change; all methods raise the domain's errors."""
 
     services: ConsoleServices
@@ -87,16 +87,16 @@ class Asked:
         sent = json.dumps([self.request.url.path, sorted(given.items())])
         return IdempotencyKey(f"page {once}", hashlib.sha256(sent.encode()).hexdigest())
 
-    def try_out(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
+    def dry_run(self, change: Change[Any, Any], look: Callable[[Connection, Outcome], A]) -> A:
         """Return the result of `look` with the change applied, and roll it back."""
         return self._execute(change, look, dry_run=True)
 
-    def try_out_together(
+    def dry_run_together(
         self,
         build: Callable[[Connection], Sequence[Directed]],
         look: Callable[[Connection, list[RecordedEvent]], A],
     ) -> A:
-        """Try several commands of one request, as `try_out` does."""
+        """Try several commands of one request, as `dry_run` does."""
         return self.services.dispatcher.execute_together(
             build, metadata=self.metadata, time=datetime.now(UTC), dry_run=True, answer=look
         )

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class CachedAnswer(Generic[T]):
     """Cached answer to one question; concurrent callers share one read."""
 
     def __init__(self, seconds: float) -> None:
@@ -30,7 +30,7 @@ class Kept(Generic[T]):
             return self._answer[1]
 
 
-class KeptByName(Generic[T]):
+class CachedAnswers(Generic[T]):
     """Cached answers to several named questions. Safe to share between threads.
 
     At most `most` answers are kept, the least recently used go first: names come and go, and answers that nobody
@@ -40,13 +40,13 @@ class KeptByName(Generic[T]):
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds, self._most = seconds, most
         self._lock = threading.Lock()
-        self._answers: dict[str, Kept[T]] = {}
+        self._answers: dict[str, CachedAnswer[T]] = {}
         """Answers by name, the most recently used last."""
 
     def get(self, name: str, read: Callable[[], T]) -> T:
         """Return the answer of that name, at most `seconds` old. Errors of `read` are raised and not cached."""
         with self._lock:
-            answer = self._answers.pop(name, None) or Kept(self._seconds)
+            answer = self._answers.pop(name, None) or CachedAnswer(self._seconds)
             self._answers[name] = answer
             while len(self._answers) > self._most:
                 del self._answers[next(iter(self._answers))]

@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Caller, tenants_read
 from backend.queries.base.events import newest_up_to, times_of
 from backend.queries.history.past import Look, look_before, oldest_look
-from backend.web.frame.position_asked import Past, position_asked
+from backend.web.frame.requested_position import Past, requested_position
 from backend.web.words.figures import instant, span
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenThen:
+class PastObservation:
     """Observation shown by a page of an earlier position; None if none of that time is stored."""
 
     look: Look | None
@@ -37,25 +37,27 @@ class SeenThen:
         return f"the observation {when} is no longer stored; the oldest one is from {instant(self.oldest)} UTC"
 
 
-def position_seen(connection: Connection, viewer: Caller, at: str | None) -> tuple[int | None, Past | None]:
-    """Return what `position_asked` does, for a page of observations. Raises NoSuchPosition.
+def requested_observation(
+    connection: Connection, viewer: Caller, at: str | None
+) -> tuple[int | None, Past | None]:
+    """Return what `requested_position` does, for a page of observations. Raises NoSuchPosition.
 
     Tenants get the position of the newest of their own events up to the one that they request: when others did
     something, and where the log ends, is not for them to know.
     """
-    position, past = position_asked(connection, viewer, at)
+    position, past = requested_position(connection, viewer, at)
     tenants = tenants_read(viewer)
     if position is None or tenants is None:
         return position, past
     return newest_up_to(connection, position, tenants), past
 
 
-def seen_then(connection: Connection, viewer: Caller, position: int | None) -> SeenThen | None:
+def past_observation(connection: Connection, viewer: Caller, position: int | None) -> PastObservation | None:
     """Return the observation for such a position; None for a page of now."""
     if position is None:
         return None
     look = look_before(connection, _moment(connection, position))
-    return SeenThen(look=look, oldest=oldest_look(connection), is_own=tenants_read(viewer) is not None)
+    return PastObservation(look=look, oldest=oldest_look(connection), is_own=tenants_read(viewer) is not None)
 
 
 def milliseconds_of(connection: Connection, position: int) -> float:

@@ -18,7 +18,7 @@ find processes that a killed supervisor left behind, and to tell ours from other
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerEnd:
+class BrokerExit:
     """Last exit of one broker of a local cluster, as its supervisor saw it."""
 
     process: str
@@ -28,7 +28,7 @@ class BrokerEnd:
     is_running: bool
 
 
-def broker_ends(cluster: str) -> list[BrokerEnd]:
+def broker_exits(cluster: str) -> list[BrokerExit]:
     """Return the last exit of each broker of the cluster since the estate was started, by name."""
     home = os.environ.get(MARKER)
     if home is None:
@@ -38,7 +38,7 @@ def broker_ends(cluster: str) -> list[BrokerEnd]:
     except (OSError, ValueError, KeyError):
         return []
     return [
-        BrokerEnd(
+        BrokerExit(
             process=row["name"],
             at=datetime.fromisoformat(row["last_end"]["at"]),
             reason=row["last_end"]["reason"],

@@ -1,10 +1,10 @@
-"""Timeline of parallel test processes, shown at the end to judge the order of `side_by_side.py`."""
+"""Timeline of parallel test processes, shown at the end to judge the order of `parallel_groups.py`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.side_by_side import shared_with
+from tests.parallel_groups import shared_with
 
 LEAST_SECONDS = 20.0
 """Minimum duration of spans to be shown."""

@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from backend import kept
-from backend.kept import Kept, KeptByName
+from backend import single_flight
+from backend.single_flight import CachedAnswer, CachedAnswers
 
 
 def test_an_answer_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at, answers = [100.0], iter(range(9))
-    monkeypatch.setattr(kept.time, "monotonic", lambda: at[0])
-    answer = Kept[int](5.0)
+    monkeypatch.setattr(single_flight.time, "monotonic", lambda: at[0])
+    answer = CachedAnswer[int](5.0)
     read = answers.__next__
     assert [answer.get(read), answer.get(read)] == [0, 0]
     at[0] += 5.1
@@ -26,7 +26,7 @@ def test_a_failure_is_not_kept() -> None:
     def read() -> float:
         return 1 / next(answers, 2)
 
-    answer = Kept[float](5.0)
+    answer = CachedAnswer[float](5.0)
     with pytest.raises(ZeroDivisionError):
         answer.get(read)
     assert answer.get(read) == 0.5
@@ -41,7 +41,7 @@ def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
         go_on.wait(30)
         return len(reads)
 
-    answer = Kept[int](3600.0)
+    answer = CachedAnswer[int](3600.0)
     threads = [threading.Thread(target=lambda: got.append(answer.get(read))) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -53,13 +53,13 @@ def test_one_reads_at_a_time_and_the_others_take_its_answer() -> None:
 
 
 def test_of_many_names_those_that_were_asked_for_last_are_kept() -> None:
-    answers, read = KeptByName[int](3600.0, most=2), iter(range(9)).__next__
+    answers, read = CachedAnswers[int](3600.0, most=2), iter(range(9)).__next__
     assert [answers.get(name, read) for name in ("a", "b", "a", "c")] == [0, 1, 0, 2]
     assert [answers.get(name, read) for name in ("a", "c", "b", "a")] == [0, 2, 3, 4]
 
 
 def test_a_name_that_nothing_has_displaces_no_other() -> None:
-    answers, read = KeptByName[int](3600.0, most=2), iter(range(9)).__next__
+    answers, read = CachedAnswers[int](3600.0, most=2), iter(range(9)).__next__
 
     def fail() -> int:
         raise LookupError
