@@ -31,9 +31,9 @@ from workers.distribution.shift import UnitHost
 from workers.leases import ended_holders, leases
 from workers.leases.process_lease import ProcessLease
 from workers.past import PastKeeper
-from workers.placements import PlacementHost
-from workers.placing.host import placement_run_host
-from workers.placing.policy import PlacementPolicies
+from workers.placement.host import placement_run_host
+from workers.placement.planning import PlacementHost
+from workers.placement.policy import PlacementPolicies
 from workers.replication import ReplicationHost
 from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost

@@ -127,7 +127,9 @@ def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
     page = operator.get(PAGE)
     assert "1 to replay" in said(page) and "Replay" in rows(page, "data-aside")[ASIDE.id]
     monkeypatch.setattr(changes, "scene_of", lambda *given: None)
-    monkeypatch.setattr(changes, "replay", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"}))
+    monkeypatch.setattr(
+        changes, "replay_dead_letter", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"})
+    )
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     assert "written on c2 and on every other cluster" in said(preview)
     assert rows(preview, "data-field")["Reason"] == "Reason its timestamp is too far ahead"
@@ -148,7 +150,7 @@ def test_what_is_still_refused_stays(
         raise StateConflict("c2 still refuses it")
 
     monkeypatch.setattr(changes, "scene_of", lambda *given: None)
-    monkeypatch.setattr(changes, "replay", refused)
+    monkeypatch.setattr(changes, "replay_dead_letter", refused)
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     answer = operator.client.post("/losses/-replay", data={**hidden(preview), "step": "confirm"})
     assert answer.status_code == 409 and "c2 still refuses it" in said(answer)

@@ -12,7 +12,7 @@ from backend.queries.placement.placements import requested_placements
 from tests.eventually import eventually
 from tests.placement_live.brokers import Brokers
 from tests.placement_live.planner import Made
-from workers.placements import compute
+from workers.placement.planning import compute
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def _change(placement: str, cluster: str, wanted: PlanRequest) -> PlacementChang
     if isinstance(wanted, Aims):
         return changes.request_placement(placement, cluster, wanted)
     try:
-        return changes.give_placement(placement, cluster, wanted)
+        return changes.submit_reassignment(placement, cluster, wanted)
     except ValueInvalid as error:
         # The form has a single field for the whole reassignment.
         raise _invalid("/reassignment", error.detail) from error

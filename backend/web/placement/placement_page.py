@@ -33,10 +33,10 @@ _PLANS = Plans()
 def view_of(connection: Connection, placement: str, at: int | None = None) -> PlacementView:
     """Return the view of a placement now, or at an earlier position. Raises NotFound."""
     row = find_placement(connection, placement, at)
-    asked_at = events.times_of(connection, [row.requested])[row.requested]
+    requested_at = events.times_of(connection, [row.requested_at_position])[row.requested_at_position]
     progress = placement_runs.find_progress(connection, placement) if at is None and row.state in RUNNING else None
     return PlacementView(
-        row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, progress=progress
+        row=row, requested_at=requested_at, now=datetime.now(UTC) if at is None else None, progress=progress
     )
 
 
@@ -73,7 +73,7 @@ def placement_live(placement: str, request: Request, services: Shared, viewer: V
         view = view_of(connection, placement)
     context = {**frame(request, caller), **_context(caller, view), "past": None, "refused": None}
     # The finished page is large and no longer changes, so that it is loaded as a whole.
-    headers = {} if view.asks_every else {"HX-Refresh": "true"}
+    headers = {} if view.poll_interval else {"HX-Refresh": "true"}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
 
 
@@ -96,7 +96,7 @@ def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | 
 def _context(caller: Caller, view: PlacementView) -> Mapping[str, Any]:
     refused = refusal(caller, Action.CHANGE_ESTATE)
     return {
-        "asks_every": view.asks_every,
+        "poll_interval": view.poll_interval,
         "view": view,
         "may_change": may(caller, Action.CHANGE_ESTATE),
         "why_not": None if refused is None else refused.detail,

@@ -34,13 +34,15 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
         position, past = requested_position(connection, caller, at)
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
-        times = events.times_of(connection, [row.requested for row in shown])
+        times = events.times_of(connection, [row.requested_at_position for row in shown])
         clusters = list_clusters(connection, position)
         health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
-        "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
+        "placements": [
+            PlacementView(row=row, requested_at=times[row.requested_at_position], now=now) for row in shown
+        ],
         "more": len(found) > MOST_SHOWN,
         "has_clusters": bool(clusters),
         "health": health,

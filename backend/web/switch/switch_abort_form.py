@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
-from backend.changes.switches import taking_back
+from backend.changes.switches import abort_commands
 from backend.dispatch import Directed
 from backend.domain.access.access import Action
 from backend.domain.base.errors import StateConflict
@@ -54,7 +54,7 @@ class Aborting:
 
         def build(connection: Connection) -> Sequence[Directed]:
             before.append(find_switch(connection, self.switch))
-            return self._taking_back(connection, change_request)
+            return self._abort_commands(connection, change_request)
 
         events = change_request.dry_run_together(build, lambda _, recorded: recorded)
         return _effect(before[0], events)
@@ -62,14 +62,14 @@ class Aborting:
     def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Abort the switch and restore the targets that it changed; a repeat changes nothing."""
         change_request.carry_out_together_once(
-            lambda connection: self._taking_back(connection, change_request), once, given
+            lambda connection: self._abort_commands(connection, change_request), once, given
         )
         return RedirectResponse(f"/switches/{self.switch}", 303)
 
-    def _taking_back(self, connection: Connection, change_request: ChangeRequest) -> Sequence[Directed]:
+    def _abort_commands(self, connection: Connection, change_request: ChangeRequest) -> Sequence[Directed]:
         if find_switch(connection, self.switch).state in (Phase.VERIFYING, Phase.COMPLETED):
             raise StateConflict(_MOVED)
-        return taking_back(connection, self.switch, Abort(by=OPERATOR), change_request.metadata)
+        return abort_commands(connection, self.switch, Abort(by=OPERATOR), change_request.metadata)
 
 
 def _effect(row: SwitchRow, recorded: Sequence[RecordedEvent]) -> Effect:

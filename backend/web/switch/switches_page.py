@@ -18,8 +18,8 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.switch.switch_view import Live, SwitchView
-from backend.web.switch.whereabouts import whereabouts
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -38,7 +38,7 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         views = _views(connection, services, found[:MOST_SHOWN], position)
         active = list_active(connection, position)
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
-    places = whereabouts(active, moving)
+    places = active_cluster_views(active, moving)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
     context = {
         "switches": views,

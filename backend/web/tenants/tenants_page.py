@@ -22,7 +22,7 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
-from backend.web.switch.whereabouts import whereabouts
+from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.tenants.application_view import application_view
 from backend.web.tenants.stream_view import leftovers, view
 
@@ -80,7 +80,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
         ]
         trees = tree_names(connection, position)
         moving = moving_switches(connection) if position is None else ()
-        places = whereabouts(list_active(connection, position, tenant=tenant), moving)
+        places = active_cluster_views(list_active(connection, position, tenant=tenant), moving)
         waiting = len(list_grants(connection, tenant, position, state=GrantState.REQUESTED))
         members = list_members(connection, tenant, position)
     here = f"/tenants/{tenant}"

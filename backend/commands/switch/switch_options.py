@@ -37,7 +37,7 @@ DrainOption = Annotated[
 ]
 
 
-def wish(
+def request_body(
     source: str,
     target: str,
     tenant: str | None,

@@ -48,8 +48,8 @@ from backend.queries.clusters.clusters import list_clusters
 from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlacementRow, find_placement, read_documents
 from workers import context
-from workers.placing import courses
-from workers.placing.throttling import Throttling
+from workers.placement import courses
+from workers.placement.throttling import Throttling
 
 log = structlog.get_logger("placements")
 

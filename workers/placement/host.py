@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from backend.queries.placement.placements import running_placements
 from backend.settings import Settings
-from workers.placing.runner import PlacementRunner
+from workers.placement.runner import PlacementRunner
 from workers.run_host import RunHost
 
 

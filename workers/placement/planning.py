@@ -36,10 +36,10 @@ from backend.queries.placement.placements import (
     PlacementRow,
     PlanDocuments,
     find_placement,
-    keep_documents,
     read_reassignment,
     requested_placements,
     running_placements,
+    store_documents,
 )
 from backend.settings import PROJECT_ROOT, Settings
 from workers import AN_ERROR_OF_OURS, context
@@ -122,7 +122,7 @@ def _record(row: PlacementRow, command: PlacementCommand, documents: PlanDocumen
         # Under the append lock: if another process was faster, its documents belong to the recorded digest.
         is_mine = find_placement(connection, row.id).state is PlacementState.REQUESTED
         if documents is not None and is_mine:
-            keep_documents(connection, row.id, documents)
+            store_documents(connection, row.id, documents)
         return [Directed(deciders.PLACEMENT, f"placement-{row.id}", command, metadata)]
 
     try:

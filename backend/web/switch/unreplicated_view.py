@@ -16,7 +16,7 @@ _WORST_FIRST = (_LOST, _LATE, _NOTHING)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Left:
+class UnreplicatedPartition:
     """A partition, from the first offset that no other leaf had; `tone` marks the outcome."""
 
     stream: str
@@ -27,10 +27,10 @@ class Left:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftThere:
+class UnreplicatedView:
     """Unreplicated records of the report, the worst first."""
 
-    rows: list[Left]
+    rows: list[UnreplicatedPartition]
     at_risk: int | None
     """Records of all tenants that distributors last saw on that cluster only, when the switch was started."""
     arrived: int | None
@@ -39,7 +39,7 @@ class LeftThere:
     """Number of partitions with lost records, known or possible."""
 
 
-def left_there(row: SwitchRow) -> LeftThere | None:
+def unreplicated_of(row: SwitchRow) -> UnreplicatedView | None:
     """Return the unreplicated records that the report of a switch names; None if it names none."""
     report = row.report or {}
     stranded = report.get("stranded") or []
@@ -48,7 +48,7 @@ def left_there(row: SwitchRow) -> LeftThere | None:
     late, lost = _by_place(row.arrived, "partitions"), _by_place(row.arrived, "lost")
     rows = [_left(each, late, lost, is_known=row.arrived is not None) for each in stranded]
     rows.sort(key=lambda each: (_WORST_FIRST.index(each.tone), each.stream, each.partition))
-    return LeftThere(
+    return UnreplicatedView(
         rows=rows,
         at_risk=number(report, AT_RISK),
         arrived=None if row.arrived is None else row.arrived["records"],
@@ -67,7 +67,7 @@ def _by_place(arrived: Mapping[str, Any] | None, name: str) -> _ByPlace:
     return found
 
 
-def _left(stranded: Mapping[str, Any], late: _ByPlace, lost: _ByPlace, *, is_known: bool) -> Left:
+def _left(stranded: Mapping[str, Any], late: _ByPlace, lost: _ByPlace, *, is_known: bool) -> UnreplicatedPartition:
     stream, partition, first = stranded["stream"], stranded["partition"], stranded["first"]
     place, tone = (stream, partition), _NOTHING
     if not is_known:
@@ -78,4 +78,4 @@ def _left(stranded: Mapping[str, Any], late: _ByPlace, lost: _ByPlace, *, is_kno
         said += ["lost, or deleted before their arrival was observed"] if place in lost else []
         became = ", ".join(said) or "no records"
         tone = _LOST if place in lost else _LATE if place in late else _NOTHING
-    return Left(stream=stream, partition=partition, first=first, became=became, tone=tone)
+    return UnreplicatedPartition(stream=stream, partition=partition, first=first, became=became, tone=tone)

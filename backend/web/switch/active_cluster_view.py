@@ -29,7 +29,7 @@ class ActiveClusterView:
         return max(row.generation for row in self.rows)
 
 
-def whereabouts(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[ActiveClusterView]:
+def active_cluster_views(rows: Iterable[ActiveRow], moving: Iterable[SwitchRow]) -> list[ActiveClusterView]:
     """Return the active clusters by environment, in their order."""
     by_place: dict[Place, list[ActiveRow]] = {}
     for row in rows:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.names.names import is_name
 from backend.domain.switch.cluster_switch import DRAINS, MODES, PLANNED, TO_TARGET
-from backend.domain.switch.switch_facts import Wish
+from backend.domain.switch.switch_facts import SwitchRequest
 from backend.domain.tree import tree_shape
 from backend.queries.clusters.clusters import list_clusters
 from backend.queries.switch.active_clusters import list_active
@@ -61,7 +61,7 @@ def _state(state: str) -> str:
     return "" if state == "online" else f", {state}"
 
 
-def wish_of(connection: Connection, given: Fields) -> Wish:
+def request_of(connection: Connection, given: Fields) -> SwitchRequest:
     """Return the request that the fields make. Raises ValueInvalid with the field, NotFound for a switch."""
     for name, value in given.items():
         if not value.isprintable() or len(value) > 1000:
@@ -71,12 +71,12 @@ def wish_of(connection: Connection, given: Fields) -> Wish:
         if value not in allowed:
             raise _wrong(name, f"must be {' or '.join(allowed)}")
     if reverses := given.get("reverses"):
-        return planning.way_back(find_switch(connection, reverses))
+        return planning.reverse_request(find_switch(connection, reverses))
     for name in ("from", "to"):
         if not is_name(given.get(name, "")):
             raise _wrong(name, "must be a cluster from the list")
     tenant, instance, environment = _place(given.get("who", ""))
-    return Wish(
+    return SwitchRequest(
         source=given["from"],
         target=given["to"],
         mode=mode,

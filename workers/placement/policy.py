@@ -32,7 +32,7 @@ from backend.domain.placement.placement_runs import RUNNING, PlacementState
 from backend.domain.placement.placements import PlacementCommand
 from backend.eventlog.recorded import Metadata
 from backend.queries.base import events
-from backend.queries.clusters.broker_presence import clusters_with_news, read_brokers
+from backend.queries.clusters.broker_presence import clusters_with_broker_changes, read_brokers
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.placement.placement_policies import find_policy
 from backend.queries.placement.placements import PlacementRow, list_placements
@@ -62,7 +62,7 @@ class PlacementPolicies:
             return
         self._due = time.monotonic() + self._settings.replication_look_seconds
         with self._engine.connect() as connection:
-            news = set(clusters_with_news(connection))
+            news = set(clusters_with_broker_changes(connection))
             rows = [row for row in list_clusters(connection) if row.kafka_cluster_id in news] if news else []
             # Check outside the append lock first: usually there is nothing to do.
             acting = [row for row in rows if self._commands(connection, row)]
@@ -126,17 +126,17 @@ def _next_command(
         return HoldBack(reason=reason)
     if any(each.state in RUNNING for each in rows):
         return None
-    return changes.applying(connection, row.digest, policy.limits.named())
+    return changes.start_applying(connection, row.digest, policy.limits.named())
 
 
 def _earlier(connection: Connection, rows: Sequence[PlacementRow]) -> list[EarlierPlacement]:
-    times: dict[int, datetime] = events.times_of(connection, [row.requested for row in rows])
+    times: dict[int, datetime] = events.times_of(connection, [row.requested_at_position for row in rows])
     return [
         EarlierPlacement(
             target_brokers=row.aims.target_brokers,
             is_given=row.given is not None,
             state=row.state,
-            time=times[row.requested],
+            time=times[row.requested_at_position],
         )
         for row in rows
     ]
