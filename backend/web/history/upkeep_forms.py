@@ -85,7 +85,7 @@ class Forgetting:
             row = next((each for each in list_nodes(connection) if each.report.node == self.node), None)
         if row is None:
             raise NotFound(f"no node {self.node[:60]!r} has reported")
-        if not row.is_dead:
+        if not row.is_unreachable:
             raise StateConflict(f"{self.node} still reports: only an unreachable node can be removed")
         streams = counted(row.report.open_streams, "open stream")
         return Effect(
