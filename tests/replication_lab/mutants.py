@@ -12,9 +12,18 @@ from typing import Any
 
 import pytest
 
-from backend.replication_lab import answering, committing, fetching, following, isr, leading, producing, startup
-from backend.replication_lab.rules import FIXED, NewLeaderHw, Rules, Truncation
-from backend.replication_lab.state import Broker
+from backend.replication_lab.model import (
+    answers,
+    committing,
+    fetching,
+    following,
+    isr,
+    leading,
+    producing,
+    startup,
+)
+from backend.replication_lab.model.rules import FIXED, NewLeaderHw, Rules, Truncation
+from backend.replication_lab.model.state import Broker
 
 
 @dataclass(frozen=True)
@@ -159,7 +168,7 @@ BY_LINE: dict[str, Line] = {
         committing.check_reassigned_replicas, "world.request(gone, Request.REPLICA_UNASSIGNED)", "pass"
     ),
     "who steps down tells producers that all is written": Line(
-        answering.step_down,
+        answers.step_down,
         "refuse(world, broker, each.request, NOT_LEADER)",
         "acknowledge(world, broker, each.request, each.first, 0)",
     ),

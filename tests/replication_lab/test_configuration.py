@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.replication_lab.beginnings import established
-from backend.replication_lab.configuration import Configuration, ImpossibleDrill
-from backend.replication_lab.drills import LARGEST_SEED, drill
-from backend.replication_lab.rules import FIXED
+from backend.replication_lab.model.configuration import Configuration, ImpossibleDrill
+from backend.replication_lab.model.rules import FIXED
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.runs.drills import LARGEST_SEED, drill
 from backend.replication_lab.scenarios import SCENARIOS
 
 IMPOSSIBLE = {
