@@ -1,1 +1,1 @@
-"""Execution and rollback of placements."""
+"""Computation, execution and rollback of placements."""
