@@ -29,8 +29,8 @@ from backend.commands.shell.exit_codes import MEANINGS  # noqa: E402
 from backend.domain.base.event import Event  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.metrics import METRICS  # noqa: E402
-from backend.replication_lab.drills import Drill, drill  # noqa: E402
-from backend.replication_lab.history import Invariant  # noqa: E402
+from backend.replication_lab.model.history import Invariant  # noqa: E402
+from backend.replication_lab.runs.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
 from backend.settings import Settings  # noqa: E402
 from docs.verbs import ELSEWHERE, REGISTRY_ELSEWHERE, REGISTRY_VERBS, VERBS  # noqa: E402

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "tests.database_fixture",
     "tests.estate_fixture",
-    "tests.side_by_side",
-    "tests.turns",
+    "tests.parallel_groups",
+    "tests.process_timeline",
     "tests.failure_logs",
     "tests.cluster_secrets",
 ]

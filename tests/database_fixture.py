@@ -22,7 +22,7 @@ from backend.estate.ports import free_ports
 from backend.estate.programs.postgres import PostgresServer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from tests.short_lived import short_lived
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +67,7 @@ class RunningPostgres:
                 stdout=log,
                 stderr=log,
                 # A killed test run leaves no server behind.
-                preexec_fn=lambda: die_with_parent(signal.SIGQUIT),
+                preexec_fn=lambda: exit_with_parent(signal.SIGQUIT),
             )
         self._wait_until_ready()
 

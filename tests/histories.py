@@ -188,7 +188,7 @@ def _switch(source: random.Random) -> Directed:
 
 
 def _route_epochs(source: random.Random) -> Directed:
-    node = route_epochs.NodeHeard(
+    node = route_epochs.NodeLiveness(
         node="a",
         is_main=True,
         reported_epoch=source.randint(0, 9),

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from backend.estate.programs.jars import classpath, ensure_jars, java
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import settings
 
 POM = Path(__file__).with_name("kafka_tools.xml")
@@ -37,7 +37,7 @@ def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[
         check=False,
         timeout=120,
         input=stdin,
-        preexec_fn=die_with_parent,
+        preexec_fn=exit_with_parent,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backend.estate.ports import free_ports
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from tests.eventually import eventually
 
 
@@ -48,7 +48,7 @@ def local_s3(log: Path) -> Iterator[S3]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            preexec_fn=die_with_parent,
+            preexec_fn=exit_with_parent,
         )
     server = S3(f"http://127.0.0.1:{port}")
 

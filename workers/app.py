@@ -21,7 +21,7 @@ from kombu.exceptions import OperationalError
 
 from backend import logs
 from backend.domain.base.errors import DomainError
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import settings
 from workers import context
 from workers.distribution.audit_retention import AuditRetention
@@ -30,9 +30,9 @@ from workers.distribution.rerooting import Rerooting
 from workers.distribution.worker_session import TaskHost
 from workers.leases import ended_holders, leases
 from workers.leases.process_lease import ProcessLease
-from workers.placements import PlacementHost
-from workers.placing.host import placement_run_host
-from workers.placing.policy import PlacementPolicies
+from workers.placement.host import placement_run_host
+from workers.placement.planning import PlacementHost
+from workers.placement.policy import PlacementPolicies
 from workers.replication import ReplicationHost
 from workers.route_epochs import RouteEpochTicker
 from workers.run_host import RunHost
@@ -112,7 +112,7 @@ def _stopping(wait_seconds: float) -> bool:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _die_with_parent(**_: object) -> None:
     """End this pool process with its parent: it would otherwise run on as an orphan after the parent is killed."""
-    die_with_parent()
+    exit_with_parent()
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

@@ -140,7 +140,7 @@ class ClusterWatch:
         else:
             brokers = {each["id"]: (each["is_here"], not each["replicas"]) for each in document["brokers"]}
             with self._engine.begin() as connection:
-                broker_presence.keep_brokers(connection, self._id, brokers)
+                broker_presence.store_brokers(connection, self._id, brokers)
                 replication.store_health(connection, self._id, document)
 
     def _keep_reason(self, reason: str) -> None:

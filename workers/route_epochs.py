@@ -15,7 +15,7 @@ from backend.deciders import ROUTE_EPOCHS
 from backend.domain.base.errors import StaleVersion
 from backend.domain.zones.route_epochs import EVENT_STREAM, BeginEpoch
 from backend.queries.zones.route_epochs import EpochsRow, find_epochs
-from backend.queries.zones.zone_router import NodeRow, forget_long_gone, list_nodes, now
+from backend.queries.zones.zone_router import NodeRow, delete_expired_reports, list_nodes, now
 from backend.settings import Settings
 from workers import context
 
@@ -40,12 +40,14 @@ class RouteEpochTicker:
             return
         with self._engine.begin() as connection:
             if time.monotonic() >= self._forget_due:
-                forget_long_gone(connection)
+                delete_expired_reports(connection)
                 self._forget_due = time.monotonic() + _FORGET_EVERY_SECONDS
             epochs, nodes = find_epochs(connection), list_nodes(connection)
             if not self._is_due(connection, epochs, nodes):
                 return
-        command = BeginEpoch(fence_lag=self._settings.route_fence_lag, nodes=tuple(each.heard for each in nodes))
+        command = BeginEpoch(
+            fence_lag=self._settings.route_fence_lag, nodes=tuple(each.liveness for each in nodes)
+        )
         try:
             context.dispatch(
                 ROUTE_EPOCHS,
@@ -62,7 +64,7 @@ class RouteEpochTicker:
         self._not_before = time.monotonic() + self._settings.route_epoch_seconds
 
     def _is_due(self, connection: Connection, epochs: EpochsRow, nodes: list[NodeRow]) -> bool:
-        if not any(each.heard.silent_seconds < _REPORTED_SECONDS for each in nodes):
+        if not any(each.liveness.silent_seconds < _REPORTED_SECONDS for each in nodes):
             return False
         if epochs.begun_at is None:
             return True

@@ -35,7 +35,7 @@ def begin_adoption(cluster: str, topics: tuple[AdoptedTopic, ...]) -> AdoptionCh
     return Change(ADOPTION, f"adoption-{cluster}", lambda _: command)
 
 
-def as_looked_at(plan: AdoptionPlan, digest: str) -> AdoptionPlan:
+def check_reviewed(plan: AdoptionPlan, digest: str) -> AdoptionPlan:
     """Return the plan if its digest is the one that the operator reviewed. Raises PlanStale."""
     if plan.digest != digest:
         raise PlanStale(

@@ -22,13 +22,13 @@ from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.tenants.application_groups import application_on
 
 ClusterChange = Change[Cluster | None, ClusterCommand]
-Found = tuple[ClusterFacts | None, str | None]
+ProbeResult = tuple[ClusterFacts | None, str | None]
 """Facts of the cluster that responds at an address, or the reason why none does."""
-NOBODY: Found = (None, None)
+NOT_PROBED: ProbeResult = (None, None)
 """Result of a probe that was not made."""
 
 
-def add_cluster(described: Mapping[str, Any], found: Found = NOBODY) -> ClusterChange:
+def add_cluster(described: Mapping[str, Any], found: ProbeResult = NOT_PROBED) -> ClusterChange:
     """Register a Kafka cluster. `described`: the fields of AddCluster that a request names."""
     facts, unreachable = found
 
@@ -47,7 +47,7 @@ def add_cluster(described: Mapping[str, Any], found: Found = NOBODY) -> ClusterC
 
 
 def change_cluster(
-    cluster: str, changes: Mapping[str, Any], found: Found = NOBODY, match: Match = any_version
+    cluster: str, changes: Mapping[str, Any], found: ProbeResult = NOT_PROBED, match: Match = any_version
 ) -> ClusterChange:
     """Change a cluster's description. `changes`: the fields of ChangeCluster that a request names."""
 
@@ -79,13 +79,13 @@ def remove_cluster(cluster: str, match: Match = any_version) -> ClusterChange:
     return Change(CLUSTER, event_stream(cluster), build)
 
 
-def ask(
+def probe_cluster(
     bootstrap_servers: str,
     properties: Mapping[str, str],
     timeout_seconds: float,
     accept_offline: bool,
     prober: Prober,
-) -> Found:
+) -> ProbeResult:
     """Probe an address and return what responds there.
 
     A probe that leaves no event is recorded for the audit log: that of a dry run, before anything is sent.
@@ -106,23 +106,24 @@ def ask(
         return None, error.errors[0].detail if error.errors else error.detail
 
 
-def ask_anew(
+def probe_if_changed(
     row: ClusterRow,
     bootstrap_servers: str | None,
     properties: Mapping[str, str] | None,
     timeout_seconds: float,
     accept_offline: bool,
     prober: Prober,
-) -> Found:
-    """Probe a cluster's changed address (None: unchanged); return NOBODY if nothing about its connection changes.
+) -> ProbeResult:
+    """Probe a cluster's changed address (None: unchanged).
 
+    Return NOT_PROBED if nothing about its connection changes.
     Raises ClusterUnreachable unless offline is accepted.
     """
     servers = row.bootstrap_servers if bootstrap_servers is None else bootstrap_servers
     wanted = row.properties if properties is None else unmasked(properties, row.properties)
     if (servers, wanted) == (row.bootstrap_servers, row.properties):
-        return NOBODY
-    return ask(servers, wanted, timeout_seconds, accept_offline, prober)
+        return NOT_PROBED
+    return probe_cluster(servers, wanted, timeout_seconds, accept_offline, prober)
 
 
 def event_stream(cluster: str) -> str:

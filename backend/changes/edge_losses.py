@@ -35,7 +35,7 @@ def facts_of(connection: Connection, config: Settings, row: DeadLetterRow) -> Tr
     return trace_facts.read(connection, config, row.cluster, row.stream, row.partition)
 
 
-def write_again(engine: Engine, config: Settings, row: DeadLetterRow, *, dry_run: bool = False) -> Replay:
+def replay_dead_letter(engine: Engine, config: Settings, row: DeadLetterRow, *, dry_run: bool = False) -> Replay:
     """Write a dead-lettered record to the clusters that lack it; a repeat writes nothing twice.
 
     `dry_run` only tells where it would be written. Raises what `replay` does.

@@ -16,7 +16,7 @@ from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import NamedLimits, PlacementRunCommand, StartApplying, StartRollback
-from backend.domain.placement.placements import GivePlacement, Placement, PlacementCommand, RequestPlacement
+from backend.domain.placement.placements import Placement, PlacementCommand, RequestPlacement, SubmitReassignment
 from backend.placement.errors import PlacementInvalid
 from backend.placement.reassignment import read_reassignment
 from backend.queries.clusters.clusters import list_clusters
@@ -51,7 +51,7 @@ def request_placement(
     return Change(PLACEMENT, event_stream(placement), build)
 
 
-def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> PlacementChange:
+def submit_reassignment(placement: str, cluster: str, document: dict[str, Any]) -> PlacementChange:
     """Submit a reassignment under this id, which a worker checks; moves nothing. Raises ValueInvalid."""
     try:
         partitions = len(read_reassignment(document))
@@ -60,8 +60,8 @@ def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> Pl
         raise ValueInvalid(f"{where or '/'}: {what}", (FieldError(f"/reassignment{where}", what),)) from error
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
-    def build(connection: Connection) -> GivePlacement:
-        return GivePlacement(
+    def build(connection: Connection) -> SubmitReassignment:
+        return SubmitReassignment(
             placement=placement,
             cluster=cluster,
             partitions=partitions,
@@ -70,17 +70,17 @@ def give_placement(placement: str, cluster: str, document: dict[str, Any]) -> Pl
         )
 
     def keep(connection: Connection, _: Outcome) -> None:
-        queries.keep_reassignment(connection, placement, document)
+        queries.store_reassignment(connection, placement, document)
 
     return Change(PLACEMENT, event_stream(placement), build, keep)
 
 
-def applying(connection: Connection, digest: str, limits: NamedLimits) -> StartApplying:
+def start_applying(connection: Connection, digest: str, limits: NamedLimits) -> StartApplying:
     """Start the planned moves, unless another placement moves replicas on the cluster."""
     return StartApplying(digest=digest, limits=limits, busy=_busy(connection))
 
 
-def going_back(connection: Connection, limits: NamedLimits) -> StartRollback:
+def start_rollback(connection: Connection, limits: NamedLimits) -> StartRollback:
     """Start moving replicas back, unless another placement moves replicas on the cluster."""
     return StartRollback(limits=limits, busy=_busy(connection))
 

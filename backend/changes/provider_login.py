@@ -25,7 +25,7 @@ ACTOR = "provider:oidc"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrival:
+class ProviderLogin:
     """A login at the provider: the person, the client it came from, and the roles that its groups give."""
 
     issuer: str
@@ -33,7 +33,7 @@ class Arrival:
     granted: Granted
 
 
-def arrive(dispatcher: Dispatcher, arrival: Arrival, request_id: str, time: datetime) -> str:
+def log_in(dispatcher: Dispatcher, arrival: ProviderLogin, request_id: str, time: datetime) -> str:
     """Return the user of this login; create or update the user in one transaction.
 
     A refused user first loses the roles that its groups gave, and the sessions that the provider opened. Raises
@@ -55,7 +55,7 @@ def arrive(dispatcher: Dispatcher, arrival: Arrival, request_id: str, time: date
 
 
 def _commands(
-    connection: Connection, arrival: Arrival
+    connection: Connection, arrival: ProviderLogin
 ) -> tuple[str, Sequence[CreateUser | LinkIdentity | ChangeUser]]:
     granted, who = arrival.granted, arrival.person
     known = known_tenants(connection, granted.tenants)
@@ -79,7 +79,7 @@ def _commands(
     ]
 
 
-def _lost(connection: Connection, arrival: Arrival) -> tuple[str, Sequence[ChangeUser]]:
+def _lost(connection: Connection, arrival: ProviderLogin) -> tuple[str, Sequence[ChangeUser]]:
     """Return the user of a refused login and the commands that revoke what the provider gave."""
     user = user_of_identity(connection, arrival.issuer, arrival.person.subject)
     if user is None:

@@ -120,11 +120,11 @@ def clusters_holding(
     Raises NotFound.
     """
     with reading() as connection:
-        places = topic_places(connection, find_stream(connection, stream))
+        places = topic_locations(connection, find_stream(connection, stream))
     return clusters_with_records(places, timeout_seconds)
 
 
-def looked_for_records(
+def find_clusters_with_records(
     reading: Callable[[], AbstractContextManager[Connection]],
     caller: Caller,
     stream: StreamName,
@@ -145,12 +145,12 @@ def looked_for_records(
     return held
 
 
-def removed_from(row: StreamRow, wished: Mapping[str, Any]) -> str:
+def records_removed_by(row: StreamRow, wished: Mapping[str, Any]) -> str:
     """Describe which records a change of settings makes Kafka remove; "" if none."""
     return removed_by(row.settings, replace(row.settings, **{k: v for k, v in wished.items() if v is not None}))
 
 
-def topic_places(connection: Connection, row: StreamRow) -> list[TopicPlace]:
+def topic_locations(connection: Connection, row: StreamRow) -> list[TopicPlace]:
     """Return every place where a stream's topic may exist that its deletion has to remove.
 
     That is wherever a topic is recorded, also on clusters that left the tree, and on the tree's other clusters,

@@ -44,32 +44,32 @@ def starting(plan: Plan, switch: str, heard_ms: int) -> Change[Switch | None, Sw
 
     After an emergency, the switch waits for clients seen within `heard_ms` as soon as the cluster is back.
     """
-    wish = plan.wish
+    request = plan.request
 
     def build(connection: Connection) -> StartSwitch:
         active = list_active(connection)
-        moves = moves_of(active, wish)
+        moves = moves_of(active, request)
         if (moves, generation_of(active, moves)) != (plan.moves, plan.generation):
             raise PlanStale("clients were moved meanwhile; create a new plan")
-        if wish.target not in list_leaves(connection):
-            raise PlanStale(f"{wish.target} has left the tree; create a new plan")
+        if request.target not in list_leaves(connection):
+            raise PlanStale(f"{request.target} has left the tree; create a new plan")
         return StartSwitch(
             switch=switch,
-            source=wish.source,
-            target=wish.target,
-            mode=wish.mode,
+            source=request.source,
+            target=request.target,
+            mode=request.mode,
             moves=plan.moves,
             generation=plan.generation,
             busy=busy_tenants(connection),
-            drain=wish.drain,
+            drain=request.drain,
             retargets=plan.retargets,
             plan_digest=plan.digest,
-            reverses=None if wish.reverses is None else wish.reverses.switch,
+            reverses=None if request.reverses is None else request.reverses.switch,
             records_at_risk=plan.records_at_risk,
         )
 
     def also(connection: Connection, _: Outcome) -> None:
-        if wish.is_emergency:
+        if request.is_emergency:
             # A planned switch does so when its hold begins.
             places = sorted({moving.place for moving in plan.moves})
             discovery_clients.await_all(connection, switch, places, heard_ms)

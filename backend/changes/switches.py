@@ -21,7 +21,7 @@ def event_stream(switch: str) -> str:
     return f"switch-{switch}"
 
 
-def taking_back(connection: Connection, switch: str, abort: Abort, metadata: Metadata) -> list[Directed]:
+def abort_commands(connection: Connection, switch: str, abort: Abort, metadata: Metadata) -> list[Directed]:
     """Return the commands that abort a switch and restore its changed targets; read under the append lock."""
     row = find_switch(connection, switch)
     back = [Directed(TREE, "tree-main", each, metadata) for each in _targets_back(connection, row)]

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backend.changes.change import Change, Match, any_version
-from backend.changes.guessable import check_not_guessable
+from backend.changes.password_strength import check_not_guessable
 from backend.deciders import USER
 from backend.dispatch import Outcome
 from backend.domain.access.access import no_tenant
@@ -124,7 +124,7 @@ def set_password(user: str, password: str) -> UserChange:
     return Change(USER, event_stream(user), lambda _: SetPassword(), also)
 
 
-def no_password_yet(user: str) -> UserChange:
+def password_dry_run(user: str) -> UserChange:
     """Return the change of a password that is not known yet, for a dry run.
 
     Whoever carries out the change reports another password, where the new one is the old one.

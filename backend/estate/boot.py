@@ -25,8 +25,7 @@ from backend.estate.children import end_leftovers, send
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.control_plane import ControlPlane, Refused, apply_estate
 from backend.estate.document import Estate
-from backend.estate.home import Home, command_alone
-from backend.estate.patience import Patience
+from backend.estate.home import Home, command_lock_held
 from backend.estate.plan import (
     Layout,
     control_plane_environment,
@@ -42,6 +41,7 @@ from backend.estate.programs.postgres_upgrade import carry_over
 from backend.estate.record_loop import ensure_record_loop
 from backend.estate.running import is_running, not_ready, read_state
 from backend.estate.saved_layout import restore_layout, save_layout
+from backend.estate.start_progress import Patience
 
 Progress = Callable[[str], None]
 
@@ -92,7 +92,7 @@ def up(home: Home, estate: Estate, progress: Progress, wishes: Wishes) -> Booted
     Raises AnotherEstateRuns, AddedDoNotFit, JavaMissing, PostgresMissing, ValkeyMissing, StartFailed.
     """
     home.make()
-    with command_alone(home, progress):
+    with command_lock_held(home, progress):
         if is_running(home):
             layout = _running_layout(home, estate)
             progress(f"estate {estate.name} runs already")
@@ -113,7 +113,7 @@ def down(home: Home, progress: Progress, *, wipe: bool = False) -> None:
     """Stop everything in this home, in order; keeps the data unless `wipe`."""
     if not home.run.is_dir():
         return
-    with command_alone(home, progress):
+    with command_lock_held(home, progress):
         deadline = time.monotonic() + STOP_SECONDS
         # Data that is deleted anyway need not be left consistent: the guardian ends everything at once.
         number = signal.SIGKILL if wipe else signal.SIGTERM

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from backend.estate.home import Home
 from backend.estate.processes import MARKER, ProcessSpec
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,7 +42,7 @@ def spawn(spec: ProcessSpec) -> int:
 
     def in_child() -> None:
         # PostgreSQL ends its own children on SIGQUIT, but cannot after SIGKILL.
-        die_with_parent(signal.SIGQUIT if spec.name == "postgres" else signal.SIGKILL)
+        exit_with_parent(signal.SIGQUIT if spec.name == "postgres" else signal.SIGKILL)
         if os.getppid() != parent:  # the parent ended before the request was made
             os._exit(1)
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from backend.estate.home import alone
+from backend.estate.home import exclusive_lock
 from backend.estate.plan import Kafka
 from backend.estate.ports import free_ports
 from backend.estate.programs.broker import STARTED, training_properties
@@ -37,7 +37,7 @@ def ensure_class_archive(jars: Path, progress: Callable[[str], None]) -> Path | 
     if archive.exists():
         return archive
     # Wait for another process that is building it: that takes less time than starting all brokers without it.
-    with alone(jars / "training.lock"):
+    with exclusive_lock(jars / "training.lock"):
         if not archive.exists():
             progress("preparing the brokers' class archive (once)")
             with tempfile.TemporaryDirectory(prefix="treeline-training-") as folder:

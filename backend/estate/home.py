@@ -94,7 +94,7 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the exclusive lock on this file; waits for the process that holds it now."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,7 +102,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def command_alone(home: Home, progress: Callable[[str], None]) -> Iterator[None]:
+def command_lock_held(home: Home, progress: Callable[[str], None]) -> Iterator[None]:
     """Hold the command lock; waits for another command of this home that holds it, and reports that."""
     with home.command_lock.open("w") as lock:
         try:

@@ -27,8 +27,7 @@ from backend.estate.children import send
 from backend.estate.class_archive import ensure_kafka
 from backend.estate.document import ClusterSpec
 from backend.estate.faults import order
-from backend.estate.home import Home, command_alone
-from backend.estate.patience import Patience
+from backend.estate.home import Home, command_lock_held
 from backend.estate.plan import (
     Layout,
     broker_ports,
@@ -42,6 +41,7 @@ from backend.estate.processes import Plan, load_plan, save_plan
 from backend.estate.programs.broker import AddedBroker
 from backend.estate.running import is_running, read_state
 from backend.estate.saved_layout import restore_layout, save_layout
+from backend.estate.start_progress import Patience
 from backend.kafka.admin.broker_removal import replicas_on, unregister
 from backend.kafka.base.errors import KafkaCallFailed
 
@@ -65,7 +65,7 @@ def add_broker(home: Home, cluster: str, zone: str | None, progress: Progress) -
     FaultRefused if the proxy does not open a port for it, MembershipFailed if it does not start.
     """
     _running_or_refused(home)
-    with command_alone(home, progress):
+    with command_lock_held(home, progress):
         layout = _layout(home)
         spec = cluster_named(layout.estate, cluster)
         there = layout.added_to(cluster)
@@ -92,7 +92,7 @@ def remove_broker(home: Home, cluster: str, node: int, progress: Progress, *, fo
     BrokerRefused, BrokerHoldsReplicas, FaultRefused, MembershipFailed.
     """
     _running_or_refused(home)
-    with command_alone(home, progress):
+    with command_lock_held(home, progress):
         layout = _layout(home)
         spec = cluster_named(layout.estate, cluster)
         added = removable(spec, layout.added_to(cluster), node)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.local_brokers import MARKER
+from backend.broker_exits import MARKER
 
 __all__ = ["MARKER", "Plan", "ProcessSpec", "Ready", "load_plan", "save_plan", "write_private"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from backend.estate.home import alone
+from backend.estate.home import exclusive_lock
 from backend.kafka.copy.native.build import BuildFailed, build
 from backend.kafka.copy.native.built import built
 from backend.settings import settings
@@ -17,7 +17,7 @@ def ensure_record_loop(progress: Callable[[str], None]) -> None:
     """
     cache = settings().cache.absolute()
     cache.mkdir(parents=True, exist_ok=True)
-    with alone(cache / "record-loop.lock"):
+    with exclusive_lock(cache / "record-loop.lock"):
         if built().exists():
             return
         progress("building the native record loop (once)")

@@ -44,7 +44,7 @@ from backend.estate.home import Home, try_lock
 from backend.estate.ports import Ports
 from backend.estate.processes import Plan, ProcessSpec, load_plan, write_private
 from backend.estate.readiness import is_ready
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 
 PAUSE_KILLED_SECONDS = 0.1
 PAUSE_FIRST_SECONDS = 0.5
@@ -289,7 +289,7 @@ def main() -> None:
     if supervisor:
         children.guard(supervisor, home)
         return
-    die_with_parent(signal.SIGTERM)
+    exit_with_parent(signal.SIGTERM)
     children.adopt_orphans()
     Supervisor(home, plan).run()
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from backend.domain.base.errors import ClusterSilent, FieldError, NotFound
 from backend.domain.replication.replication_health import Place
-from backend.domain.switch.switch_facts import BrokerGone, OutcomeFact, Wish
+from backend.domain.switch.switch_facts import BrokerLossFact, OutcomeFact, SwitchRequest
 from backend.settings import Settings
 from backend.switching.reading import PlanInput
 from backend.tracing.broker_loss import document, what_if_broker_dies
@@ -15,24 +15,26 @@ MOST_BROKERS = 16
 """Limit of brokers that a plan assumes to be gone; their clusters are queried in parallel."""
 
 
-def ask_brokers(ground: PlanInput, settings: Settings, wish: Wish) -> tuple[BrokerGone, ...]:
+def predict_broker_losses(
+    ground: PlanInput, settings: Settings, request: SwitchRequest
+) -> tuple[BrokerLossFact, ...]:
     """Query the cluster of each of these brokers for leaders and in-sync replicas, and predict its failure.
 
     Raises ClusterSilent and NotFound, with the broker's place in the request: a what-if without an answer would
     look like one in which nothing is lost.
     """
-    wanted = wish.without.brokers
+    wanted = request.without.brokers
     if not wanted:
         return ()
 
-    def play(at: int) -> BrokerGone:
+    def play(at: int) -> BrokerLossFact:
         return _play(ground, settings, *wanted[at], pointer=f"/without/brokers/{at}")
 
     with ThreadPoolExecutor(min(len(wanted), MOST_BROKERS)) as threads:
         return tuple(threads.map(play, range(len(wanted))))
 
 
-def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerGone:
+def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, pointer: str) -> BrokerLossFact:
     streams = {
         row.technical_names[cluster]: row.stream for row in ground.streams if cluster in row.technical_names
     }
@@ -53,4 +55,4 @@ def _play(ground: PlanInput, settings: Settings, cluster: str, broker: int, *, p
         raise ClusterSilent(detail, (FieldError(pointer, detail),)) from silent
     answer = document(loss, named)
     outcomes = tuple(OutcomeFact(**{**each, "examples": tuple(each["examples"])}) for each in answer["outcomes"])
-    return BrokerGone(cluster=cluster, **{**answer, "outcomes": outcomes, "assumed": tuple(answer["assumed"])})
+    return BrokerLossFact(cluster=cluster, **{**answer, "outcomes": outcomes, "assumed": tuple(answer["assumed"])})

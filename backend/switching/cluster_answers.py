@@ -13,7 +13,7 @@ from backend.domain.names.readings import Reader
 from backend.domain.records.incarnations import incarnations_of
 from backend.domain.records.marks import MetadataInvalid, Position, decode_metadata
 from backend.domain.records.origin import Vector
-from backend.domain.switch.switch_facts import Asked, GroupFact, PartitionOf, Wish
+from backend.domain.switch.switch_facts import ClusterAnswers, GroupFact, PartitionOf, SwitchRequest
 from backend.domain.switch.switch_lag import lacking
 from backend.domain.switch.switch_what_if import clusters_gone
 from backend.kafka.admin.topics import TopicAdmin
@@ -46,28 +46,30 @@ class _Answer:
     covered: dict[PartitionOf, list[Vector]] = field(default_factory=dict)
 
 
-def ask(ground: PlanInput, settings: Settings, wish: Wish) -> Asked:
+def query_clusters(ground: PlanInput, settings: Settings, request: SwitchRequest) -> ClusterAnswers:
     """Query the source, the target, and the targets of the source's distributors for positions and groups."""
-    gone = clusters_gone(ground.facts.clusters, wish.without)
-    silent = dict.fromkeys(sorted(gone & {wish.source, wish.target}), "supposed to be gone")
-    hops = {target for (cluster, _), target in ground.facts.targets.items() if cluster == wish.source}
+    gone = clusters_gone(ground.facts.clusters, request.without)
+    silent = dict.fromkeys(sorted(gone & {request.source, request.target}), "supposed to be gone")
+    hops = {target for (cluster, _), target in ground.facts.targets.items() if cluster == request.source}
     wanted = sorted(
-        name for name in {wish.source, wish.target} | hops if ground.facts.is_online(name) and name not in gone
+        name
+        for name in {request.source, request.target} | hops
+        if ground.facts.is_online(name) and name not in gone
     )
     if not wanted or not ground.facts.streams:
-        return Asked(silent=silent)
-    look = _ClusterQueries(ground, settings, wish)
+        return ClusterAnswers(silent=silent)
+    look = _ClusterQueries(ground, settings, request)
     with ThreadPoolExecutor(min(len(wanted), MOST_AT_ONCE)) as threads:
         answers = dict(zip(wanted, threads.map(look.at, wanted), strict=True))
     silent |= {name: found for name, found in answers.items() if isinstance(found, str)}
     said = {name: found for name, found in answers.items() if isinstance(found, _Answer)}
-    source, target = said.get(wish.source), said.get(wish.target)
-    return Asked(
+    source, target = said.get(request.source), said.get(request.target)
+    return ClusterAnswers(
         silent=silent,
         partitions={(name, stream): n for name, one in said.items() for stream, n in one.partitions.items()},
-        looked_at=frozenset(said.keys() & {wish.source, wish.target}),
+        queried=frozenset(said.keys() & {request.source, request.target}),
         lacking={} if source is None or target is None else look.lacking(source.ends, target, said.values()),
-        under_way=look.under_way(target, said.values()) if source is None and target is not None else None,
+        in_transit=look.in_transit(target, said.values()) if source is None and target is not None else None,
         ends={} if source is None else {place: end for place, (_, end) in source.ends.items()},
         target_ends={} if target is None else {place: end for place, (_, end) in target.ends.items()},
         commits={} if source is None else source.commits,
@@ -79,8 +81,8 @@ def ask(ground: PlanInput, settings: Settings, wish: Wish) -> Asked:
 class _ClusterQueries:
     """One round of requests to several clusters."""
 
-    def __init__(self, ground: PlanInput, settings: Settings, wish: Wish) -> None:
-        self._ground, self._wish = ground, wish
+    def __init__(self, ground: PlanInput, settings: Settings, request: SwitchRequest) -> None:
+        self._ground, self._request = ground, request
         self._buckets, self._seconds = ground.buckets, settings.probe_timeout_seconds
         self._environments = sorted({stream.place for stream in ground.facts.streams})
 
@@ -95,11 +97,11 @@ class _ClusterQueries:
             config = client_config(row.bootstrap_servers, row.properties)
             answer = _Answer(partitions={s: found[t].partitions for s, t in topics.items() if t in found})
             offsets = GroupOffsets(config)
-            if cluster == self._wish.source:
+            if cluster == self._request.source:
                 self._ask_source(answer, offsets, GroupAdmin.open(config, self._seconds), row, topics)
             else:
                 answer.outgoing = self._outgoing(cluster, offsets, topics)
-            if cluster == self._wish.target:
+            if cluster == self._request.target:
                 groups = GroupAdmin.open(config, self._seconds)
                 answer.groups = self._groups(groups, row, topics, groups.names())
                 answer.covered = self._covered(cluster, offsets, topics)
@@ -124,15 +126,17 @@ class _ClusterQueries:
                 low=low,
                 end=end,
                 incarnations=incarnations_of(
-                    row.tails.get(self._wish.source, {}), place[1], row.incarnations.get(self._wish.source, 1)
+                    row.tails.get(self._request.source, {}),
+                    place[1],
+                    row.incarnations.get(self._request.source, 1),
                 ),
                 outgoing=outgoing.get(place, ()),
                 covered=target.covered.get(place, ()),
-                target_number=self._ground.clusters[self._wish.target].number,
+                target_number=self._ground.clusters[self._request.target].number,
             )
         return found
 
-    def under_way(self, target: _Answer, all_: Iterable[_Answer]) -> int:
+    def in_transit(self, target: _Answer, all_: Iterable[_Answer]) -> int:
         """Return how many records that tasks have read on a now unreachable source the target lacks."""
         answers = list(all_)
         read = {
@@ -210,13 +214,13 @@ class _ClusterQueries:
         levels = [
             level
             for (source, level), target in self._ground.facts.targets.items()
-            if (source, target) == (self._wish.source, cluster)
+            if (source, target) == (self._request.source, cluster)
         ]
         return self._positions(
             cluster,
             offsets,
             topics,
-            lambda bucket: [Task(self._wish.source, lv, bucket).kafka_name for lv in levels],
+            lambda bucket: [Task(self._request.source, lv, bucket).kafka_name for lv in levels],
         )
 
     def _covered(self, cluster: str, offsets: GroupOffsets, topics: Topics) -> dict[PartitionOf, list[Vector]]:

@@ -10,18 +10,18 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from backend.domain.switch import switch_plan
-from backend.domain.switch.switch_facts import Reversed, Wish
+from backend.domain.switch.switch_facts import Reversed, SwitchRequest
 from backend.domain.switch.switch_plan import Plan
 from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 from backend.switching import reading
-from backend.switching.brokers import ask_brokers
-from backend.switching.cluster_answers import ask
+from backend.switching.brokers import predict_broker_losses
+from backend.switching.cluster_answers import query_clusters
 
 
-def way_back(switch: SwitchRow) -> Wish:
+def reverse_request(switch: SwitchRow) -> SwitchRequest:
     """Return the request that reverses a switch: the clients that it moved and the targets that it changed."""
-    return Wish(
+    return SwitchRequest(
         source=switch.target,
         target=switch.source,
         drain=switch.drain,
@@ -32,7 +32,7 @@ def way_back(switch: SwitchRow) -> Wish:
 def make(
     snapshot: Callable[[], AbstractContextManager[Connection]],
     settings: Settings,
-    wish: Wish,
+    request: SwitchRequest,
     now: datetime,
     *,
     asks: bool = True,
@@ -47,9 +47,9 @@ def make(
     to be gone together with others of their cluster), ClusterSilent (such a broker's cluster does not answer).
     """
     with snapshot() as connection:
-        ground = reading.read(connection, settings, wish, now)
+        ground = reading.read(connection, settings, request, now)
     if not asks:
-        return switch_plan.make(ground.facts, wish)
-    brokers_gone = ask_brokers(ground, settings, wish)
-    asked = replace(ask(ground, settings, wish), brokers_gone=brokers_gone)
-    return switch_plan.make(replace(ground.facts, asked=asked), wish)
+        return switch_plan.make(ground.facts, request)
+    brokers_gone = predict_broker_losses(ground, settings, request)
+    answers = replace(query_clusters(ground, settings, request), brokers_gone=brokers_gone)
+    return switch_plan.make(replace(ground.facts, answers=answers), request)

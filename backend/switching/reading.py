@@ -22,8 +22,8 @@ from backend.domain.switch.switch_facts import (
     OffsetFact,
     Place,
     StreamFact,
+    SwitchRequest,
     Timing,
-    Wish,
 )
 from backend.domain.switch.switch_plan import moves_of
 from backend.domain.switch.switch_what_if import clusters_gone
@@ -60,7 +60,7 @@ class PlanInput:
     """Number of partition buckets, and so of tasks per distributor."""
 
 
-def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) -> PlanInput:
+def read(connection: Connection, settings: Settings, request: SwitchRequest, now: datetime) -> PlanInput:
     """Read the facts in one transaction.
 
     Raises NotFound (unknown cluster, tenant, instance, environment or what-if zone) and ValueInvalid (brokers
@@ -68,14 +68,14 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
     """
     rows = {row.name: row for row in list_clusters(connection)}
     known = {row.name: _cluster(row) for row in rows.values()}
-    _check_names(connection, wish, known)
+    _check_names(connection, request, known)
     tree = get_tree(connection)
     active = list_active(connection)
-    moves = moves_of(active, wish)
+    moves = moves_of(active, request)
     moved = {moving.place for moving in moves}
-    gone = clusters_gone(known, wish.without)
+    gone = clusters_gone(known, request.without)
     others = {row.place for row in active if row.cluster in gone} - moved
-    declared = list_streams(connection, tenant=None if others else wish.tenant) if moved or others else []
+    declared = list_streams(connection, tenant=None if others else request.tenant) if moved or others else []
     streams = [row for row in declared if _place(row) in moved]
     facts = Facts(
         position=events.head(connection).position,
@@ -89,10 +89,10 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
         edges=_edges(connection),
         streams=tuple(map(_stream, streams)),
         other_streams=tuple(_stream(row) for row in declared if _place(row) in others),
-        applications=tuple(_applications(connection, wish, moved)),
+        applications=tuple(_applications(connection, request, moved)),
         clients=tuple(_clients(connection, active, moves)),
-        offsets=tuple(_offsets(connection, wish, streams)),
-        not_followed=tuple(_not_followed(connection, wish, streams)),
+        offsets=tuple(_offsets(connection, request, streams)),
+        not_followed=tuple(_not_followed(connection, request, streams)),
         margin=frozenset(place for place, rule in tenants.offset_rules(connection).items() if not rule.exact),
         at_risk=records_at_risk(connection),
         timing=Timing(ttl_ms=settings.discovery_ttl_ms, reconcile_ms=round(1000 * settings.reconcile_seconds)),
@@ -106,23 +106,23 @@ def read(connection: Connection, settings: Settings, wish: Wish, now: datetime) 
     )
 
 
-def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, ClusterFact]) -> None:
+def _check_names(connection: Connection, request: SwitchRequest, clusters: Mapping[str, ClusterFact]) -> None:
     zones = {row.zone for row in clusters.values()}
     named = (
-        *(("/from", wish.source), ("/to", wish.target)),
-        *(("/without/clusters", name) for name in sorted(wish.without.clusters)),
-        *((f"/without/brokers/{at}/cluster", name) for at, (name, _) in enumerate(wish.without.brokers)),
+        *(("/from", request.source), ("/to", request.target)),
+        *(("/without/clusters", name) for name in sorted(request.without.clusters)),
+        *((f"/without/brokers/{at}/cluster", name) for at, (name, _) in enumerate(request.without.brokers)),
     )
     for pointer, cluster in named:
         if cluster not in clusters:
             detail = f"there is no cluster {cluster[:60]!r}; GET /clusters lists them"
             raise NotFound(detail, (FieldError(pointer, detail),))
-    for zone in sorted(wish.without.zones):
+    for zone in sorted(request.without.zones):
         if zone not in zones:
             detail = f"no cluster is in zone {zone[:60]!r}"
             raise NotFound(detail, (FieldError("/without/zones", detail),))
-    _check_brokers(wish, clusters_gone(clusters, wish.without))
-    place = (wish.tenant, wish.instance, wish.environment)
+    _check_brokers(request, clusters_gone(clusters, request.without))
+    place = (request.tenant, request.instance, request.environment)
     for part, name in zip(("tenant", "instance", "environment"), place, strict=True):
         if name is not None and not is_name(name):
             detail = f"there is no {part} {name[:60]!r}"
@@ -136,13 +136,13 @@ def _check_names(connection: Connection, wish: Wish, clusters: Mapping[str, Clus
             tenants.find_tenant(connection, tenant)
 
 
-def _check_brokers(wish: Wish, gone: frozenset[str]) -> None:
+def _check_brokers(request: SwitchRequest, gone: frozenset[str]) -> None:
     """Check that each what-if broker is alone in its cluster: the lab plays one failure at a time.
 
     Raises ValueInvalid.
     """
     seen: dict[str, int] = {}
-    for at, (cluster, broker) in enumerate(wish.without.brokers):
+    for at, (cluster, broker) in enumerate(request.without.brokers):
         if cluster in gone:
             detail = f"{cluster} is assumed to be gone with all its brokers; remove broker {broker} from `without`"
         elif cluster in seen:
@@ -188,8 +188,10 @@ def _edges(connection: Connection) -> dict[tuple[str, int], EdgeFact]:
     }
 
 
-def _applications(connection: Connection, wish: Wish, moved: Collection[Place]) -> Iterator[ApplicationFact]:
-    for row in list_applications(connection, None, wish.tenant) if moved else ():
+def _applications(
+    connection: Connection, request: SwitchRequest, moved: Collection[Place]
+) -> Iterator[ApplicationFact]:
+    for row in list_applications(connection, None, request.tenant) if moved else ():
         if _place(row) in moved:
             yield ApplicationFact(
                 application=row.principal,
@@ -213,16 +215,16 @@ def _clients(connection: Connection, active: Sequence[ActiveRow], moves: Sequenc
         )
 
 
-def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -> Iterator[OffsetFact]:
+def _offsets(connection: Connection, request: SwitchRequest, streams: Sequence[StreamRow]) -> Iterator[OffsetFact]:
     known = {row.stream for row in streams}
     owners = {row.tenant for row in streams}
     if not owners:
         return
-    wanted = Wanted(cluster=wish.source, tenants=owners, limit=MOST_OFFSETS)
+    wanted = Wanted(cluster=request.source, tenants=owners, limit=MOST_OFFSETS)
     for row in list_offsets(connection, wanted):
         if row.stream not in known:
             continue
-        there = next((each for each in row.elsewhere if each.cluster == wish.target), None)
+        there = next((each for each in row.elsewhere if each.cluster == request.target), None)
         yield OffsetFact(
             stream=row.stream,
             partition=row.partition,
@@ -236,8 +238,10 @@ def _offsets(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -
         )
 
 
-def _not_followed(connection: Connection, wish: Wish, streams: Sequence[StreamRow]) -> Iterator[NotFollowedFact]:
-    topics = {row.technical_names[wish.source] for row in streams if wish.source in row.technical_names}
+def _not_followed(
+    connection: Connection, request: SwitchRequest, streams: Sequence[StreamRow]
+) -> Iterator[NotFollowedFact]:
+    topics = {row.technical_names[request.source] for row in streams if request.source in row.technical_names}
     for row in list_not_followed(connection):
-        if row.cluster == wish.source and row.topic in topics:
+        if row.cluster == request.source and row.topic in topics:
             yield NotFollowedFact(technical_group=row.technical_group, topic=row.topic, reason=row.reason)

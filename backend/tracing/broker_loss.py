@@ -21,7 +21,7 @@ from backend.domain.replication.replication_health import (
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters.clusters import ClusterRow
-from backend.replication_lab.what_if import KAFKA_SESSION_MS, PartitionState, WhatIf, if_broker_dies
+from backend.replication_lab.runs.what_if import KAFKA_SESSION_MS, PartitionState, WhatIf, if_broker_dies
 from backend.tracing.electing import observe
 
 OUTCOMES = {

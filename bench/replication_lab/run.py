@@ -15,13 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from backend.replication_lab import timed
-from backend.replication_lab.configuration import Configuration, Times
-from backend.replication_lab.rules import FAITHFUL, FIXED, KIP_101, Rules
-from backend.replication_lab.search import Bounds, Found, search
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.world import Action
+from backend.replication_lab.model.configuration import Configuration, Times
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, KIP_101, Rules
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.model.world import Action
+from backend.replication_lab.runs import timed
+from backend.replication_lab.runs.search import Bounds, Found, search
+from backend.replication_lab.runs.timed import Clock
 from tests.replication_lab.random_faults import random_schedule, run
 
 LEAST_STEPS_PER_SECOND = 100_000

@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from tests.eventually import eventually
 from tests.placement_live.brokers import RACKS
 from tests.zone_router_zones.clients import every_zone_reads_at_home, new_canary
@@ -40,7 +40,7 @@ def begun(lab: Lab, zone: str, what: str, topic: str, megabytes: int, *more: str
     words = [what, lab.router.nodes[zone].servers, zone, topic, str(megabytes), *more]
     with lab.namespaces.within(zone):
         return subprocess.Popen(
-            [sys.executable, str(LOAD), *words], stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent
+            [sys.executable, str(LOAD), *words], stdout=subprocess.PIPE, text=True, preexec_fn=exit_with_parent
         )
 
 

@@ -14,7 +14,7 @@ from backend.estate.document import ClusterSpec
 from backend.estate.ports import free_ports
 from backend.estate.programs.broker import STARTED, Broker, BrokerPorts
 from backend.estate.programs.jars import ensure_jars
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import settings
 
 START_SECONDS = 180.0
@@ -84,5 +84,5 @@ def _start(command: list[str], environment: dict[str, str], log: Path) -> subpro
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=exit_with_parent,
         )

@@ -6,13 +6,13 @@ from typing import Any
 
 from backend.domain.switch.switch_facts import (
     ActiveFact,
-    Asked,
+    ClusterAnswers,
     ClusterFact,
     EdgeFact,
     Facts,
     StreamFact,
+    SwitchRequest,
     Timing,
-    Wish,
 )
 from backend.domain.tree import tree_shape
 from tests.trees import UNBALANCED, parsed
@@ -21,7 +21,7 @@ ROOT = parsed(UNBALANCED)
 LEAVES = tree_shape.leaves(ROOT)
 PROD = ("acme", "retail", "prod")
 ORDERS = "acme/retail/prod/orders"
-WISH = Wish(source="2", target="4", tenant="acme")
+REQUEST = SwitchRequest(source="2", target="4", tenant="acme")
 RUNNING = EdgeFact(paused=False, state="running", reason=None)
 
 
@@ -61,8 +61,8 @@ FACTS = Facts(
     margin=frozenset(),
     at_risk=dict.fromkeys(LEAVES, 0),
     timing=Timing(ttl_ms=10_000, reconcile_ms=1_000),
-    asked=Asked(
-        looked_at=frozenset({"2", "4"}),
+    answers=ClusterAnswers(
+        queried=frozenset({"2", "4"}),
         partitions={(cluster, ORDERS): 2 for cluster in ("2", "4")},
         lacking={(ORDERS, 0): 0, (ORDERS, 1): 0},
     ),

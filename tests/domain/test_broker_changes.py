@@ -18,8 +18,8 @@ from backend.domain.placement.broker_changes import (
     broker_change,
     broker_status,
     hold_back_reason,
-    seen_again,
     should_propose,
+    updated_presence,
 )
 from backend.domain.placement.placement_proposals import Proposal
 from backend.domain.placement.placement_runs import PlacementState
@@ -37,7 +37,7 @@ def known(*looks: Look, pause: timedelta = MINUTE, start: datetime = T0) -> dict
     found: dict[int, BrokerPresence] = {}
     for number, look in enumerate(looks):
         late = pause > timedelta(minutes=3) and number > 0
-        found = seen_again(found, look, start + number * pause, is_first=not found, is_late=late)
+        found = updated_presence(found, look, start + number * pause, is_first=not found, is_late=late)
     return found
 
 
@@ -233,7 +233,7 @@ def test_no_change_is_asked_for_twice_and_none_while_it_is_unclear(
     now, before, answered = T0, list[EarlierPlacement](), set[tuple[object, ...]]()
     for look, pause in zip(given_looks, pauses, strict=False):
         now += timedelta(minutes=pause)
-        found = seen_again(found, look, now, is_first=not found, is_late=False)
+        found = updated_presence(found, look, now, is_first=not found, is_late=False)
         for _ in range(3):
             now += timedelta(seconds=61)
             what = broker_change(found.values(), SETTLED, AWAY, now)

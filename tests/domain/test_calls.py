@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from backend.commands.shell.ways import in_commands
+from backend.commands.shell.rest_hints import in_commands
 from backend.domain.base.calls import said_otherwise
 from backend.settings import PROJECT_ROOT
-from backend.web.frame.ways import with_links
+from backend.web.frame.rest_links import with_links
 
 ID = "X1"
 # What says it is raised of these; modules of pages and commands say what they say in their own words.

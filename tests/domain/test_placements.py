@@ -11,7 +11,6 @@ from backend.domain.base.errors import AlreadyExists, NotFound, ValueInvalid
 from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placements import (
     INITIAL,
-    GivePlacement,
     PlacementFailed,
     PlacementGiven,
     PlacementPlanned,
@@ -20,6 +19,7 @@ from backend.domain.placement.placements import (
     RecordFailure,
     RecordPlan,
     RequestPlacement,
+    SubmitReassignment,
     decide,
     evolve,
 )
@@ -45,7 +45,7 @@ def test_what_is_asked_for_is_planned_once() -> None:
 
 
 def test_what_is_handed_in_is_checked_and_planned_alike() -> None:
-    given = GivePlacement(placement="p1", cluster="c1", partitions=7, digest="d", known_clusters=["c1"])
+    given = SubmitReassignment(placement="p1", cluster="c1", partitions=7, digest="d", known_clusters=["c1"])
     (event,) = decide(INITIAL, given)
     assert event == PlacementGiven(placement="p1", cluster="c1", partitions=7, digest="d")
     state = evolve(INITIAL, event)

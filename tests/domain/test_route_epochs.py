@@ -12,31 +12,31 @@ from backend.domain.base.errors import ValueInvalid
 from backend.domain.base.event import Event
 from backend.domain.zones.route_epochs import (
     INITIAL,
-    SILENT_SECONDS,
+    UNREACHABLE_AFTER_SECONDS,
     BeginEpoch,
-    NodeHeard,
+    NodeLiveness,
     RouteEpochBegun,
     RouteEpochCommitted,
     RouteEpochs,
-    dead_nodes,
     decide,
     evolve,
-    holding_back,
+    mains_holding_back,
+    unreachable_nodes,
 )
 
-DEAD = {"silent_seconds": SILENT_SECONDS}
+DEAD = {"silent_seconds": UNREACHABLE_AFTER_SECONDS}
 
 
-def main(name: str, epoch: int | None, **more: Any) -> NodeHeard:
+def main(name: str, epoch: int | None, **more: Any) -> NodeLiveness:
     usual = {"is_main": True, "open_streams": 0, "silent_seconds": 1.0, "unbroken_seconds": 3600.0}
-    return NodeHeard(node=name, reported_epoch=epoch, **{**usual, **more})
+    return NodeLiveness(node=name, reported_epoch=epoch, **{**usual, **more})
 
 
-def proxy(name: str, **more: Any) -> NodeHeard:
+def proxy(name: str, **more: Any) -> NodeLiveness:
     return main(name, None, is_main=False, **more)
 
 
-def begin(*nodes: NodeHeard, lag: int = 2) -> BeginEpoch:
+def begin(*nodes: NodeLiveness, lag: int = 2) -> BeginEpoch:
     return BeginEpoch(fence_lag=lag, nodes=nodes)
 
 
@@ -84,7 +84,7 @@ HERE = RouteEpochs(current=9, fenced=7, committed=4)
         ([], 4),
     ],
 )
-def test_committed_is_the_least_that_mains_report(nodes: list[NodeHeard], committed: int) -> None:
+def test_committed_is_the_least_that_mains_report(nodes: list[NodeLiveness], committed: int) -> None:
     assert after(HERE, decide(HERE, begin(*nodes))) == RouteEpochs(current=10, fenced=8, committed=committed)
 
 
@@ -92,27 +92,27 @@ def test_where_the_control_plane_was_away_nobody_is_dead_before_it_could_be_hear
     """Otherwise the first node to report would commit the epochs that the others hold back."""
     back = main("a", 7, silent_seconds=0.0, unbroken_seconds=1.0)
     others = [main("b", 5, silent_seconds=600.0), proxy("c", silent_seconds=600.0)]
-    assert dead_nodes([back, *others]) == frozenset()
+    assert unreachable_nodes([back, *others]) == frozenset()
     assert after(HERE, decide(HERE, begin(back, *others))).committed == 5
-    heard_long_enough = main("a", 7, silent_seconds=1.0, unbroken_seconds=SILENT_SECONDS - 1)
-    assert dead_nodes([heard_long_enough, *others]) == {"b", "c"}
+    heard_long_enough = main("a", 7, silent_seconds=1.0, unbroken_seconds=UNREACHABLE_AFTER_SECONDS - 1)
+    assert unreachable_nodes([heard_long_enough, *others]) == {"b", "c"}
     assert after(HERE, decide(HERE, begin(heard_long_enough, *others))).committed == 7
 
 
 def test_while_nobody_is_heard_all_are_dead_and_nothing_is_committed() -> None:
     nodes = [main("a", 7, open_streams=1, silent_seconds=40.0), main("b", 5, silent_seconds=40.0)]
-    assert dead_nodes(nodes) == {"a", "b"}
+    assert unreachable_nodes(nodes) == {"a", "b"}
     assert after(HERE, decide(HERE, begin(*nodes))).committed == HERE.committed
 
 
 def test_who_holds_back_is_told_the_least_far_first() -> None:
     nodes = [main("a", 7), main("b", None), main("c", 2, open_streams=3, **DEAD), main("d", 1, **DEAD), proxy("e")]
-    assert [each.node for each in holding_back(nodes)] == ["b", "c", "a"]
+    assert [each.node for each in mains_holding_back(nodes)] == ["b", "c", "a"]
 
 
 NODES = st.lists(
     st.builds(
-        NodeHeard,
+        NodeLiveness,
         node=st.sampled_from("abcd"),
         is_main=st.booleans(),
         reported_epoch=st.none() | st.integers(0, 30),
@@ -127,7 +127,7 @@ NODES = st.lists(
 
 @given(st.lists(st.tuples(NODES, st.integers(1, 4)), max_size=25))
 def test_epochs_only_rise_and_what_is_committed_was_fenced_and_is_in_blocks(
-    steps: list[tuple[list[NodeHeard], int]],
+    steps: list[tuple[list[NodeLiveness], int]],
 ) -> None:
     state = INITIAL
     for nodes, lag in steps:
@@ -138,13 +138,13 @@ def test_epochs_only_rise_and_what_is_committed_was_fenced_and_is_in_blocks(
         assert state.committed <= later.committed <= later.fenced
         if later.committed > state.committed:
             assert events[1:] == [RouteEpochCommitted(epoch=later.committed)]
-            dead = dead_nodes(nodes)
+            dead = unreachable_nodes(nodes)
             waited_for = [each for each in nodes if each.is_main and (each.node not in dead or each.open_streams)]
             assert waited_for and all(later.committed <= (each.reported_epoch or 0) for each in waited_for)
         state = later
 
 
 @given(NODES)
-def test_a_node_that_reports_is_never_dead(nodes: list[NodeHeard]) -> None:
-    silent = {each.node for each in nodes if each.silent_seconds >= SILENT_SECONDS}
-    assert dead_nodes(nodes) in (silent, frozenset())
+def test_a_node_that_reports_is_never_dead(nodes: list[NodeLiveness]) -> None:
+    silent = {each.node for each in nodes if each.silent_seconds >= UNREACHABLE_AFTER_SECONDS}
+    assert unreachable_nodes(nodes) in (silent, frozenset())

@@ -14,18 +14,18 @@ from backend.domain.switch.cluster_switch import Moving, Retarget
 from backend.domain.switch.switch_checks import Finding
 from backend.domain.switch.switch_facts import (
     ApplicationFact,
-    Asked,
     ClientFact,
+    ClusterAnswers,
     ClusterFact,
     Facts,
     GroupFact,
     NotFollowedFact,
     OffsetFact,
-    Wish,
+    SwitchRequest,
     Without,
 )
 from backend.domain.switch.switch_plan import generation_of, make, moves_of
-from tests.domain.switch_facts import FACTS, LEAVES, ORDERS, PROD, RUNNING, WISH, active, stream
+from tests.domain.switch_facts import FACTS, LEAVES, ORDERS, PROD, REQUEST, RUNNING, active, stream
 
 
 def slugs(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
@@ -40,7 +40,7 @@ def cluster(name: str, **changes: Any) -> dict[str, ClusterFact]:
 
 
 @pytest.mark.parametrize(
-    ("wish", "moved"),
+    ("wanted", "moved"),
     [
         ({}, [("prod", None), ("prod", "az1"), ("test", None)]),
         ({"environment": "test"}, [("test", None)]),
@@ -52,7 +52,7 @@ def cluster(name: str, **changes: Any) -> dict[str, ClusterFact]:
         ({"source": "5"}, []),
     ],
 )
-def test_a_wish_moves_the_named_that_are_active_on_the_source(wish, moved) -> None:
+def test_a_request_moves_the_named_that_are_active_on_the_source(wanted, moved) -> None:
     rows = [
         active(),
         active(zone="az1"),
@@ -60,7 +60,7 @@ def test_a_wish_moves_the_named_that_are_active_on_the_source(wish, moved) -> No
         active(("acme", "retail", "test")),
         active(("globex", "shop", "web")),
     ]
-    found = moves_of(rows, replace(WISH, **wish))
+    found = moves_of(rows, replace(REQUEST, **wanted))
     assert [(each.environment, each.zone) for each in found] == moved
 
 
@@ -70,7 +70,7 @@ def test_the_generation_is_above_all_that_the_moved_environments_have_in_any_zon
         active(cluster="5", generation=8, zone="az1"),
         active(("a", "b", "c"), generation=90),
     ]
-    moves = moves_of(rows, WISH)
+    moves = moves_of(rows, REQUEST)
     assert moves == (Moving(tenant="acme", instance="retail", environment="prod"),)
     assert generation_of(rows, moves) == 9
     assert generation_of(rows, ()) == 1
@@ -80,7 +80,7 @@ def test_the_generation_is_above_all_that_the_moved_environments_have_in_any_zon
 
 
 def test_nothing_stands_against_a_switch_of_a_tenant_whose_things_are_all_there() -> None:
-    plan = make(FACTS, WISH)
+    plan = make(FACTS, REQUEST)
     assert plan.blockers == ()
     assert slugs(plan.warnings) == [("order-on-target-only", "4")]
     assert (plan.generation, plan.lag_records, plan.late_records, plan.retargets) == (2, 0, 0, ())
@@ -114,12 +114,12 @@ WHEN_PLANNED = [
         },
         [("source-not-in-tree", "9")],
     ),
-    ({}, {"asked": replace(FACTS.asked, silent={"2": "no answer"})}, [("source-silent", "2")]),
-    ({}, {"asked": replace(FACTS.asked, silent={"4": "no answer"})}, [("target-silent", "4")]),
+    ({}, {"answers": replace(FACTS.answers, silent={"2": "no answer"})}, [("source-silent", "2")]),
+    ({}, {"answers": replace(FACTS.answers, silent={"4": "no answer"})}, [("target-silent", "4")]),
     ({}, {"streams": (stream(applied=PENDING),)}, [("stream-not-there", ORDERS)]),
     ({}, {"streams": (stream(partitions=3),)}, [("fewer-partitions", ORDERS)]),
     ({}, {"applications": (BILLING,)}, [("access-not-there", "acme/retail/prod/billing")]),
-    ({}, {"asked": replace(FACTS.asked, groups={"4": (ON_TARGET,)})}, [("group-active-on-target", "g")]),
+    ({}, {"answers": replace(FACTS.answers, groups={"4": (ON_TARGET,)})}, [("group-active-on-target", "g")]),
     ({}, {"edges": {**FACTS.edges, ("2", 3): replace(RUNNING, paused=True)}}, [("edge-paused", "2:3")]),
     ({}, {"edges": {**FACTS.edges, ("2", 3): replace(RUNNING, state="blocked")}}, [("edge-blocked", "2:3")]),
     # Records of 2 do not go to 4 by this edge.
@@ -132,27 +132,27 @@ WHEN_PLANNED = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "changes", "found"), ALWAYS)
+@pytest.mark.parametrize(("wanted", "changes", "found"), ALWAYS)
 @pytest.mark.parametrize("mode", ["planned", "emergency"])
-def test_what_nothing_can_be_done_about_blocks_in_both_modes(mode, wish, changes, found) -> None:
-    plan = make(replace(FACTS, **changes), replace(WISH, mode=mode, **wish))
+def test_what_nothing_can_be_done_about_blocks_in_both_modes(mode, wanted, changes, found) -> None:
+    plan = make(replace(FACTS, **changes), replace(REQUEST, mode=mode, **wanted))
     assert set(found) <= set(slugs(plan.blockers))
     if mode == "emergency":
         assert slugs(plan.blockers) == found
 
 
-@pytest.mark.parametrize(("wish", "changes", "found"), WHEN_PLANNED)
-def test_what_a_planned_switch_waits_for_blocks_it_and_is_told_in_an_emergency(wish, changes, found) -> None:
+@pytest.mark.parametrize(("wanted", "changes", "found"), WHEN_PLANNED)
+def test_what_a_planned_switch_waits_for_blocks_it_and_is_told_in_an_emergency(wanted, changes, found) -> None:
     facts = replace(FACTS, **changes)
-    assert slugs(make(facts, replace(WISH, **wish)).blockers) == found
-    emergency = make(facts, replace(WISH, mode="emergency", **wish))
+    assert slugs(make(facts, replace(REQUEST, **wanted)).blockers) == found
+    emergency = make(facts, replace(REQUEST, mode="emergency", **wanted))
     assert emergency.blockers == ()
     assert set(found) <= set(slugs(emergency.warnings))
 
 
 def test_a_group_is_at_home_on_the_target_where_another_zone_of_its_environment_is() -> None:
-    facts = replace(FACTS, asked=replace(FACTS.asked, groups={"4": (ON_TARGET,)}))
-    assert make(replace(facts, active=(active(), active(cluster="4", zone="az4"))), WISH).blockers == ()
+    facts = replace(FACTS, answers=replace(FACTS.answers, groups={"4": (ON_TARGET,)}))
+    assert make(replace(facts, active=(active(), active(cluster="4", zone="az4"))), REQUEST).blockers == ()
 
 
 def test_what_an_operator_should_know_is_said() -> None:
@@ -179,9 +179,9 @@ def test_what_an_operator_should_know_is_said() -> None:
             ("5", 3): replace(RUNNING, paused=True),
             ("2", 3): replace(RUNNING, state="degraded"),
         },
-        asked=replace(FACTS.asked, groups={"2": (stranger,)}),
+        answers=replace(FACTS.answers, groups={"2": (stranger,)}),
     )
-    plan = make(facts, WISH)
+    plan = make(facts, REQUEST)
     assert plan.blockers == ()
     expected = {
         ("source-is-primary", "2"),
@@ -197,7 +197,7 @@ def test_what_an_operator_should_know_is_said() -> None:
     assert plan.orphaned_streams == ("acme/retail/prod/local",)
     (never,) = [each for each in plan.warnings if each.slug == "client-never-reported"]
     assert never.detail.endswith(": java"), "the other one has reported, with something behind its id"
-    emergency = make(facts, replace(WISH, mode="emergency"))
+    emergency = make(facts, replace(REQUEST, mode="emergency"))
     assert ("margin-mode", "acme/retail/prod") in slugs(emergency.warnings)
 
 
@@ -221,15 +221,15 @@ def test_members_that_discovery_does_not_hear_are_named(
         client_id="", place=PROD, role="consumer", zone=None, generation=1, phase="active", silent_ms=0
     )
     clients = tuple(replace(known, client_id=name, **more) for name, more in heard.items())
-    facts = replace(FACTS, clients=clients, asked=replace(FACTS.asked, groups={"2": (group,)}))
-    found = [each.detail for each in make(facts, WISH).warnings if each.slug == "client-never-reported"]
+    facts = replace(FACTS, clients=clients, answers=replace(FACTS.answers, groups={"2": (group,)}))
+    found = [each.detail for each in make(facts, REQUEST).warnings if each.slug == "client-never-reported"]
     assert [each.rpartition(": ")[2] for each in found] == ([strangers] if strangers else [])
 
 
 def test_an_edge_of_another_origin_into_the_target_is_told() -> None:
     # What is born on 1 comes to 2 by level 2 and to 4 by level 3.
     edges = {**FACTS.edges, ("1", 3): replace(RUNNING, state="blocked", reason="no answer")}
-    assert ("edge-of-other-origin", "1:3") in slugs(make(replace(FACTS, edges=edges), WISH).warnings)
+    assert ("edge-of-other-origin", "1:3") in slugs(make(replace(FACTS, edges=edges), REQUEST).warnings)
 
 
 # --- items
@@ -251,15 +251,15 @@ def test_items_say_what_each_group_would_read_again() -> None:
     facts = replace(
         FACTS,
         offsets=(offset,),
-        asked=replace(
-            FACTS.asked,
+        answers=replace(
+            FACTS.answers,
             lacking={(ORDERS, 0): 2, (ORDERS, 1): 4},
             ends={(ORDERS, 0): 10, (ORDERS, 1): 20},
             commits={("t-g", (ORDERS, 1)): 8},
             groups={"2": (here,), "4": (replace(here, technical_group="x"),)},
         ),
     )
-    plan = make(facts, replace(WISH, mode="emergency"))
+    plan = make(facts, replace(REQUEST, mode="emergency"))
     assert (plan.lag_records, plan.late_records, plan.late_from) == (6, 6, "clusters")
     (group,) = plan.items[1].groups
     # It is at work, and may have read up to the log's end, 15 records behind the commit that was carried over.
@@ -270,15 +270,15 @@ def test_items_say_what_each_group_would_read_again() -> None:
         1,
     )
     assert group.re_read_estimate is not None and "reads until its clients are stopped" in group.re_read_estimate
-    assert make(facts, WISH).late_records == 0, "a planned switch waits for them"
+    assert make(facts, REQUEST).late_records == 0, "a planned switch waits for them"
 
 
 def test_of_a_silent_source_is_told_what_was_observed() -> None:
-    asked = Asked(silent={"2": "no answer"}, under_way=4)
-    facts = replace(FACTS, asked=asked, at_risk={"2": 17})
-    plan = make(facts, replace(WISH, mode="emergency"))
+    answers = ClusterAnswers(silent={"2": "no answer"}, in_transit=4)
+    facts = replace(FACTS, answers=answers, at_risk={"2": 17})
+    plan = make(facts, replace(REQUEST, mode="emergency"))
     assert (plan.lag_records, plan.late_records, plan.late_from) == (None, 21, "observations")
-    assert make(replace(facts, at_risk={}), replace(WISH, mode="emergency")).late_records is None
+    assert make(replace(facts, at_risk={}), replace(REQUEST, mode="emergency")).late_records is None
     assert {item.lag_records for item in plan.items} == {None}
 
 
@@ -287,7 +287,7 @@ def test_of_a_silent_source_is_told_what_was_observed() -> None:
 
 def test_a_cluster_that_all_leave_is_copied_to_by_nobody_who_can_help_it() -> None:
     facts = replace(FACTS, targets={**FACTS.targets, ("4", 3): "2", ("5", 3): "2"})
-    plan = make(facts, replace(WISH, tenant=None))
+    plan = make(facts, replace(REQUEST, tenant=None))
     # 1 targets 2 or 3; 3 has only 2 in its sibling subtree; 4 and 5 may go to 1, 2 and 3.
     assert plan.retargets == (
         Retarget(cluster="1", level=2, target="3", previous="2"),
@@ -296,8 +296,8 @@ def test_a_cluster_that_all_leave_is_copied_to_by_nobody_who_can_help_it() -> No
     )
     assert [(each.cluster, each.level) for each in plan.kept] == [("3", 1)]
     assert "only leaf" in plan.kept[0].reason
-    assert make(facts, WISH).retargets == (), "others stay there"
-    assert make(facts, replace(WISH, tenant=None, zone="az1")).retargets == ()
+    assert make(facts, REQUEST).retargets == (), "others stay there"
+    assert make(facts, replace(REQUEST, tenant=None, zone="az1")).retargets == ()
 
 
 # --- the digest
@@ -321,13 +321,13 @@ def test_the_digest_does_not_depend_on_what_differs_with_every_look(lag, at_risk
         clients=(client,),
         at_risk={"2": at_risk},
         edges=dict.fromkeys(FACTS.edges, replace(RUNNING, records_per_second=rate)),
-        asked=replace(FACTS.asked, lacking={(ORDERS, 0): lag, (ORDERS, 1): 0}, groups={"2": (group,)}),
+        answers=replace(FACTS.answers, lacking={(ORDERS, 0): lag, (ORDERS, 1): 0}, groups={"2": (group,)}),
     )
-    assert make(facts, WISH).digest == make(FACTS, WISH).digest
+    assert make(facts, REQUEST).digest == make(FACTS, REQUEST).digest
 
 
 @pytest.mark.parametrize(
-    ("wish", "changes"),
+    ("wanted", "changes"),
     [
         ({"mode": "emergency"}, {}),
         ({"drain": "all_leaves"}, {}),
@@ -342,30 +342,30 @@ def test_the_digest_does_not_depend_on_what_differs_with_every_look(lag, at_risk
         ({}, {"busy": {"acme": "s1"}}),
     ],
 )
-def test_the_digest_changes_with_what_decides_the_switch(wish, changes) -> None:
-    assert make(replace(FACTS, **changes), replace(WISH, **wish)).digest != make(FACTS, WISH).digest
+def test_the_digest_changes_with_what_decides_the_switch(wanted, changes) -> None:
+    assert make(replace(FACTS, **changes), replace(REQUEST, **wanted)).digest != make(FACTS, REQUEST).digest
 
 
-def draining_ms(facts: Facts, wish: Wish) -> int:
-    return next(part.ms for part in make(facts, wish).expected if part.phase == "draining")
+def draining_ms(facts: Facts, wanted: SwitchRequest) -> int:
+    return next(part.ms for part in make(facts, wanted).expected if part.phase == "draining")
 
 
 def test_producers_wait_for_what_the_target_may_still_lack_when_they_are_told_to_hold() -> None:
     def lacking(records: int | None) -> Facts:
-        return replace(FACTS, asked=replace(FACTS.asked, lacking={(ORDERS, 0): records, (ORDERS, 1): 0}))
+        return replace(FACTS, answers=replace(FACTS.answers, lacking={(ORDERS, 0): records, (ORDERS, 1): 0}))
 
-    nothing, near = draining_ms(lacking(0), WISH), draining_ms(lacking(5_000), WISH)
-    assert nothing < draining_ms(lacking(1_000), WISH) < near
-    assert draining_ms(lacking(10**9), WISH) == near, "nobody is held before the target is near"
-    assert draining_ms(lacking(None), WISH) == near
+    nothing, near = draining_ms(lacking(0), REQUEST), draining_ms(lacking(5_000), REQUEST)
+    assert nothing < draining_ms(lacking(1_000), REQUEST) < near
+    assert draining_ms(lacking(10**9), REQUEST) == near, "nobody is held before the target is near"
+    assert draining_ms(lacking(None), REQUEST) == near
     # From 2 to 1 it is one hop, from there to 4 another one; all leaves have it after two.
-    assert draining_ms(FACTS, replace(WISH, target="1")) < nothing
-    assert draining_ms(FACTS, replace(WISH, target="1", drain="all_leaves")) == nothing
-    emergency = make(FACTS, replace(WISH, mode="emergency"))
-    assert 0 < emergency.expected_ms < make(FACTS, WISH).expected_ms
+    assert draining_ms(FACTS, replace(REQUEST, target="1")) < nothing
+    assert draining_ms(FACTS, replace(REQUEST, target="1", drain="all_leaves")) == nothing
+    emergency = make(FACTS, replace(REQUEST, mode="emergency"))
+    assert 0 < emergency.expected_ms < make(FACTS, REQUEST).expected_ms
 
 
 def test_a_plan_is_a_document() -> None:
-    document = switch_plan.make(FACTS, WISH).document()
+    document = switch_plan.make(FACTS, REQUEST).document()
     assert set(document) >= {"digest", "items", "blockers", "expected_ms", "generation", "moves", "what_if"}
     assert document["expected_ms"] == sum(part["ms"] for part in document["expected"])

@@ -8,14 +8,14 @@ import pytest
 
 from backend.changes import switch_start
 from backend.domain.base.errors import PlanStale
-from backend.domain.switch.switch_facts import BrokerGone, Facts, OutcomeFact, Without
+from backend.domain.switch.switch_facts import BrokerLossFact, Facts, OutcomeFact, Without
 from backend.domain.switch.switch_plan import Plan, make
-from tests.domain.switch_facts import FACTS, ORDERS, WISH, active, stream
+from tests.domain.switch_facts import FACTS, ORDERS, REQUEST, active, stream
 from tests.domain.test_switch_plan import PENDING, slugs
 
 
 def what_if(facts: Facts = FACTS, **without: frozenset[str]) -> Plan:
-    return make(facts, replace(WISH, mode="emergency", without=Without(**without)))
+    return make(facts, replace(REQUEST, mode="emergency", without=Without(**without)))
 
 
 def test_a_what_if_says_who_would_have_to_move_and_whose_records_would_stop() -> None:
@@ -38,27 +38,27 @@ def test_a_what_if_says_who_would_have_to_move_and_whose_records_would_stop() ->
     assert {each.origin: each.unreached for each in told.cut_routes} == {"1": ("3",), "4": ("3",), "5": ("1", "3")}
     assert told.records_at_risk == {"2": 12}
     assert plan.blockers == (), "an emergency is for just that"
-    assert make(facts, WISH).what_if is None
+    assert make(facts, REQUEST).what_if is None
 
 
 def test_a_target_that_is_supposed_to_be_gone_is_offline() -> None:
     assert slugs(what_if(clusters=frozenset({"4"})).blockers) == [("target-offline", "4")]
-    planned = make(FACTS, replace(WISH, without=Without(clusters=frozenset({"2"}))))
+    planned = make(FACTS, replace(REQUEST, without=Without(clusters=frozenset({"2"}))))
     assert {"source-offline", "edge-blocked"} <= {each.slug for each in planned.blockers}
 
 
 def test_a_broker_that_is_supposed_to_be_gone_leaves_the_plan_as_it_is() -> None:
     offline = OutcomeFact(what="offline", count=1, examples=(f"{ORDERS}-0",), meaning="nobody can lead")
-    gone = BrokerGone(
+    gone = BrokerLossFact(
         cluster="2", broker=1, replicas=3, sentence="If broker 1 died now, ...", outcomes=(offline,),
         longest_away_ms=0, session_ms=9_000, assumed=(), settings_unseen=0,
     )  # fmt: skip
-    facts = replace(FACTS, asked=replace(FACTS.asked, brokers_gone=(gone,)))
-    without = make(facts, replace(WISH, without=Without(brokers=(("2", 1),))))
+    facts = replace(FACTS, answers=replace(FACTS.answers, brokers_gone=(gone,)))
+    without = make(facts, replace(REQUEST, without=Without(brokers=(("2", 1),))))
     told = without.document()["what_if"]
     assert told["brokers"] == (asdict(gone),)
     assert (told["gone"], told["edges"], told["must_move"], told["records_at_risk"]) == ((), (), (), {})
-    plain = make(FACTS, WISH)
-    assert replace(without, wish=WISH, what_if=None, digest=plain.digest) == plain
+    plain = make(FACTS, REQUEST)
+    assert replace(without, request=REQUEST, what_if=None, digest=plain.digest) == plain
     with pytest.raises(PlanStale):  # whoever starts a switch supposes nobody to be gone
         switch_start.check(plain, without.digest)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.domain.zones.zone_map import Zones, proxies_of_mains
+from backend.domain.zones.zone_map import Zones, assign_mains
 
 ZONES = Zones({"az1": [ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")], "az2": [], "az1-b": [], "az10": []})
 
@@ -60,7 +60,7 @@ NAMES = st.sets(st.integers(0, 10_000).map(str), max_size=60)
 
 @given(NAMES, NAMES)
 def test_every_main_has_one_proxy_and_loads_are_within_one(mains: set[str], proxies: set[str]):
-    found = proxies_of_mains(mains, proxies)
+    found = assign_mains(mains, proxies)
     assert set(found) == (mains if proxies else set())
     loads = Counter(found.values())
     assert set(loads) <= proxies
@@ -73,16 +73,16 @@ def test_all_nodes_find_the_same_whatever_the_order(mains: set[str], proxies: se
     def shuffled(names: set[str]) -> list[str]:
         return random.sample(sorted(names), len(names))
 
-    assert proxies_of_mains(shuffled(mains), shuffled(proxies)) == proxies_of_mains(mains, proxies)
+    assert assign_mains(shuffled(mains), shuffled(proxies)) == assign_mains(mains, proxies)
 
 
 @pytest.mark.parametrize(("mains", "proxies"), [(6, 2), (100, 3), (100, 10), (300, 7), (1000, 20)])
 def test_little_moves_when_a_proxy_comes_or_goes(mains: int, proxies: int):
     """Some mains must move; at most twice as many do."""
     all_mains, all_proxies = [f"broker-{n}" for n in range(mains)], [f"proxy-{n}" for n in range(proxies)]
-    before = proxies_of_mains(all_mains, all_proxies)
-    with_one_more = proxies_of_mains(all_mains, [*all_proxies, "proxy-new"])
-    without_one = proxies_of_mains(all_mains, all_proxies[1:])
+    before = assign_mains(all_mains, all_proxies)
+    with_one_more = assign_mains(all_mains, [*all_proxies, "proxy-new"])
+    without_one = assign_mains(all_mains, all_proxies[1:])
 
     def moved(after: dict[str, str]) -> int:
         return sum(before[main] != after[main] for main in all_mains)
@@ -96,6 +96,6 @@ def test_the_six_nodes_of_the_document():
     nodes = {"az1": ["N1", "N2"], "az2": ["N3", "N4"], "az3": ["N5", "N6"]}
     for zone, proxies in nodes.items():
         elsewhere = [node for other, names in nodes.items() if other != zone for node in names]
-        found = proxies_of_mains(elsewhere, proxies)
+        found = assign_mains(elsewhere, proxies)
         assert set(found) == set(elsewhere)
         assert Counter(found.values()) == {proxies[0]: 2, proxies[1]: 2}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from backend.estate import boot, control_plane, patience
+from backend.estate import boot, control_plane, start_progress
 from backend.estate.control_plane import ControlPlane, Refused, _declare
-from backend.estate.patience import PATIENCE_SECONDS, Patience, family, waited
+from backend.estate.start_progress import PATIENCE_SECONDS, Patience, family, waited
 from tests.estate.test_supervisor import Supervision
 from tests.estate.test_supervisor import supervision as supervision
 from tests.eventually import eventually
@@ -51,7 +51,7 @@ def test_waiting_for_a_cpu_or_the_disk_costs_no_patience(
     monkeypatch: pytest.MonkeyPatch, sleeper: int, queued_each_second: float, disk: bool, over_after: int
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(patience, "waited", lambda pids: (now * queued_each_second, disk))
+    monkeypatch.setattr(start_progress, "waited", lambda pids: (now * queued_each_second, disk))
     clock = Patience()
     while not clock.is_over("server"):
         clock.look({"server": sleeper}, {"server": "starting"}, now)

@@ -32,7 +32,7 @@ from backend.estate.programs.zone_router import as_document, from_document
 from backend.queries.access.sealing import keys_of
 from backend.settings import PROJECT_ROOT, settings
 from tests.estate_fixture import SMALL_ESTATE
-from workers.zone_router.document import read_router_file
+from workers.zone_router.router_file import read_router_file
 
 
 @pytest.fixture(autouse=True)

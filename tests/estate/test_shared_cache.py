@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from backend.estate.class_archive import ensure_class_archive
-from backend.estate.home import alone
+from backend.estate.home import exclusive_lock
 from backend.estate.programs.jars import KAFKA_VERSION, ensure_jars, java_version
 from tests.eventually import eventually
 
@@ -34,7 +34,7 @@ def beside(lock: Path, ensure: Callable[[Progress], Path | None], made: Callable
     """
     begun: list[str] = []
     with ThreadPoolExecutor(1) as threads:
-        with alone(lock):
+        with exclusive_lock(lock):
             found = threads.submit(ensure, begun.append)
             eventually(lambda: found.done() or is_waited_for(lock), "it waits")
             made()

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from backend.api.app import create_app
-from backend.front import MOST_HEADER_BYTES, MOST_HEADERS, Front, Hosts
+from backend.host_check import MOST_HEADER_BYTES, MOST_HEADERS, AllowedHosts, HostCheck
 from backend.login_limits import ATTEMPTS
 from backend.registry.app import with_registries
 from tests.database_fixture import Database
@@ -22,7 +22,7 @@ def front(database: Database) -> Iterator[TestClient]:
     """Yield the API behind the checks that every request passes first."""
     config = rest_settings(database.url, url="https://treeline.example", allowed_hosts=["*.inside.example"])
     app = create_app(config)
-    yield TestClient(Front(app, config), base_url="http://127.0.0.1")
+    yield TestClient(HostCheck(app, config), base_url="http://127.0.0.1")
     app.state.services.engine.dispose()
 
 
@@ -45,9 +45,9 @@ def front(database: Database) -> Iterator[TestClient]:
     ],
 )
 def test_a_request_names_a_host_of_ours(host: str, allowed: bool) -> None:
-    hosts = Hosts(["*.inside.example"], "https://treeline.example")
+    hosts = AllowedHosts(["*.inside.example"], "https://treeline.example")
     assert hosts.allow(host) is allowed
-    assert Hosts(["*"], None).allow(host)
+    assert AllowedHosts(["*"], None).allow(host)
 
 
 def test_another_host_is_refused_everywhere(front: TestClient) -> None:

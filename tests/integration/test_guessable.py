@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.changes.guessable import check_not_guessable
+from backend.changes.password_strength import check_not_guessable
 from backend.domain.base.errors import ValueInvalid
 
 

@@ -18,15 +18,15 @@ from backend.domain.placement.placements import RecordFailure, RecordPlan
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.base.observed import cluster_brokers, cluster_replication
-from backend.queries.clusters.broker_presence import keep_brokers
-from backend.queries.placement.placements import PlanDocuments, keep_documents
+from backend.queries.clusters.broker_presence import store_brokers
+from backend.queries.placement.placements import PlanDocuments, store_documents
 from backend.queries.replication.replication import store_failure, store_health
 from tests.database_fixture import Database
 from tests.integration.conftest import Rest, problem, rest_settings
 from tests.integration.shell import shell_of
 from tests.integration.streams import worker_records
 from workers import context
-from workers.placing.policy import PlacementPolicies
+from workers.placement.policy import PlacementPolicies
 
 POLICY = "/clusters/c1/placement-policy"
 THREE = {1: (True, False), 2: (True, False), 3: (True, False)}
@@ -52,7 +52,7 @@ class Watched:
     def look(self, brokers: dict[int, tuple[bool, bool]], moving: int = 0) -> None:
         """Record an observation of c1."""
         with self.database.engine.begin() as connection:
-            keep_brokers(connection, "K1", brokers)
+            store_brokers(connection, "K1", brokers)
             store_health(connection, "K1", {"conditions": {"moving": {"count": moving}}})
 
     def pass_time(self, minutes: float) -> None:
@@ -81,7 +81,7 @@ class Watched:
         rows = [{"topic": "t", "partition": 0, "replicas": [1]}]
         kept = PlanDocuments(question={"partitions": rows}, plan={"digest": "1f", "partitions": rows})
         with self.database.engine.begin() as connection:
-            keep_documents(connection, placement, kept)
+            store_documents(connection, placement, kept)
         self.record(placement, RecordPlan(digest="1f", summary={"moves": 1, "violations": violations or {}}))
 
 

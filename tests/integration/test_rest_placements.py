@@ -16,13 +16,13 @@ from backend.domain.placement.placements import RecordFailure, RecordPlan
 from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.placement import placement_runs
-from backend.queries.placement.placements import PlanDocuments, find_placement, keep_documents, read_reassignment
+from backend.queries.placement.placements import PlanDocuments, find_placement, read_reassignment, store_documents
 from tests.database_fixture import Database
 from tests.integration.conftest import TOKEN, Rest, problem, rest_settings
 from tests.integration.shell import shell_of
 from tests.integration.streams import PROD, applied, worker_records
 from workers import context
-from workers.placements import compute
+from workers.placement.planning import compute
 
 
 def partition(number: int, *replicas: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_a_plan_is_asked_for_looked_at_and_taken_to_kafkas_own_tool(clusters: Re
     problem(clusters("GET", f"{path}/reassignment"), 404, "not-found")
     head = clusters.head()
     with database.engine.begin() as connection:
-        keep_documents(connection, begun["id"], PlanDocuments(question=QUESTION, plan=PLAN))
+        store_documents(connection, begun["id"], PlanDocuments(question=QUESTION, plan=PLAN))
     planned = RecordPlan(digest="1f", summary={"moves": 1})
     worker_records(clusters, planned, deciders.PLACEMENT, f"placement-{begun['id']}")
     now = clusters("GET", path).json()
@@ -204,7 +204,7 @@ def planned(rest: Rest, database: Database) -> str:
     plan = PLAN | dict.fromkeys(("lower_bound", "gap", "moved_bytes", "leader_changes"), 0) | {"notes": []}
     plan |= {name: {"1": 1, "2": 1} for name in ("replicas_per_broker", "leaders_per_broker")}
     with database.engine.begin() as connection:
-        keep_documents(connection, placement, PlanDocuments(question=QUESTION, plan=plan))
+        store_documents(connection, placement, PlanDocuments(question=QUESTION, plan=plan))
     recorded(rest, placement, RecordPlan(digest="1f", summary={"moves": 1}))
     return placement
 

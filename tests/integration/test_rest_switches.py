@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from backend import deciders
-from backend.changes.switches import taking_back
+from backend.changes.switches import abort_commands
 from backend.dispatch import Directed
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.switch.cluster_switch import Phase, Retarget
@@ -345,7 +345,7 @@ def test_a_worker_takes_back_as_an_operator_does(tenant: Rest) -> None:
     app: Any = tenant.client.app  # type: ignore[attr-defined]
     abort, how = Abort(by=WORKER, reason="it lasted too long"), Metadata(actor="tests", request_id="tests")
     app.state.services.dispatcher.execute_many(
-        lambda connection: taking_back(connection, "s1", abort, how), time=datetime.now(UTC)
+        lambda connection: abort_commands(connection, "s1", abort, how), time=datetime.now(UTC)
     )
     assert (get(tenant)["state"], get(tenant)["reason"]) == ("failed", "it lasted too long")
     assert target_of(tenant) == "c2"

@@ -20,7 +20,7 @@ from backend.queries.history.snapshot_tables import (
 from tests.database_fixture import Database
 from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
-from tests.looking import commit, count, look
+from tests.snapshots import commit, count, look
 from workers import snapshots as keeping
 from workers.snapshots import SnapshotKeeper
 

@@ -28,7 +28,7 @@ from backend.queries.offsets.offset_tables import applied_offsets, group_commits
 from backend.queries.offsets.offsets import CommitRow, Wanted, list_offsets
 from backend.queries.replication.replication import find_past_replication, store_failure, store_health
 from tests.database_fixture import Database
-from tests.looking import ALL, STREAM, applied, commit, count, look, seen
+from tests.snapshots import ALL, STREAM, applied, commit, count, look, seen
 
 
 def test_each_look_is_found_as_it_was(database: Database) -> None:

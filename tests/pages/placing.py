@@ -10,7 +10,7 @@ from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placements import RecordFailure, RecordPlan, RequestPlacement
 from backend.placement import plan as planning
 from backend.placement.request_document import read_problem
-from backend.queries.placement.placements import PlanDocuments, keep_documents
+from backend.queries.placement.placements import PlanDocuments, store_documents
 from tests.database_fixture import Database
 from tests.pages.visitors import record
 
@@ -69,7 +69,7 @@ def planned(database: Database, placement: str, kept: PlanDocuments) -> None:
     summary["partitions"] = len(plan["partitions"])
     summary["violations"] = {each["constraint"]: each["count"] for each in plan["violations"]}
     with database.engine.begin() as connection:
-        keep_documents(connection, placement, kept)
+        store_documents(connection, placement, kept)
     record(database, RecordPlan(digest=plan["digest"], summary=summary), PLACEMENT, f"placement-{placement}")
 
 

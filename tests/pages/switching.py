@@ -12,7 +12,7 @@ from backend.deciders import CLUSTER, SWITCH
 from backend.domain.clusters.cluster import RecordOnline
 from backend.domain.switch.cluster_switch import Moving, Phase, Retarget
 from backend.domain.switch.switch_commands import Advance, Complete, Move, StartSwitch, SwitchCommand
-from backend.domain.switch.switch_facts import Asked, GroupFact
+from backend.domain.switch.switch_facts import ClusterAnswers, GroupFact
 from backend.domain.tenants.stream_records import RecordApplied
 from backend.queries.switch import discovery_clients, switch_progress
 from backend.queries.switch.discovery_clients import Report
@@ -66,12 +66,14 @@ def clusters_say(monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[None]
     items = [("globex/shop/prod/items", partition) for partition in range(4)]
     facts: dict[str, Any] = {
         "partitions": {(cluster, name): 4 for cluster in ("c1", "c2", "c3") for name, _ in (orders[0], items[0])},
-        "looked_at": frozenset({"c1", "c2", "c3"}),
+        "queried": frozenset({"c1", "c2", "c3"}),
         "lacking": {**dict(zip(orders, (120, 80, 0, 12), strict=True)), **dict.fromkeys(items, 0)},
         "ends": dict.fromkeys([*orders, *items], 1_000),
     }
     with monkeypatch.context() as patched:
-        patched.setattr(planning, "ask", lambda ground, settings, wish: Asked(**{**facts, **more}))
+        patched.setattr(
+            planning, "query_clusters", lambda ground, settings, request: ClusterAnswers(**{**facts, **more})
+        )
         yield
 
 

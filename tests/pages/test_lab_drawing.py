@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backend.replication_lab.drills import drill
-from backend.replication_lab.history import Invariant
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.runs.drills import drill
 from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.lab.lab_drawing import (
     CELL,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.replication_lab.drills import drill
+from backend.replication_lab.runs.drills import drill
 from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.lab.lab_wires import PITCH, wires_of
 from tests.nightly import some_now

@@ -128,7 +128,7 @@ def test_a_record_is_replayed_and_where_it_is_still_missing_is_told(
     assert "1 to replay" in said(page) and "Replay" in rows(page, "data-aside")[ASIDE.id]
     monkeypatch.setattr(changes, "facts_of", lambda *given: None)
     monkeypatch.setattr(
-        changes, "write_again", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"})
+        changes, "replay_dead_letter", lambda *given: Replay(("c2",), {"c3": "it arrives along its route"})
     )
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     assert "written on c2 and on every other cluster" in said(preview)
@@ -150,7 +150,7 @@ def test_what_is_still_refused_stays(
         raise StateConflict("c2 still refuses it")
 
     monkeypatch.setattr(changes, "facts_of", lambda *given: None)
-    monkeypatch.setattr(changes, "write_again", refused)
+    monkeypatch.setattr(changes, "replay_dead_letter", refused)
     preview = operator.client.post("/losses/-replay", data={**hidden(operator.get(REPLAY)), "step": "preview"})
     answer = operator.client.post("/losses/-replay", data={**hidden(preview), "step": "confirm"})
     assert answer.status_code == 409 and "c2 still refuses it" in said(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.domain.base.errors import ValueInvalid
-from backend.web.words.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
+from backend.web.words.units import duration_ms, duration_shown, size_bytes, size_shown, whole_number
 
 
 @pytest.mark.parametrize(

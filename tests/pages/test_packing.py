@@ -11,7 +11,7 @@ import httpx2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.web.frame import packing
+from backend.web.frame import compression
 from tests.nightly import some_now
 from tests.pages.consoles import TOKEN, Console
 
@@ -24,7 +24,7 @@ def packed(parts: list[bytes]) -> list[bytes]:
             for part in parts:
                 yield part
 
-        return [each async for each in packing.packed(given())]
+        return [each async for each in compression.compressed(given())]
 
     return asyncio.run(all_of())
 
@@ -41,9 +41,9 @@ def test_it_is_one_gzip_file_of_which_each_part_is_there_at_once(parts: list[byt
 
 def test_what_many_are_sent_is_packed_once() -> None:
     text = b"<svg>a drawing</svg>" * 1_000
-    before = packing._deflated.cache_info().misses
+    before = compression._deflated.cache_info().misses
     first, second = packed([b"other", text]), packed([text])
-    assert packing._deflated.cache_info().misses == before + 2
+    assert compression._deflated.cache_info().misses == before + 2
     assert second[0].endswith(first[1]) and len(first[1]) < len(text) / 10
 
 

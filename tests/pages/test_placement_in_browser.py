@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from backend.queries.clusters.broker_presence import keep_brokers
+from backend.queries.clusters.broker_presence import store_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, cluster, documents, failed, planned
@@ -75,7 +75,7 @@ def test_pictures(acme: Console, database: Database, open_page: Callable[..., Pa
     online(database)
     with database.engine.begin() as connection:
         for brokers in ({6: (True, False)}, {6: (False, False), 7: (True, True)}):
-            keep_brokers(connection, "K1", brokers)
+            store_brokers(connection, "K1", brokers)
     look(database, looked_at(away=(6,), elsewhere=(1,)))
     online(database, "c2", "K2")
     look(database, looked_at(), "K2")

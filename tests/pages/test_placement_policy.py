@@ -10,7 +10,7 @@ from backend.domain.placement.placement_aims import Aims
 from backend.domain.placement.placement_proposals import HoldBack, Proposal
 from backend.domain.placement.placements import RequestPlacement
 from backend.queries.base.observed import cluster_brokers
-from backend.queries.clusters.broker_presence import keep_brokers
+from backend.queries.clusters.broker_presence import store_brokers
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.placing import GROWN, ask, documents, planned
@@ -32,7 +32,7 @@ def seen(database: Database, *looks: dict[int, tuple[bool, bool]], minutes: int 
     """Record observations one after another, the last of them this long ago."""
     with database.engine.begin() as connection:
         for brokers in looks:
-            keep_brokers(connection, "K1", brokers)
+            store_brokers(connection, "K1", brokers)
         earlier = cluster_brokers.c.since - sa.text(f"interval '{minutes} minutes'")
         connection.execute(sa.update(cluster_brokers).values(since=earlier))
 

@@ -13,7 +13,7 @@ from backend.eventlog.registry import domain_registry
 from backend.web.frame.templates import labels
 from backend.web.tree.tree_view import _gist
 from backend.web.words import figures
-from backend.web.words.field_words import called
+from backend.web.words.field_words import label
 from backend.web.words.sentences import CHANGES, SENTENCES, TROUBLES, sentence
 
 
@@ -154,6 +154,6 @@ def test_a_card_says_the_gist_of_a_reason(reason: str, gist: str) -> None:
 
 def test_settings_are_called_as_their_form_calls_them() -> None:
     settings = asdict(StreamSettings())
-    assert {name: called(name) for name in settings} == {
+    assert {name: label(name) for name in settings} == {
         name: label for name, label in labels("stream_form.html").items() if name in settings
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.deciders import ROUTE_EPOCHS
-from backend.domain.zones.route_epochs import EVENT_STREAM, BeginEpoch, NodeHeard
+from backend.domain.zones.route_epochs import EVENT_STREAM, BeginEpoch, NodeLiveness
 from tests.database_fixture import Database
 from tests.pages.consoles import Console
 from tests.pages.visitors import record
@@ -50,7 +50,7 @@ def reports(console: Console, epochs: Sequence[int | None] = (41, 41, 40), cross
 
 def begin(database: Database, times: int, committed: int | None = None) -> None:
     """Begin epochs; `committed` is the epoch that all mains have in blocks."""
-    main = NodeHeard(
+    main = NodeLiveness(
         node="m",
         is_main=True,
         reported_epoch=committed,

@@ -31,7 +31,7 @@ from backend.estate.programs.broker import STARTED, Broker, BrokerPorts
 from backend.estate.programs.jars import ensure_jars
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.logs.listed_offsets import listed_offsets
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import settings
 from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
@@ -78,7 +78,7 @@ def begin(spec: ProcessSpec) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            preexec_fn=die_with_parent,
+            preexec_fn=exit_with_parent,
         )
 
 

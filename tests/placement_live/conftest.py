@@ -22,8 +22,8 @@ from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, Brokers, all_rates
 from tests.placement_live.planner import Made, Planner
 from workers import context
-from workers.placements import PlacementHost
-from workers.placing.host import placement_run_host
+from workers.placement.host import placement_run_host
+from workers.placement.planning import PlacementHost
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ import pytest
 from backend.kafka.admin.replica_admin import ReplicaAdmin
 from tests.eventually import eventually
 from tests.integration.conftest import Rest
-from workers.placements import PlacementHost
+from workers.placement.planning import PlacementHost
 from workers.run_host import RunHost
 
 

@@ -13,7 +13,7 @@ from tests.eventually import eventually
 from tests.nightly import some_now
 from tests.placement_live.brokers import Brokers
 from tests.placement_live.planner import Made
-from workers.placements import compute
+from workers.placement.planning import compute
 
 
 @pytest.fixture

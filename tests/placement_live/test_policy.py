@@ -13,7 +13,7 @@ from tests.eventually import eventually
 from tests.integration.conftest import rest_settings
 from tests.placement_live.brokers import NODES, Brokers
 from tests.placement_live.planner import Made, Planner
-from workers.placing.policy import PlacementPolicies
+from workers.placement.policy import PlacementPolicies
 from workers.replication import ReplicationHost
 
 pytestmark = pytest.mark.nightly

@@ -15,7 +15,7 @@ from tests.eventually import eventually
 from tests.kafka import DEADLINE_SECONDS
 from tests.placement_live.brokers import NODES, Brokers, all_rates, operator_sets
 from tests.placement_live.driving import course_of, topic_name
-from workers.placing.throttling import Throttling
+from workers.placement.throttling import Throttling
 
 LEADER, FOLLOWER = RATES
 LEADERS, FOLLOWERS = LISTS

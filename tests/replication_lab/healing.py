@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backend.replication_lab.state import Broker
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.world import World
+from backend.replication_lab.model.state import Broker
+from backend.replication_lab.model.world import World
+from backend.replication_lab.runs.timed import Clock
 
 
 def heal(clock: Clock) -> None:

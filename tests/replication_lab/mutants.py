@@ -12,9 +12,18 @@ from typing import Any
 
 import pytest
 
-from backend.replication_lab import answers, committing, fetching, following, isr, leading, producing, startup
-from backend.replication_lab.rules import FIXED, NewLeaderHw, Rules, Truncation
-from backend.replication_lab.state import Broker
+from backend.replication_lab.model import (
+    answers,
+    committing,
+    fetching,
+    following,
+    isr,
+    leading,
+    producing,
+    startup,
+)
+from backend.replication_lab.model.rules import FIXED, NewLeaderHw, Rules, Truncation
+from backend.replication_lab.model.state import Broker
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from backend.replication_lab.configuration import Configuration, Times
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.recovery import settles
-from backend.replication_lab.rules import Rules
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.configuration import Configuration, Times
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import Rules
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.model.world import Action, World
+from backend.replication_lab.runs.recovery import settles
+from backend.replication_lab.runs.timed import Clock
 
 HEALED_BY = {
     "crash": "restart",

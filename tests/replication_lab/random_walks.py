@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.rules import Rules
-from backend.replication_lab.search import Bounds, possible
-from backend.replication_lab.start_states import established
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import Rules
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.world import Action, World
+from backend.replication_lab.runs.search import Bounds, possible
 
 STEPS = 120
 BOUNDS = Bounds(crashes=3, power_losses=2, expiries=3, attempts=4, checkpoints=True)

@@ -14,7 +14,7 @@ from backend.domain.replication.replication_health import (
     Place,
     TopicSettings,
 )
-from backend.replication_lab.what_if import LISTS
+from backend.replication_lab.runs.what_if import LISTS
 from backend.tracing.broker_loss import OUTCOMES, BrokerLoss, document, in_words, played
 from backend.web.replication.replication_what_if_page import TONES, tone_of
 

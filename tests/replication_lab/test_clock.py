@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration, InvalidDrill
-from backend.replication_lab.drills import drill_schedule
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.rules import FAITHFUL, FIXED
-from backend.replication_lab.schedules import Run, read_schedule, run_schedule
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.timed import Clock
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration, InvalidDrill
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import FAITHFUL, FIXED
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.runs.drills import drill_schedule
+from backend.replication_lab.runs.schedules import Run, read_schedule, run_schedule
+from backend.replication_lab.runs.timed import Clock
 
 SEEDS = 6
 BOTH = pytest.mark.parametrize("mode", [FAITHFUL.mode, FIXED.mode])

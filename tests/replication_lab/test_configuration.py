@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.replication_lab.configuration import Configuration, InvalidDrill
-from backend.replication_lab.drills import LARGEST_SEED, drill
-from backend.replication_lab.rules import FIXED
+from backend.replication_lab.model.configuration import Configuration, InvalidDrill
+from backend.replication_lab.model.rules import FIXED
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.runs.drills import LARGEST_SEED, drill
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.replication_lab.start_states import established
 
 IMPOSSIBLE = {
     "RF above brokers": (

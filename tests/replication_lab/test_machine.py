@@ -14,15 +14,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.recovery import settles, unsettled
-from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.world import World
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, Rules
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.model.world import World
+from backend.replication_lab.runs.recovery import settles, unsettled
+from backend.replication_lab.runs.timed import Clock
 from tests.nightly import some_now
 from tests.replication_lab.healing import heal
 from tests.replication_lab.random_walks import following

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.rules import FIXED, Rules
-from backend.replication_lab.search import Bounds, search
-from backend.replication_lab.start_states import established
-from backend.replication_lab.world import Action
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.rules import FIXED, Rules
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.world import Action
+from backend.replication_lab.runs.search import Bounds, search
 from tests.nightly import some_now
 from tests.replication_lab import random_walks
 from tests.replication_lab.mutants import BY_LINE, BY_RULES

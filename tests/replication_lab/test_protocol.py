@@ -9,10 +9,10 @@ import re
 import pytest
 
 import backend.replication_lab as package
-from backend.replication_lab.actions import perform
-from backend.replication_lab.answers import NOT_LEADER, TOO_FEW_IN_SYNC
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.messages import (
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.answers import NOT_LEADER, TOO_FEW_IN_SYNC
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.messages import (
     NOBODY,
     FetchRequest,
     FetchResponse,
@@ -20,15 +20,15 @@ from backend.replication_lab.messages import (
     ProduceResponse,
     Record,
 )
-from backend.replication_lab.producing import produce_request_handler
-from backend.replication_lab.recovery import settles, unsettled
-from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.startup import close_replica, replica_state_change
-from backend.replication_lab.state import Fetcher, Role
-from backend.replication_lab.store import Request
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.producing import produce_request_handler
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, Rules
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.model.startup import close_replica, replica_state_change
+from backend.replication_lab.model.state import Fetcher, Role
+from backend.replication_lab.model.store import Request
+from backend.replication_lab.model.world import Action, World
+from backend.replication_lab.runs.recovery import settles, unsettled
+from backend.replication_lab.runs.timed import Clock
 
 BOTH = pytest.mark.parametrize("rules", [FAITHFUL, FIXED], ids=lambda rules: rules.mode)
 
@@ -57,8 +57,8 @@ def test_each_block_of_pseudo_code_is_one_function_of_its_name():
     blocks = [each.strip() for each in named[1].split(",")]
     assert len(blocks) == 15
     modules = [
-        importlib.import_module(f"{package.__name__}.{each.name}")
-        for each in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(each.name)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
     for block in blocks:
         assert [

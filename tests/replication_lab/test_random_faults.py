@@ -13,10 +13,10 @@ from multiprocessing import get_context
 
 import pytest
 
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.recovery import unsettled
-from backend.replication_lab.rules import FAITHFUL, FIXED, Rules
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, Rules
+from backend.replication_lab.runs.recovery import unsettled
 from tests.replication_lab import random_walks
 from tests.replication_lab.random_faults import HEALED_BY, Ran, random_schedule, run
 

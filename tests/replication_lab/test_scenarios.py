@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.drills import drill, summary
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.play import play
-from backend.replication_lab.recovery import has_recovered
-from backend.replication_lab.rules import FAITHFUL, FIXED
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.rules import FAITHFUL, FIXED
+from backend.replication_lab.runs.drills import drill, summary
+from backend.replication_lab.runs.play import play
+from backend.replication_lab.runs.recovery import has_recovered
+from backend.replication_lab.runs.shrinking import shrink, violating
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.replication_lab.shrinking import shrink, violating
 
 SEEDS, NIGHTLY_SEEDS = 20, 1_000
 STORIES = 3
@@ -32,7 +32,7 @@ SHRUNK = pytest.mark.parametrize(
 )
 IN_ANOTHER_PROCESS = """
 import json, sys
-from backend.replication_lab.play import play
+from backend.replication_lab.runs.play import play
 from backend.replication_lab.scenarios import SCENARIOS
 modes = ("faithful", "fixed")
 runs = {f"{name} {mode}": play(each, mode, 7).steps for name, each in SCENARIOS.items() for mode in modes}

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.rules import FAITHFUL, FIXED, KIP_101, KIP_279, Rules, Truncation
-from backend.replication_lab.search import Bounds, Found, search
-from backend.replication_lab.start_states import established
-from backend.replication_lab.world import World
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, KIP_101, KIP_279, Rules, Truncation
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.world import World
+from backend.replication_lab.runs.search import Bounds, Found, search
 from tests.nightly import some_now
 
 TWO = Configuration(brokers=2, replication_factor=2, min_isr=1, records=1)

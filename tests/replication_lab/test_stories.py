@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.drills import NOTHING_PROMISED, Drill, drill_schedule
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.messages import Record, named, named_all
-from backend.replication_lab.rules import FAITHFUL, FIXED
-from backend.replication_lab.schedules import read_schedule, run_schedule
-from backend.replication_lab.shrinking import shrink
-from backend.replication_lab.start_states import established
-from backend.replication_lab.step_effects import Watcher
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.messages import Record, named, named_all
+from backend.replication_lab.model.rules import FAITHFUL, FIXED
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.world import Action, World
+from backend.replication_lab.runs.drills import NOTHING_PROMISED, Drill, drill_schedule
+from backend.replication_lab.runs.schedules import read_schedule, run_schedule
+from backend.replication_lab.runs.shrinking import shrink
+from backend.replication_lab.stories.step_effects import Watcher
 from tests.nightly import some_now
 from tests.replication_lab.random_faults import random_schedule, run
 

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.messages import named
-from backend.replication_lab.rules import FIXED
-from backend.replication_lab.start_states import established, wake_all
-from backend.replication_lab.timed import Clock
-from backend.replication_lab.what_if import KAFKA_SESSION_MS, LISTS, PartitionState, WhatIf, if_broker_dies
-from backend.replication_lab.world import World
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.messages import named
+from backend.replication_lab.model.rules import FIXED
+from backend.replication_lab.model.start_states import established, wake_all
+from backend.replication_lab.model.world import World
+from backend.replication_lab.runs.timed import Clock
+from backend.replication_lab.runs.what_if import KAFKA_SESSION_MS, LISTS, PartitionState, WhatIf, if_broker_dies
 
 HERE = frozenset({1, 2, 3, 4})
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backend.replication_lab.configuration import Configuration, Times
-from backend.replication_lab.schedules import Fault as Planned
-from backend.replication_lab.schedules import Run, run_schedule
+from backend.replication_lab.model.configuration import Configuration, Times
+from backend.replication_lab.runs.schedules import Fault as Planned
+from backend.replication_lab.runs.schedules import Run, run_schedule
 from tests.replication_live.cluster import LAG_MS, MIN_IN_SYNC, NODES, SESSION_MS
 from tests.replication_live.drill import Observed
 from tests.replication_live.faults import Fault

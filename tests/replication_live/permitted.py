@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from backend.replication_lab.actions import perform
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.rules import FIXED
-from backend.replication_lab.search import Bounds, possible
-from backend.replication_lab.start_states import established
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.actions import perform
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import FIXED
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.world import Action, World
+from backend.replication_lab.runs.search import Bounds, possible
 
 _NO_FAULTS = Bounds(crashes=0)
 _WRITTEN_TOGETHER_MS = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.estate.ports import free_ports
-from workers.zone_router.document import RouterFile
+from workers.zone_router.router_file import RouterFile
 
 
 def one_node() -> tuple[RouterFile, int]:

@@ -9,7 +9,7 @@ import yaml
 
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import read_router_file
+from workers.zone_router.router_file import read_router_file
 
 BROKERS = range(1, 7)
 NODES = {"a": "az1", "b": "az1", "c": "az1", "d": "az2"}

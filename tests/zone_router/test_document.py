@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from backend.settings import PROJECT_ROOT
-from workers.zone_router.document import RouterFileInvalid, read_router_file
+from workers.zone_router.router_file import RouterFileInvalid, read_router_file
 
 
 def document() -> dict[str, Any]:

@@ -14,7 +14,6 @@ from backend.kafka.wire.fetch_requests import FetchPartition, FetchRequest, fetc
 from backend.kafka.wire.fetch_responses import FetchedPartition, read_fetch_response
 from backend.kafka.wire.requests import read_request
 from tests.zone_router.test_confirmer import PARTITION, PRODUCER, aborted, followed, sent
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import Snapshot, State
@@ -26,6 +25,7 @@ from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
 from workers.zone_router.proxy.zone_reader import ZoneReader
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 VERSION = 16

@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry
 
 from backend.kafka.wire.endpoints import Address
 from tests.zone_router.test_confirmer import MAIN, PARTITION, PRODUCER, followed, sent
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import block_name
 from workers.zone_router.formats.route_messages import Snapshot, State
@@ -22,6 +21,7 @@ from workers.zone_router.object_storage import ObjectMissing, ObjectStorage
 from workers.zone_router.proxy.index import Index
 from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 

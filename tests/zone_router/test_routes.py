@@ -19,12 +19,12 @@ from tests.zone_router.channel import EAST, WEST
 from tests.zone_router.one_node import one_node
 from tests.zone_router.test_wire import head
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import MainAt
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
 from workers.zone_router.proxy.gateway import Gateway
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 SIZE = struct.Struct(">i")

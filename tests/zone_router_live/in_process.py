@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry
 from backend.estate.ports import free_ports
 from backend.kafka.wire.endpoints import Address
 from tests.zone_router_live.nodes import CLUSTER, Router
-from workers.zone_router.document import MainAt
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 MAIN = (CLUSTER, 1)

@@ -20,7 +20,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from backend.estate.ports import free_ports
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.nightly import some_now
@@ -68,7 +68,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent,
+                preexec_fn=exit_with_parent,
             )
 
     def until_ready(self) -> None:

@@ -21,10 +21,10 @@ from tests.zone_router_live.nodes import CLUSTER, Router, produce_request
 from tests.zone_router_live.test_faults import API_VERSIONS, framed
 from tests.zone_router_live.test_gateway import everything
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import RouterFile
 from workers.zone_router.proxy.channel import Limits
 from workers.zone_router.proxy.gateway import Gateway
 from workers.zone_router.proxy.routes import Routes
+from workers.zone_router.router_file import RouterFile
 
 pytestmark = pytest.mark.parametrize("router", ["by mains"], indirect=True)
 

@@ -25,9 +25,9 @@ from tests.nightly import some_now
 from tests.zone_router_live.consuming import Consuming
 from tests.zone_router_live.nodes import Router
 from tests.zone_router_live.test_faults import Producing, each_once
-from workers.zone_router.document import read_router_file
 from workers.zone_router.node import RouterNode
 from workers.zone_router.object_storage import ObjectStorage, StorageFailed
+from workers.zone_router.router_file import read_router_file
 from workers.zone_router.traffic import Traffic
 
 pytestmark = pytest.mark.parametrize("router", ["passed"], indirect=True)

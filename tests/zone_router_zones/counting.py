@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.placement_live.brokers import Brokers
@@ -73,7 +73,7 @@ class Counting:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=exit_with_parent,
             )
         assert self._line() == "counting"
 

@@ -12,11 +12,11 @@ from tests.eventually import eventually
 KILLED = """
 import os, subprocess
 from pathlib import Path
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 from tests.zone_router_zones.namespaces import Namespaces
 namespaces = Namespaces(["az1"])
 with namespaces.within("az1"):
-    subprocess.Popen(["sleep", "600"], preexec_fn=die_with_parent)
+    subprocess.Popen(["sleep", "600"], preexec_fn=exit_with_parent)
     print(os.readlink("/proc/thread-self/ns/net"), flush=True)
 input()
 """

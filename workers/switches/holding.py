@@ -13,7 +13,7 @@ from backend.domain.switch.cluster_switch import CLOSED, Phase
 from backend.domain.switch.discovery import CONSUMER
 from backend.queries.switch import discovery_clients, switch_progress
 from backend.queries.switch.discovery_clients import ClientRow
-from backend.queries.switch.switch_clients import clients_of, heard_ms, missing
+from backend.queries.switch.switch_clients import clients_of, missing, presence_ms
 from backend.queries.switch.switches import SwitchRow
 from backend.settings import Settings
 
@@ -113,5 +113,5 @@ class Hold:
 
     def _await(self, connection: Connection, switch: SwitchRow) -> None:
         places = sorted({moving.place for moving in switch.moves})
-        discovery_clients.await_all(connection, switch.id, places, heard_ms(self._settings))
+        discovery_clients.await_all(connection, switch.id, places, presence_ms(self._settings))
         self._awaited_at = time.monotonic()

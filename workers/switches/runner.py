@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from backend import deciders
-from backend.changes.switches import event_stream, taking_back
+from backend.changes.switches import abort_commands, event_stream
 from backend.dispatch import Directed
 from backend.domain.base.errors import DomainError, StaleVersion, StateConflict
 from backend.domain.switch.cluster_switch import ALL_LEAVES, EMERGENCY, HELD, MARKED, NEAR_RECORDS, Phase
@@ -392,4 +392,4 @@ class SwitchRunner:
 
     def _abort(self, row: SwitchRow, reason: str) -> None:
         abort = Abort(by=WORKER, reason=reason)
-        context.dispatch_all(lambda connection: taking_back(connection, row.id, abort, self._metadata()))
+        context.dispatch_all(lambda connection: abort_commands(connection, row.id, abort, self._metadata()))

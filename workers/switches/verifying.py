@@ -16,7 +16,7 @@ from backend.queries.distribution.leaf_routes import list_leaves
 from backend.queries.switch import discovery_clients
 from backend.queries.switch.active_clusters import by_client, list_active
 from backend.queries.switch.discovery_clients import ClientRow
-from backend.queries.switch.switch_clients import clients_of, heard_ms, silent_clients, sure_hold_ms
+from backend.queries.switch.switch_clients import clients_of, presence_ms, silent_clients, sure_hold_ms
 from backend.queries.switch.switches import SwitchRow, list_phases
 from backend.settings import Settings
 from workers.switches.outcome import NAMED
@@ -77,7 +77,7 @@ class Verification:
         now = time.monotonic()
         if self._heard_at is None:
             return now - self._began > _UNHEARD_SECONDS
-        return 1000 * (now - self._heard_at) > heard_ms(self._settings)
+        return 1000 * (now - self._heard_at) > presence_ms(self._settings)
 
     def _found(self, clients: Sequence[ClientRow], late: Sequence[str], phases: Sequence[PhaseTimes]) -> Found:
         with self._engine.connect() as connection:

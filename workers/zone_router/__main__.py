@@ -13,11 +13,11 @@ import uvloop
 from prometheus_client import CollectorRegistry, start_http_server
 
 from backend import logs
-from workers.zone_router.document import RouterFile, RouterFileInvalid, read_router_file
 from workers.zone_router.main.confirm_wal import WalFenced
 from workers.zone_router.node import RouterNode
 from workers.zone_router.object_storage import StorageFailed
 from workers.zone_router.proxy.succession import ChannelFenced
+from workers.zone_router.router_file import RouterFile, RouterFileInvalid, read_router_file
 from workers.zone_router.traffic import Traffic
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from backend.domain.zones.zone_map import proxies_of_mains
+from backend.domain.zones.zone_map import assign_mains
 from backend.kafka.base.brokers import BrokerSeen, brokers_of
 from backend.kafka.wire.endpoints import Address
-from workers.zone_router.document import RouterFile
+from workers.zone_router.router_file import RouterFile
 
 _POLL_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
@@ -122,7 +122,7 @@ class Directory:
             nodes = [
                 name for name, node in self._nodes.items() if node.zone == zone and name not in self._unreachable
             ]
-            named = proxies_of_mains(map(str, self._brokers), nodes)
+            named = assign_mains(map(str, self._brokers), nodes)
             self._assigned[zone] = {
                 int(main): name for main, name in named.items() if self._port(name, int(main)) is not None
             }

@@ -10,7 +10,6 @@ from typing import Any
 from backend.kafka.wire.endpoints import Address
 from workers.zone_router.control import Control, Epochs
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import Channel, MainSection, RouterFile
 from workers.zone_router.main.confirmer import Confirmer, ConfirmLimits
 from workers.zone_router.main.main_node import MainNode
 from workers.zone_router.object_storage import ObjectStorage
@@ -20,6 +19,7 @@ from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.relay import FETCH_BYTES
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.proxy.zone_readers import ZoneReaders
+from workers.zone_router.router_file import Channel, MainSection, RouterFile
 from workers.zone_router.traffic import NodeCollector, Traffic
 
 _DRAIN_SECONDS = 2.0

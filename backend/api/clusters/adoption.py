@@ -64,7 +64,7 @@ def adopt(cluster: str, body: AdoptionRequest, write: Writing) -> Response:
     plan = changes.plan_adoption(
         write.services.reading, write.services.config, cluster, body.named, take_settings=body.take_settings
     )
-    chosen = changes.as_looked_at(plan, body.digest).topics_to_adopt(body.topics)
+    chosen = changes.check_reviewed(plan, body.digest).topics_to_adopt(body.topics)
     shape = {"cluster": cluster, "topics": len(chosen)}
     if not chosen:
         return respond(Answer(200, {**shape, "operation": None}))

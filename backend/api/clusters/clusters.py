@@ -93,7 +93,9 @@ def add_cluster(body: NewCluster, write: Writing) -> Response:
     if first is not None:
         return first
     seconds = write.services.config.probe_timeout_seconds
-    found = changes.ask(body.bootstrap_servers, body.properties, seconds, body.accept_offline, _prober(write))
+    found = changes.probe_cluster(
+        body.bootstrap_servers, body.properties, seconds, body.accept_offline, _prober(write)
+    )
     return write.carry_out(changes.add_cluster(described, found), lambda c, _: _created(c, body.name))
 
 
@@ -117,7 +119,7 @@ def change_cluster(cluster: str, body: ClusterChanges, write: Writing, services:
     with services.reading() as connection:
         row = queries.find_cluster(connection, cluster)
     seconds = services.config.probe_timeout_seconds
-    found = changes.ask_anew(
+    found = changes.probe_if_changed(
         row, body.bootstrap_servers, body.properties, seconds, body.accept_offline, _prober(write)
     )
     change = changes.change_cluster(cluster, wanted, found, write.match)

@@ -47,7 +47,7 @@ def replay_set_aside(body: WhichRecord, write: Writing) -> Response:
     """Replay a dead-lettered record: write it where it is missing. A repeated call writes nothing twice."""
     with write.services.reading() as connection:
         row = changes.find_set_aside(connection, body.id)
-    done = changes.write_again(write.services.engine, write.services.config, row, dry_run=write.dry_run)
+    done = changes.replay_dead_letter(write.services.engine, write.services.config, row, dry_run=write.dry_run)
 
     def answer(_: Connection, outcome: Outcome) -> Answer:
         shown = {**_shown_dead_letter(row), "replayed": True}

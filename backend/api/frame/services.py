@@ -18,7 +18,6 @@ from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.listen import EventListener
 from backend.eventlog.registry import domain_registry
-from backend.kept import Kept
 from backend.projections import runner
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.base import events
@@ -26,6 +25,7 @@ from backend.queries.distribution import stream_measures
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.distribution.stream_measures import MeasuredStream
 from backend.settings import PROJECT_ROOT, Settings
+from backend.single_flight import CachedAnswer
 
 logger = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ class Services:
         self.closing = threading.Event()
         self.collectors: list[Callable[[], Iterator[Metric]]] = []
         """Collectors of other parts of the process for /metrics."""
-        self._measured: Kept[tuple[list[MeasuredStream], bool]] = Kept(config.metrics_keep_seconds)
+        self._measured: CachedAnswer[tuple[list[MeasuredStream], bool]] = CachedAnswer(config.metrics_keep_seconds)
         self._follower = threading.Thread(target=self._follow, name="projections", daemon=True)
 
     def start(self) -> None:

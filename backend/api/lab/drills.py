@@ -16,12 +16,12 @@ from backend.api.frame.problems import problem
 from backend.api.frame.requests import Body
 from backend.domain.access.access import Action
 from backend.domain.base.errors import NotFound
-from backend.replication_lab.configuration import InvalidDrill
-from backend.replication_lab.drills import LARGEST_SEED, drill, drill_schedule, summary
-from backend.replication_lab.history import IN_WORDS
-from backend.replication_lab.rules import FAITHFUL, FIXED, MODES
+from backend.replication_lab.model.configuration import InvalidDrill
+from backend.replication_lab.model.history import IN_WORDS
+from backend.replication_lab.model.rules import FAITHFUL, FIXED, MODES
+from backend.replication_lab.runs.drills import LARGEST_SEED, drill, drill_schedule, summary
+from backend.replication_lab.runs.schedules import MOST_FAULTS
 from backend.replication_lab.scenarios import SCENARIOS
-from backend.replication_lab.schedules import MOST_FAULTS
 
 router = APIRouter(prefix="/drills/replication", tags=["drills"])
 

@@ -79,7 +79,7 @@ def apply_placement(placement: str, body: Applying, write: Writing) -> Response:
     """
     limits, digest = body.named(), body.digest
 
-    return _carry_out(placement, write, lambda connection: changes.applying(connection, digest, limits))
+    return _carry_out(placement, write, lambda connection: changes.start_applying(connection, digest, limits))
 
 
 @router.post("/{placement}/pause", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
@@ -108,7 +108,7 @@ def roll_placement_back(placement: str, write: Writing, body: HowFast | None = N
     """
     limits: NamedLimits = {} if body is None else body.named()
 
-    return _carry_out(placement, write, lambda connection: changes.going_back(connection, limits))
+    return _carry_out(placement, write, lambda connection: changes.start_rollback(connection, limits))
 
 
 def _carry_out(placement: str, write: Write, build: changes.BuildRun) -> Response:

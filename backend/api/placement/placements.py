@@ -61,7 +61,7 @@ class NewPlacement(Body):
             return changes.request_placement(placement, self.cluster, self.aims())
         wishes = self.model_fields_set - {"cluster", "reassignment"}
         refuse([FieldError(f"/{name}", "cannot be combined with a reassignment") for name in sorted(wishes)])
-        return changes.give_placement(placement, self.cluster, self.reassignment)
+        return changes.submit_reassignment(placement, self.cluster, self.reassignment)
 
     def aims(self) -> Aims:
         """Convert the body to the domain's options."""
@@ -92,7 +92,7 @@ def list_placements(
     """List all placements, the newest first."""
     before = -page.after if isinstance(page.after, int) else None
     rows = queries.list_placements(connection, at, cluster=cluster, before=before, most=page.limit + 1)
-    return listed(rows, page, lambda row: -row.requested, shown)
+    return listed(rows, page, lambda row: -row.requested_at_position, shown)
 
 
 async def _refuse_duplicate_names(request: Request) -> None:

@@ -36,7 +36,7 @@ from backend.queries.switch.discovery import Sent, Snapshot
 from backend.queries.switch.discovery_clients import ClientRow, Report, StoredHold
 from backend.queries.switch.switch_clients import margin_ms
 from backend.queries.tenants.tenants import find_environment
-from backend.queries.zones.zone_router import zone_servers
+from backend.queries.zones.zone_router import bootstrap_servers_by_zone
 from backend.settings import Settings
 
 router = APIRouter(prefix="/discovery", tags=["discovery"])
@@ -72,8 +72,8 @@ class Discovery:
         self._reading = asyncio.Lock()
         self._last: Snapshot | None = None
         self._tidied_at = time.monotonic()
-        self._zone_servers: Mapping[tuple[str, str], str] = {}
-        self._zone_servers_until = -math.inf
+        self._servers_by_zone: Mapping[tuple[str, str], str] = {}
+        self._servers_by_zone_until = -math.inf
         self._reading_nodes = asyncio.Lock()
 
     async def at_least(self, position: int) -> Snapshot:
@@ -84,22 +84,22 @@ class Discovery:
                     self._last = await run_in_threadpool(self._read)
         return self._last
 
-    async def zone_servers(self, zone: str | None) -> Mapping[str, str]:
+    async def bootstrap_servers_in_zone(self, zone: str | None) -> Mapping[str, str]:
         """Return the bootstrap servers that the zone router has for clients of a zone, by cluster.
 
         Reports of its nodes are no events, so they are read again every `_NODES_SECONDS`.
         """
-        if zone is not None and time.monotonic() > self._zone_servers_until:
+        if zone is not None and time.monotonic() > self._servers_by_zone_until:
             async with self._reading_nodes:  # concurrent callers share one read and get nothing older
-                if time.monotonic() > self._zone_servers_until:
+                if time.monotonic() > self._servers_by_zone_until:
                     with contextlib.suppress(DatabaseUnavailable):
-                        self._zone_servers = await run_in_threadpool(self._read_nodes)
-                    self._zone_servers_until = time.monotonic() + _NODES_SECONDS
-        return {cluster: found for (cluster, at), found in self._zone_servers.items() if at == zone}
+                        self._servers_by_zone = await run_in_threadpool(self._read_nodes)
+                    self._servers_by_zone_until = time.monotonic() + _NODES_SECONDS
+        return {cluster: found for (cluster, at), found in self._servers_by_zone.items() if at == zone}
 
     def _read_nodes(self) -> Mapping[tuple[str, str], str]:
         with self._services.reading() as connection:
-            return zone_servers(connection)
+            return bootstrap_servers_by_zone(connection)
 
     def _read(self) -> Snapshot:
         with self._services.reading() as connection:
@@ -196,7 +196,7 @@ async def discover(
         # End the hold before the client learns that it may continue: from then on nothing may rely on it.
         await run_in_threadpool(shared.end_hold, report, hold)
     base = str(services.config.url or request.base_url).rstrip("/")
-    shown = _shown(sent, told, services.config, base, await shared.zone_servers(zone))
+    shown = _shown(sent, told, services.config, base, await shared.bootstrap_servers_in_zone(zone))
     body = {**shown, "arrived": _has_arrived(report, hold, sent.active)}
     return _answer(body, if_none_match, may_be_kept=client_id is None and not wait_ms)
 
@@ -230,14 +230,16 @@ def _has_arrived(report: Report | None, hold: StoredHold | None, active: ActiveR
     )
 
 
-def _shown(sent: Sent, told: str, config: Settings, base: str, zone_servers: Mapping[str, str]) -> dict[str, Any]:
+def _shown(
+    sent: Sent, told: str, config: Settings, base: str, servers_in_zone: Mapping[str, str]
+) -> dict[str, Any]:
     row, cluster = sent.active, sent.cluster
     holds = told == rule.HOLD
     return {
         "tenant": row.tenant,
         "instance": row.instance,
         "environment": row.environment,
-        **_reached(cluster, zone_servers),
+        **_reached(cluster, servers_in_zone),
         "registry": f"{base}/registries/{cluster.name}",
         "generation": row.generation,
         "phase": told,
@@ -247,16 +249,16 @@ def _shown(sent: Sent, told: str, config: Settings, base: str, zone_servers: Map
         "distributor_distance": sent.distance,
         "mode": row.mode,
         "switch": sent.switch.id if sent.switch and holds else row.switch,
-        "next": _reached(sent.next, zone_servers) if sent.next and holds else None,
+        "next": _reached(sent.next, servers_in_zone) if sent.next and holds else None,
     }
 
 
-def _reached(cluster: ClusterRow, zone_servers: Mapping[str, str]) -> dict[str, Any]:
+def _reached(cluster: ClusterRow, servers_in_zone: Mapping[str, str]) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
         "bootstrap_servers": cluster.bootstrap_servers
         if _speaks_tls(cluster)
-        else zone_servers.get(cluster.name, cluster.bootstrap_servers),
+        else servers_in_zone.get(cluster.name, cluster.bootstrap_servers),
         "formats": {
             "topic": cluster.topic_format,
             "group": cluster.group_format,

@@ -13,7 +13,7 @@ from backend.api.frame.access import needs
 from backend.api.frame.requests import Body, SharedServices
 from backend.domain.access.access import Action
 from backend.domain.base.errors import FieldError, ValueInvalid
-from backend.domain.switch.switch_facts import Wish, Without
+from backend.domain.switch.switch_facts import SwitchRequest, Without
 from backend.queries.switch.switches import find_switch
 from backend.switching import planning
 from backend.switching.brokers import MOST_BROKERS
@@ -70,13 +70,13 @@ class SwitchWish(Body):
         "target", description="Clusters that must have the source's records before clients move."
     )
 
-    def wish(self, without: Without) -> Wish:
+    def switch_request(self, without: Without) -> SwitchRequest:
         """Return the request; raise ValueInvalid if a name comes without the name that contains it."""
         for part, within in (("instance", "tenant"), ("environment", "instance")):
             if getattr(self, part) is not None and getattr(self, within) is None:
                 detail = f"{part} requires {within}; add the {within}"
                 raise ValueInvalid(detail, (FieldError(f"/{within}", detail),))
-        return Wish(
+        return SwitchRequest(
             source=self.source,
             target=self.target,
             mode=self.mode,
@@ -103,12 +103,12 @@ def plan_switch(body: PlanWish, services: SharedServices) -> dict[str, Any]:
     A plan changes nothing. `POST /switches` quotes its digest.
     """
     without = body.without.without()
-    wish = body.wish(without)
+    switch_request = body.switch_request(without)
     if body.reverses is not None:
         with services.reading() as connection:
-            back = planning.way_back(find_switch(connection, body.reverses))
-        if (back.source, back.target) != (wish.source, wish.target):
+            back = planning.reverse_request(find_switch(connection, body.reverses))
+        if (back.source, back.target) != (switch_request.source, switch_request.target):
             detail = f"the reverse of {body.reverses} is from {back.source} to {back.target}"
             raise ValueInvalid(detail, (FieldError("/from", detail),))
-        wish = replace(back, without=without)
-    return planning.make(services.reading, services.config, wish, datetime.now(UTC)).document()
+        switch_request = replace(back, without=without)
+    return planning.make(services.reading, services.config, switch_request, datetime.now(UTC)).document()

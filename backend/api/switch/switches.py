@@ -35,11 +35,11 @@ from backend.domain.access.access import Action
 from backend.domain.base.errors import FieldError, StateConflict, ValueInvalid
 from backend.domain.switch.cluster_switch import BEFORE_MOVE, PLANNED
 from backend.domain.switch.switch_commands import OPERATOR, Abort, Force
-from backend.domain.switch.switch_facts import Wish, Without
+from backend.domain.switch.switch_facts import SwitchRequest, Without
 from backend.domain.switch.switch_report import PhaseTimes
 from backend.queries.switch import switch_progress
 from backend.queries.switch import switches as queries
-from backend.queries.switch.switch_clients import clients_of, heard_ms, missing
+from backend.queries.switch.switch_clients import clients_of, missing, presence_ms
 from backend.queries.switch.switches import SwitchRow, find_switch
 from backend.switching import planning
 
@@ -90,7 +90,7 @@ def list_switches(connection: Reading, at: At, page: Paging) -> dict[str, Any]:
 @router.post("", status_code=202, openapi_extra=needs(Action.CHANGE_ESTATE))
 def start_switch(body: NewSwitch, write: Writing) -> Response:
     """Start a switch as planned; the digest proves that the plan is still current."""
-    return _start(write, body.wish(Without()), body.plan_digest, None)
+    return _start(write, body.switch_request(Without()), body.plan_digest, None)
 
 
 @router.get("/{switch}", openapi_extra=needs(Action.READ_ESTATE))
@@ -110,7 +110,7 @@ def abort_switch(switch: str, write: Writing, body: Reason | None = None) -> Res
     def build(connection: Connection) -> list[Directed]:
         write.match(find_switch(connection, switch).version)
         # The targets that it changed are restored in the same transaction.
-        return changes.taking_back(connection, switch, abort, write.metadata)
+        return changes.abort_commands(connection, switch, abort, write.metadata)
 
     return write.run_together(build, lambda connection: _accepted(connection, switch))
 
@@ -160,23 +160,27 @@ def reverse_switch(switch: str, write: Writing, body: Reversal | None = None) ->
         raise StateConflict(
             f"switch {switch} has not moved any client yet; abort it with POST /switches/{switch}/abort"
         )
-    return _start(write, planning.way_back(row), None if body is None else body.plan_digest, row)
+    return _start(write, planning.reverse_request(row), None if body is None else body.plan_digest, row)
 
 
-def _start(write: Write, wish: Wish, digest: str | None, reverses: SwitchRow | None) -> Response:
+def _start(
+    write: Write, switch_request: SwitchRequest, digest: str | None, reverses: SwitchRow | None
+) -> Response:
     if write.idempotency is not None:
         first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
         if first is not None:
             return respond(first)
-    if digest is None and wish.mode == PLANNED and reverses is None:
+    if digest is None and switch_request.mode == PLANNED and reverses is None:
         why = "plan_digest is missing; make a plan with POST /switches/plan and send its digest"
         raise ValueInvalid(why, (FieldError("/plan_digest", "is needed"),))
     # An emergency switch does not wait for a cluster that may not answer.
-    asks = wish.mode == PLANNED
-    plan = planning.make(write.services.reading, write.services.config, wish, write.time, asks=asks)
+    asks = switch_request.mode == PLANNED
+    plan = planning.make(write.services.reading, write.services.config, switch_request, write.time, asks=asks)
     switch_start.check(plan, digest)
     switch = uuid.uuid4().hex[:12]
-    return write.carry_out(switch_start.starting(plan, switch, heard_ms(write.services.config)), _answer(switch))
+    return write.carry_out(
+        switch_start.starting(plan, switch, presence_ms(write.services.config)), _answer(switch)
+    )
 
 
 def _answer(switch: str) -> Callable[[Connection, Outcome], Answer]:

@@ -217,14 +217,14 @@ def change_stream(
             connection, None, place.tenant, place.instance, place.environment, names=[stream]
         )
     # The command reports a missing stream, unless this request is a repeat that was answered before.
-    if not any(changes.removed_from(row, wished) for row in rows):
+    if not any(changes.records_removed_by(row, wished) for row in rows):
         return write.carry_out(change(None), answer)
     rehearsed = change(())
     first = write.rehearse(rehearsed.decider, rehearsed.stream, rehearsed.build)
     if first is not None:
         return first
     seconds = services.config.probe_timeout_seconds
-    held = changes.looked_for_records(services.reading, caller, name, confirmed, seconds)
+    held = changes.find_clusters_with_records(services.reading, caller, name, confirmed, seconds)
     return write.carry_out(change(held), answer)
 
 

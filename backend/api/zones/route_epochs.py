@@ -19,8 +19,8 @@ from backend.queries.zones.zone_router import (
     NodeReport,
     NodeRow,
     forget_node,
-    keep_report,
     list_nodes,
+    store_report,
 )
 
 router = APIRouter(prefix="/route-epochs", tags=["zones"])
@@ -122,10 +122,10 @@ def get_route_epochs(connection: Reading, at: At) -> dict[str, Any]:
 def report(body: Report, services: SharedServices, dry_run: DryRun = False) -> dict[str, Any]:
     """Store a node's report, which it sends every two seconds; return the epochs and the unreachable nodes."""
     with services.engine.connect() as connection:
-        keep_report(connection, body.report())
+        store_report(connection, body.report())
         answer = {
             **epochs_shown(find_epochs(connection)),
-            "dead": [each.report.node for each in list_nodes(connection) if each.is_dead],
+            "dead": [each.report.node for each in list_nodes(connection) if each.is_unreachable],
         }
         if not dry_run:
             connection.commit()
@@ -151,6 +151,6 @@ def _node(row: NodeRow) -> dict[str, Any]:
     return {
         "node": row.report.node,
         "reported_epoch": row.report.reported_epoch,
-        "fenced": row.is_dead,
+        "fenced": row.is_unreachable,
         "open_streams": row.report.open_streams,
     }

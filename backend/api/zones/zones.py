@@ -13,7 +13,7 @@ from backend.api.frame.requests import Reading
 from backend.api.zones.route_epochs import epochs_shown
 from backend.domain.access.access import Action
 from backend.queries.zones.zone_router import NodeRow
-from backend.queries.zones.zones import BrokerSeen, ZonesSeen, read_zones
+from backend.queries.zones.zones import RoutedBroker, ZoneRouterState, read_zones
 
 router = APIRouter(prefix="/zones", tags=["zones"])
 
@@ -27,7 +27,7 @@ def get_zones(connection: Reading) -> dict[str, Any]:
     return shown(read_zones(connection))
 
 
-def shown(seen: ZonesSeen) -> dict[str, Any]:
+def shown(seen: ZoneRouterState) -> dict[str, Any]:
     """Return the state as the response shows it."""
     epochs = seen.epochs
     return {
@@ -35,7 +35,7 @@ def shown(seen: ZonesSeen) -> dict[str, Any]:
             **epochs_shown(epochs),
             "current_age_seconds": _age(epochs.begun_at, seen.now),
             "committed_age_seconds": _age(epochs.committed_at, seen.now),
-            "held_back_by": [each.node for each in seen.holding_back],
+            "held_back_by": [each.node for each in seen.mains_holding_back],
         },
         "zones": seen.zones,
         "nodes": [_node(each) for each in seen.nodes],
@@ -53,10 +53,10 @@ def _age(moment: datetime | None, now: datetime) -> float | None:
 def _node(row: NodeRow) -> dict[str, Any]:
     report = asdict(row.report)
     del report["traffic"]
-    return {**report, "fenced": row.is_dead, "age_seconds": row.heard.silent_seconds}
+    return {**report, "fenced": row.is_unreachable, "age_seconds": row.liveness.silent_seconds}
 
 
-def _broker(seen: BrokerSeen) -> dict[str, Any]:
+def _broker(seen: RoutedBroker) -> dict[str, Any]:
     return {
         "cluster": seen.cluster,
         "broker": seen.broker,

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from backend.changes.undoing import of_estate, of_tenants
-from backend.changes.undoing.undo import Asked, CannotBeUndone, ConfirmationNeeded, Undo
+from backend.changes.undoing.undo import CannotBeUndone, ConfirmationNeeded, Undo, UndoRequest
 from backend.domain.access.access import Caller, refusal
 from backend.domain.base.errors import FieldError
 from backend.eventlog.recorded import StoredEvent
@@ -74,7 +74,7 @@ def undo_of(connection: Connection, event: StoredEvent, caller: Caller, confirm:
     find = FINDERS.get(event.name)
     if find is None:
         raise CannotBeUndone(f"{event.name} cannot be undone: {REASONS.get(event.name, _SEEN)}.")
-    undo = find(Asked(connection, event, caller, confirm))
+    undo = find(UndoRequest(connection, event, caller, confirm))
     refused = refusal(caller, undo.action, undo.tenant)
     if refused is not None:
         raise refused

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from backend.changes import clusters, placement_policies, trees
-from backend.changes.undoing.undo import Asked, CannotBeUndone, Find, Undo, differing, still_the_same, unchanged
+from backend.changes.undoing.undo import (
+    CannotBeUndone,
+    Find,
+    Undo,
+    UndoRequest,
+    changed_fields,
+    check_not_replaced,
+    unchanged,
+)
 from backend.domain.access.access import Action
 from backend.domain.base.errors import StateConflict
 from backend.domain.topics.replica_defaults import ReplicaDefaults
@@ -22,7 +30,7 @@ _REACHED_BY = ("bootstrap_servers", "properties")
 _NEW_ROUTES = "Distributors that differ from before start as new ones do: their routes decide where they continue."
 
 
-def _tree(asked: Asked, at: int | None = None) -> TreeRow:
+def _tree(asked: UndoRequest, at: int | None = None) -> TreeRow:
     row = get_tree(asked.connection, at)
     if row is None:
         raise CannotBeUndone("There was no tree before, and a tree cannot be removed: set another one.")
@@ -33,7 +41,7 @@ def _any_version(version: int | None) -> None:
     """Accept any version: later changes are detected field by field."""
 
 
-def _target(asked: Asked) -> Undo:
+def _target(asked: UndoRequest) -> Undo:
     cluster, level, target = (asked.data[name] for name in ("cluster", "level", "target"))
     now = _tree(asked).targets.get((cluster, level))
     unchanged(f"{cluster}:{level}", {"target": target}, None if now is None else {"target": now})
@@ -43,12 +51,12 @@ def _target(asked: Asked) -> Undo:
     )
 
 
-def _settings(asked: Asked) -> Undo:
+def _settings(asked: UndoRequest) -> Undo:
     place = (asked.data["cluster"], asked.data["level"])
     before, after, now = (
         vars(_tree(asked, at).settings.get(place, DEFAULTS)) for at in (asked.before, asked.at, None)
     )
-    changed = differing(before, after)
+    changed = changed_fields(before, after)
     if place not in _tree(asked).targets:
         raise StateConflict(f"distributor {place[0]}:{place[1]} no longer exists")
     unchanged(f"{place[0]}:{place[1]}", changed, now)
@@ -56,7 +64,7 @@ def _settings(asked: Asked) -> Undo:
     return Undo(change=trees.change_distributor(*place, given, _any_version), action=Action.CHANGE_ESTATE)
 
 
-def _replaced(asked: Asked) -> Undo:
+def _replaced(asked: UndoRequest) -> Undo:
     before, after, now = _tree(asked, asked.before), _tree(asked, asked.at), _tree(asked)
     unchanged("the tree", {"root": after.root}, {"root": now.root})
     # A primary that stays a leaf is kept: it has a command of its own.
@@ -88,15 +96,15 @@ def _not_as_before(before: TreeRow, after: TreeRow) -> Iterator[str]:
             yield f"{name} copied to {target} and will copy to {usual.get(place)}: choose its target again."
 
 
-def _primary(asked: Asked) -> Undo:
+def _primary(asked: UndoRequest) -> Undo:
     cluster, previous = asked.data["cluster"], asked.data["previous"]
     unchanged("the tree", {"primary_cluster": cluster}, {"primary_cluster": _tree(asked).primary_cluster})
     return Undo(change=trees.move_primary(previous, False, _any_version), action=Action.CHANGE_ESTATE)
 
 
-def _moving(asked: Asked) -> Undo:
+def _moving(asked: UndoRequest) -> Undo:
     row = _tree(asked)
-    still_the_same(asked, "the move", ["PrimaryMoveBegun", "PrimaryMoveCancelled", "PrimaryMoved"])
+    check_not_replaced(asked, "the move", ["PrimaryMoveBegun", "PrimaryMoveCancelled", "PrimaryMoved"])
     if row.move is None or row.move.cluster != asked.data["cluster"]:
         raise StateConflict("this move of the primary is over: undo the event that completed it")
     return Undo(change=trees.move_primary(row.primary_cluster, False, _any_version), action=Action.CHANGE_ESTATE)
@@ -106,13 +114,13 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in (*_DESCRIBED, *_REACHED_BY)}
 
 
-def _described(asked: Asked) -> Undo:
+def _described(asked: UndoRequest) -> Undo:
     name = asked.event.stream.removeprefix("cluster-")
     before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier description of the cluster is not known.")
-    still_the_same(asked, name, ["ClusterRemoved"])
-    changed = differing(_cluster(before), _cluster(after))
+    check_not_replaced(asked, name, ["ClusterRemoved"])
+    changed = changed_fields(_cluster(before), _cluster(after))
     if any(each in changed for each in _REACHED_BY):
         raise CannotBeUndone(
             f"The connection of {name} was changed, and a new connection must be probed first: change its "
@@ -125,13 +133,13 @@ def _described(asked: Asked) -> Undo:
     return Undo(change=clusters.change_cluster(name, given), action=Action.CHANGE_ESTATE)
 
 
-def _defaults(asked: Asked) -> Undo:
+def _defaults(asked: UndoRequest) -> Undo:
     name = asked.event.stream.removeprefix("cluster-")
     before, after, now = (get_cluster(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier default replicas of the cluster are not known.")
-    still_the_same(asked, name, ["ClusterRemoved"])
-    changed = differing(vars(before.defaults), vars(after.defaults))
+    check_not_replaced(asked, name, ["ClusterRemoved"])
+    changed = changed_fields(vars(before.defaults), vars(after.defaults))
     present = None if now is None else vars(now.defaults)
     unchanged(f"the default replicas of {name}", changed, present)
     # A command sets both fields: a value that was set since in the other one is kept.
@@ -139,9 +147,9 @@ def _defaults(asked: Asked) -> Undo:
     return Undo(change=clusters.change_cluster(name, {"defaults": wanted}), action=Action.CHANGE_ESTATE)
 
 
-def _added(asked: Asked) -> Undo:
+def _added(asked: UndoRequest) -> Undo:
     name = asked.data["name"]
-    still_the_same(asked, name, ["ClusterRemoved"])
+    check_not_replaced(asked, name, ["ClusterRemoved"])
     unchanged(name, {}, None if get_cluster(asked.connection, name) is None else {})
     return Undo(
         change=clusters.remove_cluster(name),
@@ -150,9 +158,9 @@ def _added(asked: Asked) -> Undo:
     )
 
 
-def _policy(asked: Asked) -> Undo:
+def _policy(asked: UndoRequest) -> Undo:
     name = asked.data["cluster"]
-    still_the_same(asked, f"the placement policy of {name}", ["ClusterRemoved"])
+    check_not_replaced(asked, f"the placement policy of {name}", ["ClusterRemoved"])
     before, after, now = (find_policy(asked.connection, name, at) for at in (asked.before, asked.at, None))
     unchanged(f"the placement policy of {name}", _ruled(after), _ruled(now))
     return Undo(change=placement_policies.set_policy(name, before.policy), action=Action.CHANGE_ESTATE)

@@ -7,12 +7,12 @@ from typing import Any
 
 from backend.changes import applications, streams, tenants, users
 from backend.changes.undoing.undo import (
-    Asked,
     CannotBeUndone,
     Find,
     Undo,
-    differing,
-    still_the_same,
+    UndoRequest,
+    changed_fields,
+    check_not_replaced,
     unchanged,
 )
 from backend.domain.access.access import Action
@@ -30,12 +30,12 @@ _ENVIRONMENT = ("margin_seconds", "offset_mode", "record_name_subjects")
 _QUOTAS = ("producer_bytes_per_second", "consumer_bytes_per_second", "request_percentage")
 
 
-def _environment(asked: Asked) -> Undo:
+def _environment(asked: UndoRequest) -> Undo:
     place = (asked.data["tenant"], asked.data["instance"], asked.data["environment"])
     before, after, now = (get_environment(asked.connection, *place, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier settings of the environment are not known.")
-    changed = differing(_of(before), _of(after))
+    changed = changed_fields(_of(before), _of(after))
     unchanged("/".join(place), changed, None if now is None else _of(now))
     change = tenants.change_environment(
         *place,
@@ -50,29 +50,29 @@ def _of(row: EnvironmentRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _ENVIRONMENT}
 
 
-def _stream(asked: Asked) -> StreamName:
+def _stream(asked: UndoRequest) -> StreamName:
     return StreamName(*(asked.data[name] for name in ("tenant", "instance", "environment", "stream")))
 
 
-def _find_stream(asked: Asked, at: int | None = None) -> StreamRow | None:
+def _find_stream(asked: UndoRequest, at: int | None = None) -> StreamRow | None:
     name = _stream(asked)
     return get_stream(asked.connection, name.tenant, name.instance, name.environment, name.stream, at)
 
 
-def _changed_stream(asked: Asked) -> Undo:
+def _changed_stream(asked: UndoRequest) -> Undo:
     name = _stream(asked)
     before, after, now = (_find_stream(asked, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier settings of the stream are not known.")
-    still_the_same(asked, str(name), *_STREAM_ENDS)
-    changed = differing(vars(before.settings), vars(after.settings))
+    check_not_replaced(asked, str(name), *_STREAM_ENDS)
+    changed = changed_fields(vars(before.settings), vars(after.settings))
     unchanged(str(name), changed, None if now is None else vars(now.settings))
     assert now is not None
     wished = {each: getattr(before.settings, each) for each in changed}
     wished = {each: CLUSTER_DEFAULT if value is None else value for each, value in wished.items()}
     if wished.get("partitions", now.partitions) < now.partitions:
         raise CannotBeUndone(f"this event added partitions to {name}, and Kafka cannot remove partitions.")
-    removed = streams.removed_from(now, wished)
+    removed = streams.records_removed_by(now, wished)
     return Undo(
         change=streams.change_stream(name, wished, confirm=asked.confirm or None),
         action=Action.MANAGE_TENANT if removed else Action.DECLARE_STREAMS,
@@ -82,9 +82,9 @@ def _changed_stream(asked: Asked) -> Undo:
     )
 
 
-def _declared_stream(asked: Asked) -> Undo:
+def _declared_stream(asked: UndoRequest) -> Undo:
     name, now = _stream(asked), _find_stream(asked)
-    still_the_same(asked, str(name), *_STREAM_ENDS)
+    check_not_replaced(asked, str(name), *_STREAM_ENDS)
     unchanged(str(name), {}, None if now is None else {})
     return Undo(
         change=streams.delete_stream(name, confirm=asked.confirm or None),
@@ -95,7 +95,7 @@ def _declared_stream(asked: Asked) -> Undo:
     )
 
 
-def _deleted_stream(asked: Asked) -> Undo:
+def _deleted_stream(asked: UndoRequest) -> Undo:
     name, before = _stream(asked), _find_stream(asked, asked.before)
     if before is None:
         raise CannotBeUndone("The earlier settings of the stream are not known.")
@@ -107,7 +107,7 @@ def _deleted_stream(asked: Asked) -> Undo:
     )
 
 
-def _application(asked: Asked) -> ApplicationName:
+def _application(asked: UndoRequest) -> ApplicationName:
     return ApplicationName(*(asked.data[name] for name in ("tenant", "instance", "environment", "application")))
 
 
@@ -115,13 +115,13 @@ def _given(row: ApplicationRow) -> dict[str, Any]:
     return {"groups": tuple(row.groups), **{name: getattr(row, name) for name in _QUOTAS}}
 
 
-def _changed_application(asked: Asked) -> Undo:
+def _changed_application(asked: UndoRequest) -> Undo:
     name = _application(asked)
     before, after, now = (get_application(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier settings of the application are not known.")
-    still_the_same(asked, str(name), ["ApplicationDeleted"])
-    changed = differing(_given(before), _given(after))
+    check_not_replaced(asked, str(name), ["ApplicationDeleted"])
+    changed = changed_fields(_given(before), _given(after))
     unchanged(str(name), changed, None if now is None else _given(now))
     change = applications.change_application(
         name,
@@ -134,9 +134,9 @@ def _changed_application(asked: Asked) -> Undo:
     return Undo(change=change, action=Action.DECLARE_STREAMS, tenant=name.tenant)
 
 
-def _declared_application(asked: Asked) -> Undo:
+def _declared_application(asked: UndoRequest) -> Undo:
     name = _application(asked)
-    still_the_same(asked, str(name), ["ApplicationDeleted"])
+    check_not_replaced(asked, str(name), ["ApplicationDeleted"])
     unchanged(str(name), {}, None if get_application(asked.connection, name) is None else {})
     return Undo(
         change=applications.delete_application(name),
@@ -147,7 +147,7 @@ def _declared_application(asked: Asked) -> Undo:
     )
 
 
-def _granted(asked: Asked) -> Undo:
+def _granted(asked: UndoRequest) -> Undo:
     undo = _decided(asked, "granted", WITHDRAW)
     if _state_of_grant(asked, asked.before) == "requested":
         return replace(
@@ -156,7 +156,7 @@ def _granted(asked: Asked) -> Undo:
     return undo
 
 
-def _closed(asked: Asked) -> Undo:
+def _closed(asked: UndoRequest) -> Undo:
     if asked.data.get("by") == "application":
         raise CannotBeUndone("The application no longer names the stream: change the application.")
     if _state_of_grant(asked, asked.before) != "granted":
@@ -166,7 +166,7 @@ def _closed(asked: Asked) -> Undo:
     return _decided(asked, "withdrawn" if asked.event.name == "AccessWithdrawn" else "refused", GRANT)
 
 
-def _state_of_grant(asked: Asked, at: int | None = None) -> str | None:
+def _state_of_grant(asked: UndoRequest, at: int | None = None) -> str | None:
     name, stream, operation = str(_application(asked)), asked.data["stream"], asked.data["operation"]
     for row in list_grants(asked.connection, stream.partition("/")[0], at):
         if (row.principal, row.stream, row.operation) == (name, stream, operation):
@@ -174,25 +174,25 @@ def _state_of_grant(asked: Asked, at: int | None = None) -> str | None:
     return None
 
 
-def _decided(asked: Asked, state: str, decision: str) -> Undo:
+def _decided(asked: UndoRequest, state: str, decision: str) -> Undo:
     name, stream, operation = _application(asked), asked.data["stream"], asked.data["operation"]
     owner, now = stream.partition("/")[0], _state_of_grant(asked)
     what = f"{name} {stream} {operation}"
-    still_the_same(asked, what, ["ApplicationDeleted"])
+    check_not_replaced(asked, what, ["ApplicationDeleted"])
     unchanged(what, {"state": state}, None if now is None else {"state": now})
-    still_the_same(asked, what, ["AccessGranted", "AccessRefused", "AccessWithdrawn"], "stream", "operation")
+    check_not_replaced(asked, what, ["AccessGranted", "AccessRefused", "AccessWithdrawn"], "stream", "operation")
     reason = f"undoes the event at position {asked.at}"
     change = applications.decide_access(owner, str(name), stream, operation, decision, reason)
     return Undo(change=change, action=Action.DECIDE_ACCESS, tenant=owner)
 
 
-def _changed_user(asked: Asked) -> Undo:
+def _changed_user(asked: UndoRequest) -> Undo:
     name = asked.data["user"]
     before, after, now = (get_user(asked.connection, name, at) for at in (asked.before, asked.at, None))
     if before is None or after is None:
         raise CannotBeUndone("The earlier settings of the user are not known.")
     told = [{"role": row.role, "disabled": row.disabled} for row in (before, after)]
-    changed = differing(*told)
+    changed = changed_fields(*told)
     unchanged(name, changed, None if now is None else {"role": now.role, "disabled": now.disabled})
     change = users.change_user(
         name,
@@ -202,7 +202,7 @@ def _changed_user(asked: Asked) -> Undo:
     return Undo(change=change, action=Action.MANAGE_USERS)
 
 
-def _created_user(asked: Asked) -> Undo:
+def _created_user(asked: UndoRequest) -> Undo:
     name, now = asked.data["user"], get_user(asked.connection, asked.data["user"])
     unchanged(name, {"disabled": False}, None if now is None else {"disabled": now.disabled})
     return Undo(
@@ -212,7 +212,7 @@ def _created_user(asked: Asked) -> Undo:
     )
 
 
-def _membership(asked: Asked) -> Undo:
+def _membership(asked: UndoRequest) -> Undo:
     user, tenant = asked.data["user"], asked.data["tenant"]
     before, after, now = (get_user(asked.connection, user, at) for at in (asked.before, asked.at, None))
     if now is None or after is None:
@@ -220,14 +220,14 @@ def _membership(asked: Asked) -> Undo:
     unchanged(
         f"{user} in {tenant}", {"membership": after.tenants.get(tenant)}, {"membership": now.tenants.get(tenant)}
     )
-    still_the_same(asked, f"{user} in {tenant}", ["MembershipGiven", "MembershipEnded"], "tenant")
+    check_not_replaced(asked, f"{user} in {tenant}", ["MembershipGiven", "MembershipEnded"], "tenant")
     had = None if before is None else before.tenants.get(tenant)
     change = users.end_membership(tenant, user) if had is None else users.give_membership(tenant, user, had)
     return Undo(change=change, action=Action.MANAGE_MEMBERS, tenant=tenant)
 
 
-def _issued_token(asked: Asked) -> Undo:
-    still_the_same(asked, f"token {asked.data['token']}", ["TokenRevoked", "TokenIssued"], "token")
+def _issued_token(asked: UndoRequest) -> Undo:
+    check_not_replaced(asked, f"token {asked.data['token']}", ["TokenRevoked", "TokenIssued"], "token")
     return Undo(change=users.revoke_token(asked.data["user"], asked.data["token"]), action=Action.MANAGE_USERS)
 
 

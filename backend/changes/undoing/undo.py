@@ -48,7 +48,7 @@ class Undo:
 
 
 @dataclass(frozen=True)
-class Asked:
+class UndoRequest:
     """Event to undo, and the caller who requests it."""
 
     connection: Connection
@@ -73,7 +73,7 @@ class Asked:
         return self.event.position - 1
 
 
-Find = Callable[[Asked], Undo]
+Find = Callable[[UndoRequest], Undo]
 """Finds the undo of an event. Raises CannotBeUndone, StateConflict."""
 
 
@@ -89,7 +89,7 @@ def unchanged(what: str, set_by_event: Mapping[str, Any], now: Mapping[str, Any]
             )
 
 
-def still_the_same(asked: Asked, what: str, ends: Collection[str], *named_by: str) -> None:
+def check_not_replaced(asked: UndoRequest, what: str, ends: Collection[str], *named_by: str) -> None:
     """Raise StateConflict if one of these events ended the event's resource: another one has its name now.
 
     `named_by`: the fields of the data that name the resource on the event's stream.
@@ -101,7 +101,7 @@ def still_the_same(asked: Asked, what: str, ends: Collection[str], *named_by: st
         )
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that an event changed, with the values that it set."""
     return {name: value for name, value in after.items() if before.get(name) != value}
 

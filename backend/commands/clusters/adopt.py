@@ -12,7 +12,7 @@ from backend.commands.shell.completion import clusters_beginning
 from backend.commands.shell.exit_codes import Code
 from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, fail, rest_client
-from backend.commands.shell.ways import in_commands
+from backend.commands.shell.rest_hints import in_commands
 
 if TYPE_CHECKING:
     import httpx2

@@ -18,7 +18,7 @@ from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, fail, rest_client
 
 if TYPE_CHECKING:
-    from backend.replication_lab.drills import Drill
+    from backend.replication_lab.runs.drills import Drill
 
 _SCENARIOS = ("name", "faithful", "fixed", "document")
 _WHAT_IF = ("what", "count", "examples", "meaning")
@@ -57,10 +57,10 @@ def replication(
     as_json: JsonOption = False,
 ) -> None:
     """Play a failure of the replication protocol step by step, and name the invariant that it violates."""
-    from backend.replication_lab.configuration import InvalidDrill
-    from backend.replication_lab.drills import drill as play
-    from backend.replication_lab.drills import drill_schedule
-    from backend.replication_lab.rules import FAITHFUL, FIXED
+    from backend.replication_lab.model.configuration import InvalidDrill
+    from backend.replication_lab.model.rules import FAITHFUL, FIXED
+    from backend.replication_lab.runs.drills import drill as play
+    from backend.replication_lab.runs.drills import drill_schedule
 
     wanted = Form.JSON if as_json else form
     if sum((list_, scenario is not None, schedule is not None)) != 1:
@@ -84,7 +84,7 @@ def replication(
 
 
 def _list(form: Form) -> None:
-    from backend.replication_lab.drills import summary
+    from backend.replication_lab.runs.drills import summary
     from backend.replication_lab.scenarios import SCENARIOS
 
     found = [summary(each) for each in SCENARIOS.values()]
@@ -105,7 +105,7 @@ def _read(path: Path | None) -> Any:
 
 def _print_story(played: Drill) -> None:
     """Print a run as sentences."""
-    from backend.replication_lab.drills import UNEXPLAINED_WAIT
+    from backend.replication_lab.runs.drills import UNEXPLAINED_WAIT
 
     typer.echo(f"{played.scenario}, {played.mode}, seed {played.seed}: {played.steps_taken:,} steps")
     if played.begins_after:

@@ -36,12 +36,12 @@ def search(
     """Try every order of steps and faults, breadth first; report the number of states at each depth.
     Three replicas to depth 10 take some minutes and gigabytes.
     """
-    from backend.replication_lab.configuration import Configuration, InvalidDrill
-    from backend.replication_lab.rules import MODES
-    from backend.replication_lab.search import Bounds
-    from backend.replication_lab.search import search as run_search
-    from backend.replication_lab.start_states import established
-    from backend.replication_lab.story import moments
+    from backend.replication_lab.model.configuration import Configuration, InvalidDrill
+    from backend.replication_lab.model.rules import MODES
+    from backend.replication_lab.model.start_states import established
+    from backend.replication_lab.runs.search import Bounds
+    from backend.replication_lab.runs.search import search as run_search
+    from backend.replication_lab.stories.story import moments
 
     if mode not in MODES:
         fail(f"there is no mode {mode!r}; use one of {', '.join(MODES)}.", 2)

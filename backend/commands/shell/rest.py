@@ -10,7 +10,7 @@ import typer
 
 from backend.commands.shell import local
 from backend.commands.shell.exit_codes import Code, code_of
-from backend.commands.shell.ways import in_commands
+from backend.commands.shell.rest_hints import in_commands
 from backend.url_schemes import scheme_of
 
 if TYPE_CHECKING:

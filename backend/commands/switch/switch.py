@@ -10,7 +10,7 @@ import typer
 from backend.commands.shell.output import Form, FormOption, JsonOption
 from backend.commands.shell.rest import fail
 from backend.commands.switch import switch_plan, switch_running
-from backend.commands.switch.switch_wish import (
+from backend.commands.switch.switch_options import (
     Drain,
     DrainOption,
     Emergency,
@@ -20,7 +20,7 @@ from backend.commands.switch.switch_wish import (
     Tenant,
     To,
     Zone,
-    wish,
+    request_body,
 )
 
 program = typer.Typer(no_args_is_help=True, help="Move the clients of environments from one cluster to another.")
@@ -60,7 +60,7 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a switch would do, and its blockers; nothing changes. Exit code 1: there are blockers."""
-    body = wish(source, target, tenant, instance, environment, zone, emergency, drain)
+    body = request_body(source, target, tenant, instance, environment, zone, emergency, drain)
     body["without"] = {
         "clusters": without_cluster or [],
         "zones": without_zone or [],

@@ -10,7 +10,7 @@ import typer
 
 from backend.commands.shell.output import Form, show
 from backend.commands.shell.rest import answer, fail, rest_client
-from backend.commands.shell.ways import in_commands
+from backend.commands.shell.rest_hints import in_commands
 
 if TYPE_CHECKING:
     import httpx2

@@ -15,8 +15,7 @@ from backend.commands.shell.completion import switches_beginning
 from backend.commands.shell.dry_run import DryRun, preview, say_if_dry
 from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, fail, rest_client
-from backend.commands.switch.switch_plan import plan_of, tell
-from backend.commands.switch.switch_wish import (
+from backend.commands.switch.switch_options import (
     Drain,
     DrainOption,
     Emergency,
@@ -26,8 +25,9 @@ from backend.commands.switch.switch_wish import (
     Tenant,
     To,
     Zone,
-    wish,
+    request_body,
 )
+from backend.commands.switch.switch_plan import plan_of, tell
 
 if TYPE_CHECKING:
     import httpx2
@@ -73,7 +73,7 @@ def start(
     as_json: JsonOption = False,
 ) -> None:
     """Move clients to another cluster: show the plan, ask for confirmation, follow the switch."""
-    body = wish(source, target, tenant, instance, environment, zone, emergency, drain)
+    body = request_body(source, target, tenant, instance, environment, zone, emergency, drain)
     with rest_client() as client:
         # A plan queries clusters that may not answer, so an emergency with --yes starts without one.
         if digest is None and not (emergency and yes):

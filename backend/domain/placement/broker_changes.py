@@ -39,7 +39,7 @@ class BrokerPresence:
     """Time at which it arrived, or was first missed."""
 
 
-def seen_again(
+def updated_presence(
     before: Mapping[int, BrokerPresence],
     seen: Mapping[int, tuple[bool, bool]],
     now: datetime,

@@ -1,7 +1,7 @@
 """Event stream `placement-<id>`: a placement of a cluster's replicas, from the request to the plan.
 
-    (none) --Request, Give--> requested --RecordPlan--> planned
-                            \\--RecordFailure--> failed
+    (none) --RequestPlacement, SubmitReassignment--> requested --RecordPlan--> planned
+                                                   \\--RecordFailure--> failed
 
 A worker reads the cluster and computes the plan. The input of the plan, and the replicas in it, are too large for
 an event and are stored beside the events. See `placement_runs` for what follows.
@@ -122,7 +122,7 @@ class RequestPlacement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivePlacement:
+class SubmitReassignment:
     """Submit a reassignment to be checked, and used as the plan if it is valid."""
 
     placement: str
@@ -147,7 +147,9 @@ class RecordFailure:
     reason: str
 
 
-PlacementCommand = RequestPlacement | GivePlacement | RecordPlan | RecordFailure | HoldBack | PlacementRunCommand
+PlacementCommand = (
+    RequestPlacement | SubmitReassignment | RecordPlan | RecordFailure | HoldBack | PlacementRunCommand
+)
 
 # --- state
 
@@ -174,7 +176,7 @@ INITIAL: Placement | None = None
 
 def decide(state: Placement | None, command: PlacementCommand) -> list[PlacementEvent]:
     """Return the events that execute the command. Raises AlreadyExists, NotFound or ValueInvalid."""
-    if isinstance(command, RequestPlacement | GivePlacement):
+    if isinstance(command, RequestPlacement | SubmitReassignment):
         if state is not None:
             raise AlreadyExists(f"placement {command.placement} exists already")
         return _decide_new(command)
@@ -195,12 +197,12 @@ def decide(state: Placement | None, command: PlacementCommand) -> list[Placement
             return _decide_course(state, command)
 
 
-def _decide_new(command: RequestPlacement | GivePlacement) -> list[PlacementEvent]:
+def _decide_new(command: RequestPlacement | SubmitReassignment) -> list[PlacementEvent]:
     errors = []
     if command.cluster not in command.known_clusters:
         errors.append(FieldError("/cluster", f"there is no cluster {command.cluster[:60]!r}"))
     new = {"placement": command.placement, "cluster": command.cluster}
-    if isinstance(command, GivePlacement):
+    if isinstance(command, SubmitReassignment):
         refuse(errors)
         return [PlacementGiven(**new, partitions=command.partitions, digest=command.digest)]
     refuse([*errors, *wrong_aims(command.aims)])

@@ -1,7 +1,7 @@
 """Input of a switch plan: the request, and the facts at one moment.
 
 Facts from the database are of one position of the event log; clusters are queried right after it. A cluster that
-did not answer is in `Asked.silent`, with the reason, and only observations are known of it.
+did not answer is in `ClusterAnswers.silent`, with the reason, and only observations are known of it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Reversed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class SwitchRequest:
     """The request: which clients leave which cluster, and where to. None for a part of the name: any."""
 
     source: str
@@ -218,7 +218,7 @@ class OutcomeFact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerGone:
+class BrokerLossFact:
     """Predicted outcome of a broker's failure for partitions of the moved streams, from the replication lab."""
 
     cluster: str
@@ -239,18 +239,18 @@ class BrokerGone:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ClusterAnswers:
     """Answers of clusters."""
 
     silent: Mapping[str, str] = field(default_factory=dict)
     """Cluster -> why it could not be queried."""
     partitions: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(cluster, STREAM) -> partitions of the topic, for topics that exist."""
-    looked_at: frozenset[str] = frozenset()
+    queried: frozenset[str] = frozenset()
     """Clusters whose topics were queried."""
     lacking: Mapping[PartitionOf, int] = field(default_factory=dict)
     """Upper bound of the records that the source holds and the target does not; see `switch_lag.py`."""
-    under_way: int | None = None
+    in_transit: int | None = None
     """Upper bound, for an unreachable source, of the records that another leaf has and the target lacks; None:
     unknown."""
     ends: Mapping[PartitionOf, int] = field(default_factory=dict)
@@ -263,7 +263,7 @@ class Asked:
     """Technical group on the source -> logical name, for groups that follow the name format."""
     groups: Mapping[str, tuple[GroupFact, ...]] = field(default_factory=dict)
     """Cluster -> its groups with members."""
-    brokers_gone: tuple[BrokerGone, ...] = ()
+    brokers_gone: tuple[BrokerLossFact, ...] = ()
     """Predicted outcomes of the brokers assumed to be gone."""
 
 
@@ -303,7 +303,7 @@ class Facts:
     at_risk: Mapping[str, int | None]
     """Cluster -> records that no other leaf has yet, as observed."""
     timing: Timing
-    asked: Asked = Asked()
+    answers: ClusterAnswers = ClusterAnswers()
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:

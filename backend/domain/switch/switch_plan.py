@@ -25,10 +25,10 @@ from backend.domain.switch.switch_facts import (
     PartitionOf,
     Place,
     StreamFact,
-    Wish,
+    SwitchRequest,
 )
 from backend.domain.switch.switch_routes import Kept, restored, retargets
-from backend.domain.switch.switch_what_if import WhatIf, leave_out, told
+from backend.domain.switch.switch_what_if import WhatIf, consequences, leave_out
 from backend.domain.tree import tree_shape
 
 _LEAST_RECORDS_PER_SECOND = 10_000.0
@@ -81,7 +81,7 @@ class Expected:
 class Plan:
     """Plan of a switch: clients that move, new targets, lags, blockers, warnings and expected durations."""
 
-    wish: Wish
+    request: SwitchRequest
     position: int
     taken_at: str
     moves: tuple[Moving, ...]
@@ -112,17 +112,17 @@ class Plan:
 
     def document(self) -> dict[str, Any]:
         """Return the whole plan as JSON, for answers and files."""
-        wish = self.wish
+        request = self.request
         return {
             "digest": self.digest,
-            "from": wish.source,
-            "to": wish.target,
-            "mode": wish.mode,
-            "drain": wish.drain,
-            "tenant": wish.tenant,
-            "instance": wish.instance,
-            "environment": wish.environment,
-            "zone": wish.zone,
+            "from": request.source,
+            "to": request.target,
+            "mode": request.mode,
+            "drain": request.drain,
+            "tenant": request.tenant,
+            "instance": request.instance,
+            "environment": request.environment,
+            "zone": request.zone,
             "position": self.position,
             "taken_at": self.taken_at,
             "generation": self.generation,
@@ -145,7 +145,7 @@ class Plan:
         }
 
 
-def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
+def moves_of(active: Iterable[ActiveFact], request: SwitchRequest) -> tuple[Moving, ...]:
     """Return the clients that a request moves: those it names that are active on the source, sorted by name.
 
     A zone without a row of its own uses its environment's row, and gets its own with the move.
@@ -155,20 +155,20 @@ def moves_of(active: Iterable[ActiveFact], wish: Wish) -> tuple[Moving, ...]:
         places.setdefault(row.place, {})[row.zone] = row
     found: list[Moving] = []
     for place, rows in sorted(places.items()):
-        if not wish.names(place):
+        if not request.names(place):
             continue
-        if wish.zone is None:
-            zones = [zone for zone, row in rows.items() if row.cluster == wish.source]
+        if request.zone is None:
+            zones = [zone for zone, row in rows.items() if row.cluster == request.source]
         else:
-            its = rows.get(wish.zone) or rows.get(None)
-            zones = [wish.zone] if its is not None and its.cluster == wish.source else []
+            its = rows.get(request.zone) or rows.get(None)
+            zones = [request.zone] if its is not None and its.cluster == request.source else []
         tenant, instance, environment = place
         found += [
             Moving(tenant=tenant, instance=instance, environment=environment, zone=zone)
             for zone in sorted(zones, key=lambda zone: zone or "")
         ]
-    if wish.reverses is not None:
-        found = [moving for moving in found if moving in wish.reverses.moves]
+    if request.reverses is not None:
+        found = [moving for moving in found if moving in request.reverses.moves]
     return tuple(found)
 
 
@@ -178,27 +178,27 @@ def generation_of(active: Iterable[ActiveFact], moves: Iterable[Moving]) -> int:
     return 1 + max((row.generation for row in active if row.place in places), default=0)
 
 
-def make(given: Facts, wish: Wish) -> Plan:
+def make(given: Facts, request: SwitchRequest) -> Plan:
     """Make the plan; what-if clusters are left out of a copy of the facts."""
-    facts = leave_out(given, wish.without)
-    moves = moves_of(facts.active, wish)
+    facts = leave_out(given, request.without)
+    moves = moves_of(facts.active, request)
     generation = generation_of(facts.active, moves)
-    blockers, warnings = check(facts, wish, moves)
+    blockers, warnings = check(facts, request, moves)
     moved: tuple[Retarget, ...] = ()
     kept: tuple[Kept, ...] = ()
-    if wish.reverses is not None:
-        moved = restored(facts.targets, wish.reverses.retargets)
-    elif wish.is_whole_cluster and facts.root is not None:
-        moved, kept = retargets(facts.root, facts.targets, wish.source, facts.is_online)
-    items = tuple(_items(facts, wish))
+    if request.reverses is not None:
+        moved = restored(facts.targets, request.reverses.retargets)
+    elif request.is_whole_cluster and facts.root is not None:
+        moved, kept = retargets(facts.root, facts.targets, request.source, facts.is_online)
+    items = tuple(_items(facts, request))
     lag = total(item.lag_records for item in items)
-    silent = wish.source in facts.asked.silent or not facts.is_online(wish.source)
-    late, at_risk = lag, facts.at_risk.get(wish.source)
+    silent = request.source in facts.answers.silent or not facts.is_online(request.source)
+    late, at_risk = lag, facts.at_risk.get(request.source)
     if silent:
         # Records that no other leaf has, as observed, plus those that other leaves report still passing on.
-        late = total((at_risk, facts.asked.under_way or 0))
+        late = total((at_risk, facts.answers.in_transit or 0))
     return Plan(
-        wish=wish,
+        request=request,
         position=facts.position,
         taken_at=facts.taken_at,
         moves=moves,
@@ -212,29 +212,29 @@ def make(given: Facts, wish: Wish) -> Plan:
         clients=facts.clients,
         unreachable_clients=tuple(w.subject for w in warnings if w.slug == "client-silent"),
         lag_records=lag,
-        late_records=late if wish.is_emergency else 0,
+        late_records=late if request.is_emergency else 0,
         late_from="observations" if silent else "clusters",
         records_at_risk=at_risk,
-        expected=_expected(facts, wish, lag, len(moved)),
-        what_if=told(given, facts, wish.without),
-        digest=_digest(facts, wish, moves, generation, moved, blockers),
+        expected=_expected(facts, request, lag, len(moved)),
+        what_if=consequences(given, facts, request.without),
+        digest=_digest(facts, request, moves, generation, moved, blockers),
     )
 
 
 class _Members:
     """Member counts of groups, by the keys they are looked up with."""
 
-    def __init__(self, facts: Facts, wish: Wish) -> None:
-        here, there = (facts.asked.groups.get(cluster, ()) for cluster in (wish.source, wish.target))
+    def __init__(self, facts: Facts, request: SwitchRequest) -> None:
+        here, there = (facts.answers.groups.get(cluster, ()) for cluster in (request.source, request.target))
         self.on_source = {each.technical_group: len(each.client_ids) for each in here}
         self.on_target = {(each.place, each.group): len(each.client_ids) for each in there}
 
 
-def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
+def _items(facts: Facts, request: SwitchRequest) -> Iterable[Item]:
     known = {(each.technical_group, (each.stream, each.partition)): each for each in facts.offsets}
-    members = _Members(facts, wish)
+    members = _Members(facts, request)
     groups: dict[tuple[str, int], list[str]] = {}
-    for technical, place in sorted(known.keys() | facts.asked.commits.keys()):
+    for technical, place in sorted(known.keys() | facts.answers.commits.keys()):
         groups.setdefault(place, []).append(technical)
     for stream in facts.streams:
         if not stream.distributed:
@@ -242,7 +242,7 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
         tenant, instance, environment = stream.place
         for partition in range(stream.partitions):
             place = (stream.stream, partition)
-            lag = facts.asked.lacking.get(place)
+            lag = facts.answers.lacking.get(place)
             yield Item(
                 tenant=tenant,
                 instance=instance,
@@ -250,9 +250,9 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
                 stream=stream.name,
                 partition=partition,
                 lag_records=lag,
-                late_records=lag if wish.is_emergency else 0,
+                late_records=lag if request.is_emergency else 0,
                 groups=tuple(
-                    _group(facts, wish, members, stream, place, technical, known.get((technical, place)))
+                    _group(facts, request, members, stream, place, technical, known.get((technical, place)))
                     for technical in groups.get(place, ())
                 ),
             )
@@ -260,26 +260,26 @@ def _items(facts: Facts, wish: Wish) -> Iterable[Item]:
 
 def _group(
     facts: Facts,
-    wish: Wish,
+    request: SwitchRequest,
     members: _Members,
     stream: StreamFact,
     place: PartitionOf,
     technical: str,
     known: OffsetFact | None,
 ) -> GroupItem:
-    group = facts.asked.names.get(technical, technical) if known is None else known.group
-    end = facts.asked.ends.get(place)
-    committed = facts.asked.commits.get((technical, place), None if known is None else known.committed)
+    group = facts.answers.names.get(technical, technical) if known is None else known.group
+    end = facts.answers.ends.get(place)
+    committed = facts.answers.commits.get((technical, place), None if known is None else known.committed)
     on_source = members.on_source.get(technical, 0)
     again = switch_re_reads.planned(known)
-    if wish.is_emergency:
+    if request.is_emergency:
         again = switch_re_reads.in_emergency(
             known,
             committed=committed,
             has_members=on_source > 0,
             source_end=end,
-            target_end=facts.asked.target_ends.get(place),
-            lacking=facts.asked.lacking.get(place),
+            target_end=facts.answers.target_ends.get(place),
+            lacking=facts.answers.lacking.get(place),
         )
     return GroupItem(
         group=group,
@@ -293,15 +293,15 @@ def _group(
     )
 
 
-def _expected(facts: Facts, wish: Wish, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
+def _expected(facts: Facts, request: SwitchRequest, lag: int | None, retargeted: int) -> tuple[Expected, ...]:
     """Return for how long producers hold, phase by phase."""
-    if wish.is_emergency:
+    if request.is_emergency:
         return (
             Expected(phase="moving", ms=_HEARD_MS + _MOVE_MS, because="an emergency switch waits for nothing"),
         )
-    hops = facts.way(wish.source, wish.target)
-    if wish.drain == ALL_LEAVES:
-        hops = max((facts.way(wish.source, leaf) for leaf in facts.leaves), key=len, default=hops)
+    hops = facts.way(request.source, request.target)
+    if request.drain == ALL_LEAVES:
+        hops = max((facts.way(request.source, leaf) for leaf in facts.leaves), key=len, default=hops)
     rates = [facts.edges[edge.source, edge.level].records_per_second or 0.0 for edge in hops if _seen(facts, edge)]
     rate = max(_LEAST_RECORDS_PER_SECOND, min(rates, default=0.0))
     # Clients are told to hold only when the target is close.
@@ -341,7 +341,7 @@ def _client(client: ClientFact) -> dict[str, Any]:
 
 def _digest(
     facts: Facts,
-    wish: Wish,
+    request: SwitchRequest,
     moves: Sequence[Moving],
     generation: int,
     moved: Sequence[Retarget],
@@ -349,12 +349,12 @@ def _digest(
 ) -> str:
     decides = {
         "wish": {
-            **{name: value for name, value in vars(wish).items() if name != "reverses"},
-            "reverses": wish.reverses and wish.reverses.switch,
+            **{name: value for name, value in vars(request).items() if name != "reverses"},
+            "reverses": request.reverses and request.reverses.switch,
             "without": {
-                "clusters": sorted(wish.without.clusters),
-                "zones": sorted(wish.without.zones),
-                "brokers": sorted(wish.without.brokers),
+                "clusters": sorted(request.without.clusters),
+                "zones": sorted(request.without.zones),
+                "brokers": sorted(request.without.brokers),
             },
         },
         "moves": [asdict(each) for each in moves],

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from backend.domain.switch.switch_facts import APPLIED, OFFLINE, BrokerGone, ClusterFact, Facts, Without
+from backend.domain.switch.switch_facts import APPLIED, OFFLINE, BrokerLossFact, ClusterFact, Facts, Without
 
 GONE = "supposed to be gone"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeGone:
+class StoppedDistributor:
     """A distributor that would stop copying because its source or target is gone."""
 
     cluster: str
@@ -49,12 +49,12 @@ class WhatIf:
     """Consequences of the loss of clusters or brokers."""
 
     gone: tuple[str, ...]
-    edges: tuple[EdgeGone, ...]
+    edges: tuple[StoppedDistributor, ...]
     must_move: tuple[MustMove, ...]
     cut_routes: tuple[CutRoute, ...]
     records_at_risk: Mapping[str, int | None]
     """Cluster assumed to be gone -> records that no other leaf has yet; None: unknown."""
-    brokers: tuple[BrokerGone, ...]
+    brokers: tuple[BrokerLossFact, ...]
     """Predicted outcome, for each broker assumed to be gone, for partitions of the streams that would move."""
 
 
@@ -84,7 +84,7 @@ def leave_out(facts: Facts, without: Without) -> Facts:
     )
 
 
-def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
+def consequences(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
     """Return the consequences of leaving clusters out of `given`; None if nothing is. `facts`: without them."""
     gone = clusters_gone(given.clusters, without)
     if without.is_empty:
@@ -92,7 +92,7 @@ def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
     return WhatIf(
         gone=tuple(sorted(gone)),
         edges=tuple(
-            EdgeGone(
+            StoppedDistributor(
                 cluster=cluster,
                 level=level,
                 target=target,
@@ -104,7 +104,7 @@ def told(given: Facts, facts: Facts, without: Without) -> WhatIf | None:
         must_move=tuple(_must_move(facts, gone)),
         cut_routes=tuple(_cut(facts, gone)),
         records_at_risk={name: given.at_risk.get(name) for name in sorted(gone)},
-        brokers=given.asked.brokers_gone,
+        brokers=given.answers.brokers_gone,
     )
 
 

@@ -19,14 +19,14 @@ from backend.domain.base.event import Event
 from backend.domain.base.limits import refuse
 
 EVENT_STREAM = "route-epochs"
-SILENT_SECONDS = 30.0
+UNREACHABLE_AFTER_SECONDS = 30.0
 """Seconds without a report after which a node counts as unreachable."""
 GAP_SECONDS = 10.0
 """Longest gap in seconds between consecutive reports of an unbroken series; nodes report every two seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeHeard:
+class NodeLiveness:
     """Liveness and progress of a node, taken from its last report."""
 
     node: str
@@ -40,33 +40,35 @@ class NodeHeard:
     """Seconds from the first to the last report of the current series without a gap."""
 
 
-def dead_nodes(nodes: Collection[NodeHeard]) -> frozenset[str]:
+def unreachable_nodes(nodes: Collection[NodeLiveness]) -> frozenset[str]:
     """Return the nodes that do not report although the control plane was there to receive reports.
 
-    If no node was heard for a while, the control plane itself was down. Each node then gets SILENT_SECONDS from
-    the first report that arrives afterwards. Otherwise every node but the first to report would count as
-    unreachable for a moment, and the data of the epochs that they hold back would be deleted. While no node
-    reports at all, every silent node is unreachable.
+    If no node was heard for a while, the control plane itself was down. Each node then gets
+    UNREACHABLE_AFTER_SECONDS from the first report that arrives afterwards. Otherwise every node but the first to
+    report would count as unreachable for a moment, and the data of the epochs that they hold back would be
+    deleted. While no node reports at all, every silent node is unreachable.
     """
-    silent = frozenset(each.node for each in nodes if each.silent_seconds >= SILENT_SECONDS)
+    silent = frozenset(each.node for each in nodes if each.silent_seconds >= UNREACHABLE_AFTER_SECONDS)
     heard = [each for each in nodes if each.silent_seconds < GAP_SECONDS]
-    listening = max((each.unbroken_seconds + each.silent_seconds for each in heard), default=SILENT_SECONDS)
-    return silent if listening >= SILENT_SECONDS else frozenset()
+    listening = max(
+        (each.unbroken_seconds + each.silent_seconds for each in heard), default=UNREACHABLE_AFTER_SECONDS
+    )
+    return silent if listening >= UNREACHABLE_AFTER_SECONDS else frozenset()
 
 
-def holding_back(nodes: Collection[NodeHeard]) -> list[NodeHeard]:
+def mains_holding_back(nodes: Collection[NodeLiveness]) -> list[NodeLiveness]:
     """Return the mains that hold back the committed epoch, the one furthest behind first.
 
     An unreachable main without open streams is excluded. One with open streams is included until it returns, as
     the data that it accepted may exist only in the channel. A main that cannot report an epoch counts as epoch 0,
     so nothing is committed.
     """
-    dead = dead_nodes(nodes)
+    dead = unreachable_nodes(nodes)
     counted = [each for each in nodes if each.is_main and (each.node not in dead or each.open_streams > 0)]
     return sorted(counted, key=lambda each: (_epoch_of(each), each.node))
 
 
-def _epoch_of(node: NodeHeard) -> int:
+def _epoch_of(node: NodeLiveness) -> int:
     return node.reported_epoch or 0
 
 
@@ -99,7 +101,7 @@ class BeginEpoch:
 
     fence_lag: int
     """Number of epochs by which the fence trails the current epoch."""
-    nodes: Collection[NodeHeard]
+    nodes: Collection[NodeLiveness]
 
 
 # --- state
@@ -132,10 +134,10 @@ def decide(state: RouteEpochs, command: BeginEpoch) -> list[Event]:
     return [begun, RouteEpochCommitted(epoch=reached)] if reached > state.committed else [begun]
 
 
-def _reached(state: RouteEpochs, nodes: Collection[NodeHeard]) -> int:
+def _reached(state: RouteEpochs, nodes: Collection[NodeLiveness]) -> int:
     """Return the highest epoch of which all data is in blocks; unchanged where no main reports."""
-    mains = holding_back(nodes)
-    if not mains or all(each.silent_seconds >= SILENT_SECONDS for each in nodes):
+    mains = mains_holding_back(nodes)
+    if not mains or all(each.silent_seconds >= UNREACHABLE_AFTER_SECONDS for each in nodes):
         return state.committed
     # A main's report about an epoch that is not fenced is not final: more data may arrive under that epoch.
     return max(state.committed, min(_epoch_of(mains[0]), state.fenced))

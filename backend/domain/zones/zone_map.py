@@ -63,7 +63,7 @@ class Zones:
         return max(fitting)[1] if fitting else None
 
 
-def proxies_of_mains(mains: Iterable[str], proxies: Iterable[str]) -> dict[str, str]:
+def assign_mains(mains: Iterable[str], proxies: Iterable[str]) -> dict[str, str]:
     """Return the proxy of one zone that serves each main; empty without proxies.
 
     Names must be unique within each of the two lists. Loads of two proxies differ by at most one.

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from backend.estate.home import alone
+from backend.estate.home import exclusive_lock
 
 KAFKA_VERSION = "4.1.1"
 POM = Path(__file__).with_name("pom.xml")
@@ -77,7 +77,7 @@ def ensure_jars(cache: Path, progress: Callable[[str], None], *, pom: Path = POM
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaMissing("Kafka's jars are downloaded by Maven: install it (Debian: apt-get install maven).")
-    with alone(cache / f"{name}.lock"):
+    with exclusive_lock(cache / f"{name}.lock"):
         if not folder.is_dir():  # else another estate was quicker
             progress(f"downloading {name} {KAFKA_VERSION} with Maven")
             _download(maven, pom, folder)

@@ -28,7 +28,7 @@ from backend.estate.programs.postgres import OWNER, PostgresMissing, PostgresSer
 from backend.eventlog.engine import create_engine
 from backend.eventlog.registry import domain_registry
 from backend.eventlog.store import PostgresEventLog
-from backend.parent_death import die_with_parent
+from backend.parent_exit import exit_with_parent
 
 Progress = Callable[[str], None]
 
@@ -140,7 +140,7 @@ def _copy(old: PostgresServer, new: PostgresServer) -> None:
             new.run("pg_dump", *_at(old), "--create", "--clean", "--if-exists", database),
             env=_environment(old),
             stdout=subprocess.PIPE,
-            preexec_fn=die_with_parent,
+            preexec_fn=exit_with_parent,
         ) as dump:
             assert dump.stdout is not None
             _load(new, dump.stdout, None)
@@ -156,7 +156,7 @@ def _load(new: PostgresServer, source: IO[bytes] | int, statements: bytes | None
         stdin=source,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=die_with_parent,
+        preexec_fn=exit_with_parent,
     ) as loading:
         _, said = loading.communicate(statements)
     if loading.returncode:
@@ -205,7 +205,7 @@ def _running(server: PostgresServer) -> Iterator[None]:
     log = Path(f"{server.data_dir}.upgrade.log")
     with log.open("ab") as output:
         process = subprocess.Popen(
-            server.command(), stdout=output, stderr=output, preexec_fn=lambda: die_with_parent(signal.SIGQUIT)
+            server.command(), stdout=output, stderr=output, preexec_fn=lambda: exit_with_parent(signal.SIGQUIT)
         )
     try:
         deadline = time.monotonic() + READY_SECONDS

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import insert
 
-from backend.domain.placement.broker_changes import BrokerPresence, seen_again
+from backend.domain.placement.broker_changes import BrokerPresence, updated_presence
 from backend.queries.base.observed import cluster_brokers, cluster_replication
 
 _LATE = timedelta(minutes=3)
@@ -21,7 +21,7 @@ _MOVING = cluster_replication.c.health[("conditions", "moving", "count")].as_int
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokersSeen:
+class ObservedBrokers:
     """Observed brokers of one cluster."""
 
     brokers: Collection[BrokerPresence]
@@ -33,14 +33,14 @@ class BrokersSeen:
     """Partitions with a running reassignment, whoever started it."""
 
 
-def keep_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[int, tuple[bool, bool]]) -> None:
-    """Store a successful poll before its health is stored; `seen`: see `seen_again`."""
+def store_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[int, tuple[bool, bool]]) -> None:
+    """Store a successful poll before its health is stored; `seen`: see `updated_presence`."""
     is_mine = cluster_replication.c.kafka_cluster_id == kafka_cluster_id
     looked = connection.execute(sa.select(cluster_replication.c.seen_at).where(is_mine)).scalar_one_or_none()
     now = _now(connection)
     before = _known(connection, kafka_cluster_id)
     late = looked is not None and now - looked > _LATE
-    found = seen_again(before, seen, now, is_first=not before, is_late=late)
+    found = updated_presence(before, seen, now, is_first=not before, is_late=late)
     # Most polls find no change.
     ended = [id_ for id_ in before if id_ not in found]
     begun = [each for id_, each in found.items() if before.get(id_) != each]
@@ -56,21 +56,21 @@ def keep_brokers(connection: Connection, kafka_cluster_id: str, seen: Mapping[in
         connection.execute(statement, [{"kafka_cluster_id": kafka_cluster_id, **_values(each)} for each in begun])
 
 
-def clusters_with_news(connection: Connection) -> list[str]:
+def clusters_with_broker_changes(connection: Connection) -> list[str]:
     """Return ids of Kafka clusters with a broker that has come without replicas, or is away with some."""
     came = sa.and_(cluster_brokers.c.is_here, cluster_brokers.c.came_empty)
     went = sa.and_(sa.not_(cluster_brokers.c.is_here), sa.not_(cluster_brokers.c.is_empty))
     return list(connection.execute(sa.select(_CLUSTER).where(sa.or_(came, went)).distinct()).scalars())
 
 
-def observed_brokers(connection: Connection, kafka_cluster_id: str | None) -> BrokersSeen:
+def read_brokers(connection: Connection, kafka_cluster_id: str | None) -> ObservedBrokers:
     """Return what is known of a cluster's brokers; nothing for a cluster that has never answered."""
     query = sa.select(cluster_replication.c.seen_at, cluster_replication.c.reason, _MOVING.label("moving"))
     row = connection.execute(query.where(cluster_replication.c.kafka_cluster_id == kafka_cluster_id)).one_or_none()
     now = _now(connection)
     seen_at = None if row is None else row.seen_at
     is_fresh = row is not None and row.reason is None and seen_at is not None and now - seen_at <= _LATE
-    return BrokersSeen(
+    return ObservedBrokers(
         brokers=tuple(_known(connection, kafka_cluster_id).values()),
         now=now,
         is_fresh=is_fresh,

@@ -59,7 +59,7 @@ class PlacementRow:
     """Reason of a worker that requested it; None for other callers."""
     held_back: str | None
     """Reason why it is not applied automatically, although it was proposed for that."""
-    requested: int
+    requested_at_position: int
     version: int
 
 
@@ -115,7 +115,7 @@ def find_placement(connection: Connection, placement: str, at: int | None = None
     return _row(row)
 
 
-def keep_documents(connection: Connection, placement: str, documents: PlanDocuments) -> None:
+def store_documents(connection: Connection, placement: str, documents: PlanDocuments) -> None:
     """Store a plan's documents, in the transaction of the event that records the plan."""
     values = {"question": _packed(documents.question), "plan": _packed(documents.plan)}
     row = insert(placement_plans).values(placement=placement, **values)
@@ -131,7 +131,7 @@ def read_documents(connection: Connection, placement: str) -> PlanDocuments:
     return PlanDocuments(question=_unpacked(row.question), plan=_unpacked(row.plan))
 
 
-def keep_reassignment(connection: Connection, placement: str, document: dict[str, Any]) -> None:
+def store_reassignment(connection: Connection, placement: str, document: dict[str, Any]) -> None:
     """Store a submitted reassignment, in the transaction of the event that records it."""
     connection.execute(sa.insert(placement_reassignments).values(placement=placement, document=_packed(document)))
 
@@ -175,6 +175,6 @@ def _row(row: Row[Any]) -> PlacementRow:
         report=row.report,
         proposal=None if row.proposal is None else _proposal(row.proposal),
         held_back=(row.proposal or {}).get("held_back"),
-        requested=row.requested,
+        requested_at_position=row.requested,
         version=row.version,
     )

@@ -37,7 +37,7 @@ def _by_presence(
     connection: Connection, switch: SwitchRow, settings: Settings
 ) -> tuple[list[ClientRow], list[ClientRow]]:
     active = list_active(connection, places={moving.place for moving in switch.moves})
-    recent_ms = heard_ms(settings)
+    recent_ms = presence_ms(settings)
     there: list[ClientRow] = []
     others: list[ClientRow] = []
     for row in moved_clients(connection, active, switch.moves):
@@ -72,7 +72,7 @@ def moved_clients(
     return [with_present(row) for row in discovery_clients.list_clients(connection, places) if is_moved(row)]
 
 
-def heard_ms(settings: Settings) -> int:
+def presence_ms(settings: Settings) -> int:
     """Return within how many milliseconds a client must have reported to count as present."""
     return SILENT_TTLS * settings.discovery_ttl_ms
 

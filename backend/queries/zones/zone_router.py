@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from backend.domain.base.errors import NotFound, StateConflict
-from backend.domain.zones.route_epochs import GAP_SECONDS, NodeHeard, dead_nodes
+from backend.domain.zones.route_epochs import GAP_SECONDS, NodeLiveness, unreachable_nodes
 from backend.queries.base.observed import zone_router_nodes
 
 MOST_NODES = 1_000
@@ -92,8 +92,8 @@ class NodeRow:
 
     report: NodeReport
     """The report; its counters include those of the node's earlier processes."""
-    heard: NodeHeard
-    is_dead: bool
+    liveness: NodeLiveness
+    is_unreachable: bool
     """True if the node is unreachable. Other nodes learn of it, and `committed` does not wait for it unless it had
     open streams."""
 
@@ -124,7 +124,7 @@ def summed(hops: Iterable[Hop]) -> list[Hop]:
     ]
 
 
-def keep_report(connection: Connection, report: NodeReport) -> None:
+def store_report(connection: Connection, report: NodeReport) -> None:
     """Store a report in place of the node's previous one.
 
     Raises StateConflict where there are too many nodes.
@@ -161,12 +161,14 @@ def list_nodes(connection: Connection) -> list[NodeRow]:
             traffic=summed([*kept.traffic, *kept.traffic_before]),
             cold_reads=kept.cold_reads + kept.cold_reads_before,
         )
-        found.append((report, _heard(report, max(0.0, float(silent)), float(unbroken))))
-    dead = dead_nodes([heard for _, heard in found])
-    return [NodeRow(report=report, heard=heard, is_dead=report.node in dead) for report, heard in found]
+        found.append((report, _liveness(report, max(0.0, float(silent)), float(unbroken))))
+    dead = unreachable_nodes([liveness for _, liveness in found])
+    return [
+        NodeRow(report=report, liveness=liveness, is_unreachable=report.node in dead) for report, liveness in found
+    ]
 
 
-def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
+def bootstrap_servers_by_zone(connection: Connection) -> dict[tuple[str, str], str]:
     """Return the bootstrap servers of each cluster in each zone with a reachable proxy, by cluster and zone.
 
     The zone's own servers come first, those of other zones follow. If the zone loses its last node, clients reach
@@ -174,7 +176,7 @@ def zone_servers(connection: Connection) -> dict[tuple[str, str], str]:
     """
     found: dict[str, dict[str, list[str]]] = {}
     for row in list_nodes(connection):
-        if not row.is_dead:
+        if not row.is_unreachable:
             for cluster, server in row.report.bootstrap_servers.items():
                 found.setdefault(cluster, {}).setdefault(row.report.zone, []).append(server)
     return {
@@ -192,13 +194,13 @@ def forget_node(connection: Connection, node: str) -> None:
     row = next((each for each in list_nodes(connection) if each.report.node == node), None)
     if row is None:
         raise NotFound(f"no node {node[:60]!r} has reported; GET /zones lists the nodes")
-    if not row.is_dead:
-        silent = row.heard.silent_seconds
+    if not row.is_unreachable:
+        silent = row.liveness.silent_seconds
         raise StateConflict(f"{node} is reachable: it reported {silent:.0f} s ago. Stop its process first")
     connection.execute(sa.delete(zone_router_nodes).where(zone_router_nodes.c.node == node))
 
 
-def forget_long_gone(connection: Connection) -> None:
+def delete_expired_reports(connection: Connection) -> None:
     """Delete old reports of nodes without open streams."""
     nodes = zone_router_nodes.c
     idle = nodes.report["open_streams"].as_integer() == 0
@@ -211,8 +213,8 @@ def now(connection: Connection) -> datetime:
     return time
 
 
-def _heard(report: NodeReport, silent: float, unbroken: float) -> NodeHeard:
-    return NodeHeard(
+def _liveness(report: NodeReport, silent: float, unbroken: float) -> NodeLiveness:
+    return NodeLiveness(
         node=report.node,
         is_main="main" in report.serves,
         reported_epoch=report.reported_epoch,

@@ -9,7 +9,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from backend.domain.zones.route_epochs import NodeHeard, holding_back
+from backend.domain.zones.route_epochs import NodeLiveness, mains_holding_back
 from backend.domain.zones.zone_traffic import is_paid_payload
 from backend.projections.clusters import clusters
 from backend.projections.temporal import as_of
@@ -20,7 +20,7 @@ from backend.queries.zones.zone_router import ColdReads, Hop, NodeRow, list_node
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerSeen:
+class RoutedBroker:
     """A broker that nodes serve or run beside."""
 
     cluster: str
@@ -34,7 +34,7 @@ class BrokerSeen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZonesSeen:
+class ZoneRouterState:
     """State of the zone router."""
 
     epochs: EpochsRow
@@ -49,7 +49,7 @@ class ZonesSeen:
         return sorted(of_brokers.union(each.report.zone for each in self.nodes))
 
     @property
-    def brokers(self) -> list[BrokerSeen]:
+    def brokers(self) -> list[RoutedBroker]:
         """Brokers, sorted by cluster and id."""
         mains = self._mains()
         standing: dict[tuple[str, int], dict[str, list[NodeRow]]] = {place: {} for place in mains}
@@ -62,13 +62,13 @@ class ZonesSeen:
         for place, proxies in sorted(standing.items()):
             main = mains.get(place)
             zone = main.report.zone if main else self.racks.get(place)
-            found.append(BrokerSeen(cluster=place[0], broker=place[1], zone=zone, main=main, proxies=proxies))
+            found.append(RoutedBroker(cluster=place[0], broker=place[1], zone=zone, main=main, proxies=proxies))
         return found
 
     def _mains(self) -> dict[tuple[str, int], NodeRow]:
         """Return one main for each broker, a reachable one if there are several."""
         found = {}
-        for each in sorted(self.nodes, key=lambda each: each.is_dead, reverse=True):
+        for each in sorted(self.nodes, key=lambda each: each.is_unreachable, reverse=True):
             if each.report.cluster is not None and each.report.broker is not None:
                 found[each.report.cluster, each.report.broker] = each
         return found
@@ -90,28 +90,28 @@ class ZonesSeen:
         return sum((each.report.cold_reads for each in self.nodes), ColdReads())
 
     @property
-    def holding_back(self) -> list[NodeHeard]:
+    def mains_holding_back(self) -> list[NodeLiveness]:
         """Mains more than one epoch behind the fence, the furthest behind first.
 
         The epoch that was fenced last is disregarded, as mains may not have reported since.
         """
-        waited_for = holding_back([each.heard for each in self.nodes])
+        waited_for = mains_holding_back([each.liveness for each in self.nodes])
         return [each for each in waited_for if (each.reported_epoch or 0) < self.epochs.fenced - 1]
 
 
-def read_zones(connection: Connection) -> ZonesSeen:
+def read_zones(connection: Connection) -> ZoneRouterState:
     """Return the current state of the zone router."""
     nodes = list_nodes(connection)
     named = {cluster for each in nodes for cluster in each.report.stands_for}
-    return ZonesSeen(
+    return ZoneRouterState(
         epochs=find_epochs(connection), nodes=nodes, now=now(connection), racks=_racks(connection, named)
     )
 
 
-def read_past_epochs(connection: Connection, at: int) -> ZonesSeen:
+def read_past_epochs(connection: Connection, at: int) -> ZoneRouterState:
     """Return the epochs as of a position, with ages at that moment; the history of nodes is not stored."""
     event = event_at(connection, at)
-    return ZonesSeen(
+    return ZoneRouterState(
         epochs=find_epochs(connection, at), nodes=(), now=now(connection) if event is None else event.time
     )
 

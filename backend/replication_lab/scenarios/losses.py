@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from backend.replication_lab.configuration import Configuration, Times
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.messages import NOBODY
-from backend.replication_lab.rules import FAITHFUL, NewLeaderHw, OffByOne
+from backend.replication_lab.model.configuration import Configuration, Times
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.messages import NOBODY
+from backend.replication_lab.model.rules import FAITHFUL, NewLeaderHw, OffByOne
 from backend.replication_lab.scenarios.scenario import (
     Cue,
     Scenario,

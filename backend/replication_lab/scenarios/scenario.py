@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from backend.replication_lab.configuration import Configuration
-from backend.replication_lab.history import Invariant
-from backend.replication_lab.rules import FAITHFUL, MODES, Rules
-from backend.replication_lab.start_states import established
-from backend.replication_lab.state import Broker, Role
-from backend.replication_lab.world import Action, World
+from backend.replication_lab.model.configuration import Configuration
+from backend.replication_lab.model.history import Invariant
+from backend.replication_lab.model.rules import FAITHFUL, MODES, Rules
+from backend.replication_lab.model.start_states import established
+from backend.replication_lab.model.state import Broker, Role
+from backend.replication_lab.model.world import Action, World
 
 When = Callable[[World], bool]
 

@@ -16,7 +16,7 @@ from backend.queries.access import login as queries_of_login
 from backend.queries.access import users as queries
 from backend.web.access import session_form, token_form
 from backend.web.access.password_form import password_form
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import answer_form
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form, session_of
@@ -46,8 +46,8 @@ def issue_token(request: Request, services: Shared, viewer: Viewer, fields: Form
     if viewer is None or viewer.token is not None:
         return _not_by_token(request, services, viewer)
 
-    def shown(asked: Asked, _: Fields, secret: str) -> Response:
-        return _shown(request, services, asked.viewer, secret=secret)
+    def shown(change_request: ChangeRequest, _: Fields, secret: str) -> Response:
+        return _shown(request, services, change_request.viewer, secret=secret)
 
     page = token_form.issuing(viewer.name, PLACE, _TRAIL, shown)
     return answer_form(request, services, viewer, page, fields)
@@ -68,7 +68,7 @@ def set_password(request: Request, services: Shared, viewer: Viewer, fields: For
     if viewer is None or viewer.token is not None:
         return _not_by_token(request, services, viewer)
 
-    def done(_: Asked) -> Response:
+    def done(_: ChangeRequest) -> Response:
         return login_page(request, 200, "Your password was changed. Log in with the new one.")
 
     page = password_form(viewer.name, PLACE, _TRAIL, done, own=True)

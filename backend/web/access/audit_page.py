@@ -18,7 +18,7 @@ from backend.queries.access.logins import LoginKind
 from backend.queries.base.settings_before import Settings, settings_before
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.words.figures import clock, day, plain
 from backend.web.words.sentences import SENTENCES, TROUBLES, sentence
@@ -79,7 +79,7 @@ def audit_page(
     actor, kind, tenant = map(plain, (actor, kind, tenant))
     asked = AuditFilter(actor=actor, kind=kind, tenant=tenant, since=first, until=last, workers=workers == "yes")
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         below = Place.of(before) or Place()
         if position is not None:
             below = below.or_lower(place_after(connection, position))

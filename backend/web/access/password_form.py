@@ -17,7 +17,7 @@ from backend.queries.access import secrets
 from backend.queries.access.login import list_sessions
 from backend.queries.access.users import find_user
 from backend.web.access.user_forms import API
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Ask, Effect
 from backend.web.forms.form_page import FormPage
 from backend.web.forms.same_change import SameChange, curl
@@ -35,14 +35,14 @@ class SettingPassword:
 
     user: str
     own: bool
-    done: Callable[[Asked], Response]
+    done: Callable[[ChangeRequest], Response]
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the change by a dry run without any password."""
-        with asked.services.reading() as connection:
-            here = session_of(asked.request)
+        with change_request.services.reading() as connection:
+            here = session_of(change_request.request)
             row, ends = find_user(connection, self.user), len(list_sessions(connection, self.user, here))
-        asked.try_out(changes.no_password_yet(self.user), lambda connection, outcome: None)
+        change_request.dry_run(changes.password_dry_run(self.user), lambda connection, outcome: None)
         new = Ask(
             "New password", NEW, "new-password", LONGEST_PASSWORD, f"{SHORTEST_PASSWORD} characters or more."
         )
@@ -65,23 +65,23 @@ class SettingPassword:
             asks=(new,),
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Set the password; if a form is sent twice, the first one counts."""
         if self.own:
-            self._check_present(asked, given.get(PRESENT, ""))
+            self._check_present(change_request, given.get(PRESENT, ""))
         # The stored key of a form must not contain a quick hash of a guessable text.
-        asked.carry_out_once(changes.set_password(self.user, given.get(NEW, "")), once, {})
-        return self.done(asked)
+        change_request.carry_out_once(changes.set_password(self.user, given.get(NEW, "")), once, {})
+        return self.done(change_request)
 
-    def _check_present(self, asked: Asked, typed: str) -> None:
-        with asked.services.engine.begin() as connection:
+    def _check_present(self, change_request: ChangeRequest, typed: str) -> None:
+        with change_request.services.engine.begin() as connection:
             hashed = secrets.password_hash(connection, self.user)
         if not secrets.is_password(typed, hashed):
             raise NotAllowed(_NOT_PRESENT, (FieldError(f"/{PRESENT}", _NOT_PRESENT),))
 
 
 def password_form(
-    user: str, place: str, trail: list[tuple[str, str]], done: Callable[[Asked], Response], *, own: bool
+    user: str, place: str, trail: list[tuple[str, str]], done: Callable[[ChangeRequest], Response], *, own: bool
 ) -> FormPage:
     """Build the form that sets a password: fields `password`, and `present` for the own; `place` is its page."""
     return FormPage(

@@ -10,7 +10,7 @@ from backend.domain.base.errors import NotFound
 from backend.queries.access import logins
 from backend.queries.access.login import end_named_session, list_sessions
 from backend.queries.access.logins import LoginKind
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage
 from backend.web.frame.forms import Fields, session_of
@@ -27,11 +27,11 @@ class EndingSession:
     session: str
     place: str
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the end by looking at the session."""
-        with asked.services.reading() as connection:
-            here = session_of(asked.request)
-            found = list_sessions(connection, asked.viewer.name, here)
+        with change_request.services.reading() as connection:
+            here = session_of(change_request.request)
+            found = list_sessions(connection, change_request.viewer.name, here)
         row = next((row for row in found if row.name == self.session), None)
         if row is None:
             raise NotFound(_GONE)
@@ -48,13 +48,13 @@ class EndingSession:
             ),
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """End the session."""
-        user = asked.viewer.name
-        with asked.services.engine.begin() as connection:
+        user = change_request.viewer.name
+        with change_request.services.engine.begin() as connection:
             ended = end_named_session(connection, user, self.session) if self.session.isalnum() else None
             if ended is not None:
-                logins.record(connection, LoginKind.ENDED, user, ended[1], provenance(asked.request))
+                logins.record(connection, LoginKind.ENDED, user, ended[1], provenance(change_request.request))
         if ended is None:
             raise NotFound(_GONE)
         return RedirectResponse(self.place, 303)

@@ -15,7 +15,7 @@ from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.queries.access import secrets
 from backend.queries.access.users import UserRow, find_user
 from backend.web.access.user_forms import API
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import Command, FormPage
 from backend.web.forms.same_change import SameChange, curl
@@ -27,7 +27,7 @@ _UNTIL_REVOKED = "until it is revoked"
 
 
 def issuing(
-    user: str, place: str, trail: list[tuple[str, str]], page: Callable[[Asked, Fields, str], Response]
+    user: str, place: str, trail: list[tuple[str, str]], page: Callable[[ChangeRequest, Fields, str], Response]
 ) -> FormPage:
     """Build the form that issues a token. `page` shows it; `place` is the address of the page with the form.
 

@@ -13,13 +13,13 @@ from backend.queries.access import users as queries
 from backend.queries.tenants.tenants import list_tenants
 from backend.web.access import token_form, user_forms
 from backend.web.access.password_form import password_form
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import answer_form
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.login_page import provider_of
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, Past, position_asked
+from backend.web.frame.requested_position import At, Past, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -89,7 +89,7 @@ def set_password(user: str, request: Request, services: Shared, viewer: Managing
     name = _existing(services, user).name
     done = f"{name} has a new password; all sessions of {name} ended."
 
-    def shown(_: Asked) -> Response:
+    def shown(_: ChangeRequest) -> Response:
         return _one(request, services, viewer, name, done=done)
 
     page = password_form(name, user_forms.address_of(name), user_forms.trail_of(name), shown, own=False)
@@ -101,7 +101,7 @@ def issue_token(user: str, request: Request, services: Shared, viewer: Managing,
     """Preview a new token of a user, or issue it and show it this once."""
     name = _existing(services, user).name
 
-    def shown(_: Asked, __: Fields, secret: str) -> Response:
+    def shown(_: ChangeRequest, __: Fields, secret: str) -> Response:
         return _one(request, services, viewer, name, secret=secret)
 
     page = token_form.issuing(name, user_forms.address_of(name), user_forms.trail_of(name), shown)
@@ -126,7 +126,7 @@ def _existing(services: Shared, user: str) -> queries.UserRow:
 
 def _list(request: Request, services: Shared, viewer: Caller, at: str | None) -> Response:
     with services.reading() as connection:
-        position, past = position_asked(connection, viewer, at)
+        position, past = requested_position(connection, viewer, at)
         found = queries.list_users(connection, position, limit=MOST_SHOWN + 1)
     context = {"past": past, "users": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN}
     return templates.page("users.html", {**_common(request, viewer, past), **context})
@@ -143,7 +143,7 @@ def _one(
     secret: str = "",
 ) -> Response:
     with services.reading() as connection:
-        position, past = position_asked(connection, viewer, at)
+        position, past = requested_position(connection, viewer, at)
         row = queries.get_user(connection, user, position) if is_name(user) else None
         tokens = queries.list_tokens(connection, user, position) if row else []
         identity = queries.identity_of(connection, user) if row else None

@@ -27,7 +27,7 @@ from backend.domain.clusters.adoption_plan import (
 from backend.queries.clusters.clusters import find_cluster
 from backend.queries.history.operations import operation_id
 from backend.web.clusters.clusters_page import CLUSTER, CLUSTERS
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -71,15 +71,15 @@ class Adopting:
 
     cluster: str
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the present plan, with a dry run of its beginning."""
         named = _lines(given.get("as", ""))
         take_settings = _takes_settings(given)
-        plan = _plan(asked.services, self.cluster, named, take_settings=take_settings)
+        plan = _plan(change_request.services, self.cluster, named, take_settings=take_settings)
         topics = _lines(given.get("topics", "")) or None
         chosen = plan.topics_to_adopt(topics)
         if chosen:
-            asked.try_out(changes.begin_adoption(self.cluster, chosen), lambda connection, outcome: None)
+            change_request.dry_run(changes.begin_adoption(self.cluster, chosen), lambda connection, outcome: None)
         taken = {each.topic for each in chosen}
         rows = [row for row in plan.topics if row.topic in taken]
         lists = (
@@ -98,17 +98,17 @@ class Adopting:
             kept={"digest": plan.digest},
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Begin the adoption, if the plan is still the one that was shown."""
-        if before := asked.begun_before(once, given):
+        if before := change_request.begun_before(once, given):
             return RedirectResponse(f"/operations/{before}", 303)
         named, topics = _lines(given.get("as", "")), _lines(given.get("topics", "")) or None
-        plan = _plan(asked.services, self.cluster, named, take_settings=_takes_settings(given))
-        plan = changes.as_looked_at(plan, given.get("digest", ""))
+        plan = _plan(change_request.services, self.cluster, named, take_settings=_takes_settings(given))
+        plan = changes.check_reviewed(plan, given.get("digest", ""))
         chosen = plan.topics_to_adopt(topics)
         if not chosen:
             return RedirectResponse(f"{CLUSTERS}/{self.cluster}", 303)
-        begun = asked.begin_once(changes.begin_adoption(self.cluster, chosen), once, given, operation_id)
+        begun = change_request.begin_once(changes.begin_adoption(self.cluster, chosen), once, given, operation_id)
         return RedirectResponse(f"/operations/{begun}", 303)
 
     def _same(self, digest: str, topics: list[str] | None, named: list[str], *, take_settings: bool) -> SameChange:

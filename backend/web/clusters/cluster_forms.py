@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.changes import clusters as changes
-from backend.changes.clusters import NOBODY, ClusterChange, Found
+from backend.changes.clusters import NOT_PROBED, ClusterChange, ProbeResult
 from backend.changes.probing import Prober
 from backend.dispatch import Outcome
 from backend.domain.access.access import Action
@@ -24,7 +24,7 @@ from backend.domain.names import formats
 from backend.queries.clusters.clusters import ClusterRow, find_cluster
 from backend.web.clusters.cluster_examples import names_in_example, properties_given, properties_shown
 from backend.web.clusters.clusters_page import CLUSTER, CLUSTERS
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import SameChange, curl, yaml_document
@@ -66,7 +66,7 @@ def _shown(row: ClusterRow, properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _answered(found: Found) -> tuple[dict[str, str], tuple[str, ...]]:
+def _answered(found: ProbeResult) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the facts that the cluster answered with, and a note if it did not answer."""
     facts, unreachable = found
     if facts is not None:
@@ -89,37 +89,41 @@ class Adding:
 
     timeout_seconds: float
 
-    def typed(self, asked: Asked, given: Fields) -> Effect:
+    def typed(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Show a preview without contacting the cluster."""
-        return self._effect(asked, given, NOBODY, (_ASKED_FOR_THE_PREVIEW,))
+        return self._effect(change_request, given, NOT_PROBED, (_ASKED_FOR_THE_PREVIEW,))
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by a dry run, with the cluster's answer."""
         # First the check that takes no time.
-        asked.try_out(self._change(given), lambda connection, outcome: None)
-        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
+        change_request.dry_run(self._change(given), lambda connection, outcome: None)
+        return self._effect(change_request, given, self._ask(change_request, given, dry_run=True))
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Add the cluster as the REST API does: it is contacted again."""
-        if not asked.was_carried_out(once, given):
-            asked.try_out(self._change(given), lambda connection, outcome: None)
-            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
+        if not change_request.was_carried_out(once, given):
+            change_request.dry_run(self._change(given), lambda connection, outcome: None)
+            change_request.carry_out_once(
+                self._change(given, self._ask(change_request, given, dry_run=False)), once, given
+            )
         return RedirectResponse(f"{CLUSTERS}/{given['name'].strip()}", 303)
 
-    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
+    def _ask(self, change_request: ChangeRequest, given: Fields, *, dry_run: bool) -> ProbeResult:
         described = _described(given)
-        return changes.ask(
+        return changes.probe_cluster(
             described["bootstrap_servers"],
             described["properties"],
             self.timeout_seconds,
             _accepts_offline(given),
-            Prober(asked.services.engine, asked.viewer.name, dry_run),
+            Prober(change_request.services.engine, change_request.viewer.name, dry_run),
         )
 
-    def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:
+    def _change(self, given: Fields, found: ProbeResult = NOT_PROBED) -> ClusterChange:
         return changes.add_cluster({"name": given.get("name", "").strip(), **_described(given)}, found)
 
-    def _effect(self, asked: Asked, given: Fields, found: Found, notes: tuple[str, ...] = ()) -> Effect:
+    def _effect(
+        self, change_request: ChangeRequest, given: Fields, found: ProbeResult, notes: tuple[str, ...] = ()
+    ) -> Effect:
         described = _described(given)
         body = {key: value for key, value in described.items() if value}
 
@@ -140,7 +144,7 @@ class Adding:
                 notes=(*notes, *more),
             )
 
-        return asked.try_out(self._change(given, found), look)
+        return change_request.dry_run(self._change(given, found), look)
 
 
 @dataclass(frozen=True)
@@ -151,39 +155,41 @@ class Describing:
     """The cluster as it is now."""
     timeout_seconds: float
 
-    def typed(self, asked: Asked, given: Fields) -> Effect:
+    def typed(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Show a preview without contacting the cluster."""
-        return self._effect(asked, given, NOBODY)
+        return self._effect(change_request, given, NOT_PROBED)
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by a dry run, with the cluster's answer if its connection changes."""
-        asked.try_out(self._change(given), lambda connection, outcome: None)
-        return self._effect(asked, given, self._ask(asked, given, dry_run=True))
+        change_request.dry_run(self._change(given), lambda connection, outcome: None)
+        return self._effect(change_request, given, self._ask(change_request, given, dry_run=True))
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Change the cluster as the REST API does: it is contacted again."""
-        if not asked.was_carried_out(once, given):
-            asked.try_out(self._change(given), lambda connection, outcome: None)
-            asked.carry_out_once(self._change(given, self._ask(asked, given, dry_run=False)), once, given)
+        if not change_request.was_carried_out(once, given):
+            change_request.dry_run(self._change(given), lambda connection, outcome: None)
+            change_request.carry_out_once(
+                self._change(given, self._ask(change_request, given, dry_run=False)), once, given
+            )
         return RedirectResponse(f"{CLUSTERS}/{self.row.name}", 303)
 
-    def _ask(self, asked: Asked, given: Fields, *, dry_run: bool) -> Found:
+    def _ask(self, change_request: ChangeRequest, given: Fields, *, dry_run: bool) -> ProbeResult:
         described = _described(given)
-        return changes.ask_anew(
+        return changes.probe_if_changed(
             self.row,
             described["bootstrap_servers"],
             described["properties"],
             self.timeout_seconds,
             _accepts_offline(given),
-            Prober(asked.services.engine, asked.viewer.name, dry_run),
+            Prober(change_request.services.engine, change_request.viewer.name, dry_run),
         )
 
-    def _change(self, given: Fields, found: Found = NOBODY) -> ClusterChange:
+    def _change(self, given: Fields, found: ProbeResult = NOT_PROBED) -> ClusterChange:
         described = _described(given)
         wanted = {**described, "clear_zone": described["zone"] is None}
         return changes.change_cluster(self.row.name, wanted, found, version_seen(given))
 
-    def _effect(self, asked: Asked, given: Fields, found: Found) -> Effect:
+    def _effect(self, change_request: ChangeRequest, given: Fields, found: ProbeResult) -> Effect:
         described, before = _described(given), self.row
         present = masked(before.properties)
         wanted = unmasked(described["properties"], before.properties)
@@ -205,7 +211,7 @@ class Describing:
                 nothing=not outcome.events,
             )
 
-        return asked.try_out(self._change(given, found), look)
+        return change_request.dry_run(self._change(given, found), look)
 
 
 def _same_change(before: ClusterRow, described: Mapping[str, Any]) -> SameChange:

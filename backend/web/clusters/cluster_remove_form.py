@@ -18,7 +18,7 @@ from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import moving_switches
 from backend.queries.topics.at_risk import records_at_risk
 from backend.web.clusters.clusters_page import CLUSTER, CLUSTERS
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect
 from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen, was_sent_before
 from backend.web.forms.same_change import SameChange, curl
@@ -80,10 +80,10 @@ class Removing:
 
     row: ClusterRow
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the removal by a dry run."""
         row = self.row
-        asked.try_out(self._change(given), lambda connection, outcome: None)
+        change_request.dry_run(self._change(given), lambda connection, outcome: None)
         path = f"/api/v1/clusters/{row.name}"
         return Effect(
             sentence=f"{row.name} will be removed from Treeline. Its topics and records stay on it; its number "
@@ -94,12 +94,12 @@ class Removing:
             confirm=row.name,
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Remove the cluster, if its name was typed to confirm."""
         if given.get("confirm", "").strip() != self.row.name:
             detail = f"type {self.row.name} to confirm"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
-        asked.carry_out_once(self._change(given), once, given)
+        change_request.carry_out_once(self._change(given), once, given)
         return RedirectResponse(CLUSTERS, 303)
 
     def _change(self, given: Fields) -> changes.ClusterChange:
@@ -134,6 +134,6 @@ def remove_form(cluster: str, request: Request, services: Shared, viewer: Viewer
 def remove_cluster(cluster: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Preview the removal of a cluster, or remove it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    if was_sent_before(Asked(services, request, caller), fields):
+    if was_sent_before(ChangeRequest(services, request, caller), fields):
         return RedirectResponse(CLUSTERS, 303)  # The cluster's own page is gone with it.
     return answer_form(request, services, caller, _page(services, cluster), fields)

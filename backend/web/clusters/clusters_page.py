@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy import Connection
 
+from backend.broker_exits import broker_exits
 from backend.domain.access.access import Action, Caller
 from backend.domain.clusters.client_properties import masked
 from backend.domain.tree import tree_shape
-from backend.local_brokers import broker_ends
 from backend.queries.clusters.clusters import ClusterRow, find_cluster, list_clusters
 from backend.queries.distribution.distributors import DistributorRow, read_distributors
 from backend.queries.switch.active_clusters import ActiveRow, list_active
@@ -22,9 +22,9 @@ from backend.queries.topics.at_risk import records_at_risk
 from backend.queries.tree.trees import get_tree
 from backend.web.clusters.cluster_examples import defaults_shown
 from backend.web.frame import templates
-from backend.web.frame.kept import kept
+from backend.web.frame.page_cache import cached
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.tree.tree_view import Distributor
 
@@ -62,7 +62,7 @@ def clusters_page(request: Request, services: Shared, viewer: Viewer, at: At = N
 def clusters_live(request: Request, services: Shared, viewer: Viewer) -> Response:
     """Return the list's live part."""
     caller = enter(viewer, Action.READ_ESTATE)
-    context = kept(request, "clusters", lambda: _listed(services, caller, None))
+    context = cached(request, "clusters", lambda: _listed(services, caller, None))
     return HTMLResponse(templates.block("clusters.html", "cockpit", context))
 
 
@@ -86,13 +86,13 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
 def cluster_live(cluster: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """Return the live part of a cluster's page."""
     caller = enter(viewer, Action.READ_ESTATE)
-    context = kept(request, f"cluster {cluster}", lambda: _one(services, caller, cluster, None))
+    context = cached(request, f"cluster {cluster}", lambda: _one(services, caller, cluster, None))
     return HTMLResponse(templates.block("cluster.html", "cockpit", context))
 
 
 def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         active = list_active(connection, position)
         views = _views(connection, list_clusters(connection, position), active, position)
     return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
@@ -100,7 +100,7 @@ def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[s
 
 def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         row = find_cluster(connection, cluster, position)
         active = list_active(connection, position)
         (view,) = _views(connection, [row], active, position)
@@ -115,7 +115,7 @@ def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None
         "writing": _shown(each for each in found if each.target == row.name),
         "places": ["/".join(place) for place in places[:MOST_SHOWN]],
         "more_places": max(0, len(places) - MOST_SHOWN),
-        "broker_ends": broker_ends(row.name) if position is None else [],
+        "broker_exits": broker_exits(row.name) if position is None else [],
     }
 
 

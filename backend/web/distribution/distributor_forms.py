@@ -29,7 +29,7 @@ from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.tree.tree_view import Distributor
 from backend.web.words.figures import counted
-from backend.web.words.measures import size_bytes, size_shown
+from backend.web.words.units import size_bytes, size_shown
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

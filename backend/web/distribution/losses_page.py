@@ -20,14 +20,14 @@ from backend.changes import edge_losses as changes
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.distribution.edge_losses import DeadLetterRow, LossRow, list_dead_letters, list_losses
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.words.figures import counted
 
@@ -94,7 +94,7 @@ def losses_page(request: Request, services: Shared, viewer: Viewer, at: At = Non
 
 def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> Mapping[str, Any]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         lost, aside = list_losses(connection, position), list_dead_letters(connection, position)
     waiting = [row for row in aside if not row.replayed]
     return {
@@ -119,10 +119,10 @@ class Acknowledging:
     cluster: str
     level: int
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by a dry run."""
-        asked.try_out(changes.acknowledge(self.cluster, self.level), lambda connection, outcome: None)
-        with asked.services.reading() as connection:
+        change_request.dry_run(changes.acknowledge(self.cluster, self.level), lambda connection, outcome: None)
+        with change_request.services.reading() as connection:
             lost = self._lost(connection)
         body = {"cluster": self.cluster, "level": self.level}
         ranges = tuple(_range_in_words(row) for row in lost.ranges)
@@ -142,7 +142,7 @@ class Acknowledging:
             kept={"seen": lost.seen},
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Acknowledge the losses, if the distributor's name was typed."""
         name = f"{self.cluster}:{self.level}"
         if given.get("confirm", "").strip() != name:
@@ -156,7 +156,7 @@ class Acknowledging:
                     "ones"
                 )
 
-        asked.carry_out_once(changes.acknowledge(self.cluster, self.level, match), once, given)
+        change_request.carry_out_once(changes.acknowledge(self.cluster, self.level, match), once, given)
         return RedirectResponse(LOSSES, 303)
 
     def _lost(self, connection: Connection) -> Lost:
@@ -210,11 +210,11 @@ class Replaying:
 
     row: DeadLetterRow
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview without writing: the record can be traced, and which target refused it."""
         row = self.row
-        with asked.services.reading() as connection:
-            changes.facts_of(connection, asked.services.config, row)
+        with change_request.services.reading() as connection:
+            changes.facts_of(connection, change_request.services.config, row)
         again = ("It was replayed before: it is not written again where it already is.",) if row.replayed else ()
         return Effect(
             sentence=f"The record is traced, then written on {row.target} and on every other cluster that "
@@ -228,14 +228,16 @@ class Replaying:
             notes=(f"If {row.target} still refuses it, nothing is written, and the reason is shown.", *again),
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Replay the record, and show where it was written and where it is still missing."""
-        services, row = asked.services, self.row
-        done = changes.write_again(services.engine, services.config, row)
-        asked.carry_out_once(changes.record_replay(row, done), once, given)
+        services, row = change_request.services, self.row
+        done = changes.replay_dead_letter(services.engine, services.config, row)
+        change_request.carry_out_once(changes.record_replay(row, done), once, given)
         missing = tuple(f"{cluster}: {why}" for cluster, why in done.missing.items())
         shown = {"row": row, "written": done.written, "missing": missing, "trail": ABOVE}
-        return templates.page("losses_replayed.html", {**frame(asked.request, asked.viewer), **shown})
+        return templates.page(
+            "losses_replayed.html", {**frame(change_request.request, change_request.viewer), **shown}
+        )
 
 
 def _about(row: DeadLetterRow) -> dict[str, str]:

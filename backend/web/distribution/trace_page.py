@@ -21,9 +21,9 @@ from backend.queries.clusters.clusters import leaves
 from backend.tracing import run, trace_facts
 from backend.tracing.run import Trace, TracedCopy
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter_somewhere
-from backend.web.frame.position_asked import At
-from backend.web.frame.seen_then import milliseconds_of, position_seen
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
+from backend.web.frame.past_observation import milliseconds_of, requested_observation
+from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.words.figures import NOTHING, moment
 
@@ -127,10 +127,10 @@ def trace_page(
     at: At = None,
 ) -> Response:
     """Show the search form, and the trace of the record; clusters that did not answer in time are marked."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     asked = Asked(*(text.strip() for text in (stream, cluster, partition, offset)))
     with services.reading() as connection:
-        position, past = position_seen(connection, caller, at)
+        position, past = requested_observation(connection, caller, at)
         clusters = leaves(connection, position)
         until_ms = inf if position is None else milliseconds_of(connection, position)
     trace, refused, status = None, "", 200

@@ -28,7 +28,7 @@ from backend.dispatch import Outcome
 from backend.domain.access.access import Caller
 from backend.domain.base.errors import DomainError, StaleVersion, ValueInvalid
 from backend.eventlog.recorded import RecordedEvent
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, NameOn
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields
@@ -44,10 +44,10 @@ _OF_THE_FORM = ("step", "once")
 class Act(Protocol):
     """The action of a form. Both methods raise the domain's errors."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Return the effect, without carrying it out."""
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Carry it out, once for each `once`; return the page or redirect that follows."""
 
 
@@ -62,19 +62,19 @@ class Command:
     operation: Callable[[RecordedEvent], str | None] | None = None
     """Returns the id of the operation that the first event starts, if any: its page is shown next."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Return the effect by a dry run."""
-        return asked.try_out(
+        return change_request.dry_run(
             self.change(given), lambda connection, outcome: self.effect(connection, outcome, given)
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Carry it out as the REST API does."""
         begun = None
         if self.operation is None:
-            asked.carry_out_once(self.change(given), once, given)
+            change_request.carry_out_once(self.change(given), once, given)
         else:
-            begun = asked.begin_once(self.change(given), once, given, self.operation)
+            begun = change_request.begin_once(self.change(given), once, given, self.operation)
         return RedirectResponse(self.place(given) if begun is None else f"/operations/{begun}", 303)
 
 
@@ -99,7 +99,7 @@ class FormPage:
     """Further values for the template."""
     names: Callable[[Connection, Fields], tuple[NameOn, ...]] = field(default=lambda connection, given: ())
     """Computes technical names, also for input that would be refused."""
-    while_typing: Callable[[Asked, Fields], Effect] | None = None
+    while_typing: Callable[[ChangeRequest, Fields], Effect] | None = None
     """Computes the effect while the user types, if the act itself queries clusters; None: the act does."""
     asks_nothing: bool = False
     """True if there is nothing to fill in: the form opens with its preview."""
@@ -126,16 +126,16 @@ def answer_form(
     given = _typed(fields)
     if step == EDIT:
         return _form(request, viewer, page, given)
-    asked = Asked(services, request, viewer)
+    change_request = ChangeRequest(services, request, viewer)
     try:
         _check_texts(given)
         once = fields.get("once", "")
         if step == CONFIRM and ONCE.fullmatch(once):
-            return page.act.carry_out(asked, given, once)
-        try_out = page.while_typing if step == CHECK and page.while_typing else page.act.try_out
-        effect = try_out(asked, given)
+            return page.act.carry_out(change_request, given, once)
+        preview = page.while_typing if step == CHECK and page.while_typing else page.act.preview
+        effect = preview(change_request, given)
     except DomainError as error:
-        again = _seen_again(page, asked, given) if step == CONFIRM and page.asks_nothing else None
+        again = _seen_again(page, change_request, given) if step == CONFIRM and page.asks_nothing else None
         if again is not None:
             return _preview(request, viewer, page, given, again, error)
         return _refused(request, services, viewer, page, step, given, error)
@@ -144,10 +144,10 @@ def answer_form(
     return _preview(request, viewer, page, given, effect)
 
 
-def _seen_again(page: FormPage, asked: Asked, given: Fields) -> Effect | None:
+def _seen_again(page: FormPage, change_request: ChangeRequest, given: Fields) -> Effect | None:
     """Return the effect of a form whose input below the preview was refused; None if the form is refused, too."""
     try:
-        return page.act.try_out(asked, given)
+        return page.act.preview(change_request, given)
     except DomainError:
         return None
 
@@ -197,13 +197,13 @@ def _in_labels(page: FormPage, error: DomainError) -> str:
     return text
 
 
-def was_sent_before(asked: Asked, fields: Fields) -> bool:
+def was_sent_before(change_request: ChangeRequest, fields: Fields) -> bool:
     """Return whether this confirmation was carried out already, if the form's page can no longer be made."""
     once = fields.get("once", "")
     return (
         fields.get("step") == CONFIRM
         and ONCE.fullmatch(once) is not None
-        and asked.was_carried_out(once, _typed(fields))
+        and change_request.was_carried_out(once, _typed(fields))
     )
 
 

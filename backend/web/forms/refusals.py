@@ -19,9 +19,9 @@ from backend.web.forms.form_page import EDIT
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, FormOfAnotherSession, form_key
 from backend.web.frame.login_page import LOGIN, login_page
-from backend.web.frame.pages import told_page
+from backend.web.frame.pages import message_page
 from backend.web.frame.services import frame
-from backend.web.frame.sessions import place_asked
+from backend.web.frame.sessions import next_page
 
 _OF_PROGRAMS = ("/api/", "/static/", "/registries/")
 _SECRET = ("password", "secret", "token")
@@ -63,7 +63,7 @@ def _page_of(request: Request, answer: Response) -> Response:
         page = login_page(request, answer.status_code, f"{told['title']}: {sentence}.")
     else:
         message = f"{sentence[:1].upper()}{sentence[1:]}."
-        page = told_page(request, viewer, told["title"], message, answer.status_code)
+        page = message_page(request, viewer, told["title"], message, answer.status_code)
     for name in ("allow", "retry-after"):
         if name in answer.headers:
             page.headers[name] = answer.headers[name]
@@ -72,7 +72,7 @@ def _page_of(request: Request, answer: Response) -> Response:
 
 def _form_again(request: Request, fields: Fields) -> Response:
     if request.url.path == LOGIN:
-        return login_page(request, 403, _OLD_LOGIN, place=place_asked(fields.get("next", "")))
+        return login_page(request, 403, _OLD_LOGIN, place=next_page(fields.get("next", "")))
     viewer: Caller | None = request.state.caller
     around: Mapping[str, object] = {} if viewer is None else frame(request, viewer)
     typed = {name: value for name, value in fields.items() if not any(word in name for word in _SECRET)}

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from backend.changes.change import Change
 from backend.dispatch import Outcome
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect
 from backend.web.frame.forms import Fields
 
@@ -25,20 +25,20 @@ class ShownOnce:
     change: Callable[[Fields, str], Change[Any, Any]]
     effect: Callable[[Connection, Outcome, Fields], Effect]
     """Computes the effect with the change applied."""
-    page: Callable[[Asked, Fields, str], Response]
+    page: Callable[[ChangeRequest, Fields, str], Response]
     """Returns the page that shows the secret."""
     place: Callable[[Fields], str]
     """Returns where a repeated submission leads: its secret was shown already."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Return the effect by a dry run; its secret is discarded."""
-        return asked.try_out(
+        return change_request.dry_run(
             self.change(given, self.new()), lambda connection, outcome: self.effect(connection, outcome, given)
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Carry it out and show the secret."""
         secret = self.new()
-        if not asked.carry_out_once(self.change(given, secret), once, given):
+        if not change_request.carry_out_once(self.change(given, secret), once, given):
             return RedirectResponse(self.place(given), 303)
-        return self.page(asked, given, secret)
+        return self.page(change_request, given, secret)

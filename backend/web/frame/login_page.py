@@ -27,9 +27,9 @@ from backend.web.frame.sessions import (
     end,
     limits_of,
     logged_in,
+    next_page,
+    next_page_of,
     opened,
-    place_asked,
-    place_of,
     provenance,
     refused,
 )
@@ -48,7 +48,7 @@ def login_page(
     request: Request, status: int = 200, message: str = "", *, place: str | None = None, **headers: str
 ) -> Response:
     """Return the login page with password, provider or link; `place`: the page to go to afterwards."""
-    place = place_of(request) if place is None else place
+    place = next_page_of(request) if place is None else place
     provider = provider_of(request)
 
     def page(key: str) -> Response:
@@ -100,7 +100,7 @@ def login(
 @router.post(LOGIN)
 def login_by_password(request: Request, services: Shared, fields: LoginForm) -> Response:
     """Turn user and password into a session and go to the console."""
-    place = place_asked(fields.get("next", ""))
+    place = next_page(fields.get("next", ""))
     if not services.config.password_login:
         return login_page(request, 403, _NO_PASSWORDS, place=place)
     user, password = fields.get("user", "")[:LONGEST], fields.get("password", "")[:LONGEST]

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.callers import STATUS
-from backend.changes.provider_login import Arrival, arrive
+from backend.changes.provider_login import ProviderLogin, log_in
 from backend.cookies import cookie_of, delete_cookie, set_cookie
 from backend.domain.access.provider_login import granted, person
 from backend.domain.base.errors import DomainError, Kind, NotAllowed
@@ -28,7 +28,7 @@ from backend.queries.access.users import get_user
 from backend.web.frame.forms import is_secure
 from backend.web.frame.login_page import login_page, provider_of, too_many
 from backend.web.frame.services import Shared
-from backend.web.frame.sessions import caller_of, limits_of, logged_in, opened, place_asked, provenance, refused
+from backend.web.frame.sessions import caller_of, limits_of, logged_in, next_page, opened, provenance, refused
 
 router = APIRouter(include_in_schema=False)
 logger = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ def begin(
     request: Request, services: Shared, place: Annotated[str, Query(alias="next", max_length=4096)] = ""
 ) -> Response:
     """Redirect the browser to the provider."""
-    provider, place = provider_of(request), place_asked(place)
+    provider, place = provider_of(request), next_page(place)
     if provider is None:
         return login_page(request, 404, "Login by a provider is disabled.", place=place)
     if limits_of(request).providers.blocked(caller_of(request)):
@@ -82,7 +82,7 @@ def callback(
     if provider is None:
         return login_page(request, 404, "Login by a provider is disabled.", place="/")
     secret, _, kept = cookie_of(request.headers, COOKIE, secure=is_secure(request)).partition("|")
-    place, begun = place_asked(kept), LoginAttempt.of_cookie(secret)
+    place, begun = next_page(kept), LoginAttempt.of_cookie(secret)
     if begun is None or not begun.is_state(state):
         # Any site can embed this URL: that is no failure of the user, and must not end a login in progress.
         return _failed(request, provider, NotAllowed(_BEGIN_AGAIN), place)
@@ -110,8 +110,8 @@ def callback(
 def _session(request: Request, services: Shared, provider: Provider, claims: dict[str, Any]) -> Secret:
     rules = provider.client.rules
     who = person(claims, rules)
-    arrival = Arrival(issuer=provider.client.issuer, person=who, granted=granted(who.groups, rules))
-    user = arrive(services.dispatcher, arrival, request.state.request_id, datetime.now(UTC))
+    arrival = ProviderLogin(issuer=provider.client.issuer, person=who, granted=granted(who.groups, rules))
+    user = log_in(services.dispatcher, arrival, request.state.request_id, datetime.now(UTC))
     with services.engine.begin() as connection:
         row = get_user(connection, user)
         if row is None or row.disabled:

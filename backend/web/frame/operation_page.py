@@ -13,9 +13,9 @@ from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import NotFound
 from backend.queries.history.operations import get_operation
 from backend.web.frame import templates
-from backend.web.frame.kept import kept
+from backend.web.frame.page_cache import cached
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -45,13 +45,13 @@ def operation_page(operation: str, request: Request, services: Shared, viewer: V
 def operation_live(operation: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """Return the page's changing part."""
     caller = enter(viewer, Action.READ_ESTATE)
-    context = kept(request, f"operation {operation}", lambda: _shown(services, caller, operation))
+    context = cached(request, f"operation {operation}", lambda: _shown(services, caller, operation))
     return HTMLResponse(templates.block("operation.html", "cockpit", context))
 
 
 def _shown(services: ConsoleServices, caller: Caller, identity: str, at: str | None = None) -> Mapping[str, Any]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         found = _found(connection, identity, position)
     kind = identity.rpartition("-")[0]
     title, above, address = _KINDS[kind]

@@ -16,7 +16,7 @@ from backend.domain.base.errors import DomainError, NotFound
 from backend.domain.names.names import is_name
 from backend.web.frame import templates
 from backend.web.frame.login_page import login_page
-from backend.web.frame.position_asked import NoSuchPosition, no_such_position
+from backend.web.frame.requested_position import NoSuchPosition, no_such_position
 from backend.web.frame.services import frame
 
 _LOG_IN = "You need to log in to see this page."
@@ -47,7 +47,7 @@ def enter(viewer: Caller | None, action: Action, tenant: str | None = None) -> C
     return viewer
 
 
-def enter_somewhere(viewer: Caller | None, action: Action) -> Caller:
+def enter_in_some_tenant(viewer: Caller | None, action: Action) -> Caller:
     """Return the viewer, who has this permission in at least one tenant: the page shows that part.
 
     Raises as `enter` does.
@@ -59,10 +59,10 @@ def enter_somewhere(viewer: Caller | None, action: Action) -> Caller:
 
 def refused_page(request: Request, viewer: Caller, error: DomainError) -> Response:
     """Return the page that shows an error in place of the requested page."""
-    return told_page(request, viewer, error.title, error.detail, STATUS[error.kind])
+    return message_page(request, viewer, error.title, error.detail, STATUS[error.kind])
 
 
-def told_page(request: Request, viewer: Caller, title: str, message: str, status: int) -> Response:
+def message_page(request: Request, viewer: Caller, title: str, message: str, status: int) -> Response:
     """Return a page with the reason of a refusal and a link."""
     way = ("/tenants", "Tenants") if may_somewhere(viewer, Action.READ_TENANT) else ("/account", "Your account")
     told = {"title": title, "message": message, "way": way, "is_refused": True}

@@ -98,7 +98,7 @@ def end(request: Request, services: ConsoleServices) -> str | None:
     return means
 
 
-def place_asked(text: str) -> str:
+def next_page(text: str) -> str:
     """Return the page to go to after a login: a page of this console, else the first one.
 
     Never another site: the author of a login link could otherwise redirect to one that looks like this.
@@ -108,9 +108,9 @@ def place_asked(text: str) -> str:
     return text
 
 
-def place_of(request: Request) -> str:
+def next_page_of(request: Request) -> str:
     """Return the page to go to after a login that a page demanded in its own place."""
     if request.method != "GET" or "hx-request" in request.headers:
         return "/"
     query = f"?{request.url.query}" if request.url.query else ""
-    return place_asked(f"{request.url.path}{query}")
+    return next_page(f"{request.url.path}{query}")

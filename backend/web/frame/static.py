@@ -18,7 +18,7 @@ from fastapi import APIRouter, Header, HTTPException, Query
 from fastapi.responses import FileResponse, Response
 
 from backend.locations import FRONTEND
-from backend.web.frame.packing import takes_gzip
+from backend.web.frame.compression import accepts_gzip
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,7 +58,7 @@ def get_file(
     if path.suffix in _PACKED_ALREADY:
         return FileResponse(path, media_type=kind, headers=headers)
     headers["Vary"] = "Accept-Encoding"
-    if not takes_gzip(accept_encoding):
+    if not accepts_gzip(accept_encoding):
         return FileResponse(path, media_type=kind, headers=headers)
     packed = _packed(path, path.stat().st_mtime_ns)
     return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})

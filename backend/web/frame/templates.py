@@ -12,9 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2_fragments import render_block
 
 from backend.locations import FRONTEND
+from backend.web.frame.rest_links import with_links
 from backend.web.frame.static import address
 from backend.web.frame.travel import Travel
-from backend.web.frame.ways import with_links
 from backend.web.words import figures
 from backend.web.words.long_names import wrapping
 

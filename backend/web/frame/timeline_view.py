@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.base.differences import Difference
 from backend.queries.base.settings_before import Settings, settings_before
-from backend.web.words.field_words import called, said
+from backend.web.words.field_words import label, value_text
 from backend.web.words.figures import clock, day, shortened
 from backend.web.words.sentences import TROUBLES, sentence
 
@@ -92,9 +92,9 @@ def changed(found: Difference) -> Changed:
 
 def _fields(found: Difference) -> Iterator[Field]:
     for name in found.before or found.after or ():
-        before, after = (said(name, row and row[name]) for row in (found.before, found.after))
+        before, after = (value_text(name, row and row[name]) for row in (found.before, found.after))
         if before != after:  # otherwise unset fields of an added or removed resource
-            yield Field(called(name), *_cut(before, after))
+            yield Field(label(name), *_cut(before, after))
 
 
 def _cut(before: str, after: str) -> tuple[str, str]:

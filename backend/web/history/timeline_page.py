@@ -18,8 +18,8 @@ from backend.eventlog.recorded import StoredEvent
 from backend.queries.base import events
 from backend.queries.base.differences import differences
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter, enter_somewhere
-from backend.web.frame.position_asked import At, position_asked, whole_position
+from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant
+from backend.web.frame.requested_position import At, requested_position, whole_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.frame.timeline_view import changed, stored, timeline_items
 from backend.web.words.figures import plain
@@ -67,7 +67,7 @@ def timeline_page(
     at: At = None,
 ) -> Response:
     """Show events, newest first: all, or those below a position; now or at an earlier position."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(of, stream, name, actor), before, at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
@@ -83,7 +83,7 @@ def timeline_live(
     seen: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> Response:
     """Return the changed part of the newest page; 204 while the log has not grown."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     if seen and may(caller, Action.READ_ESTATE):  # other callers must not learn where the log ends
         with services.looking() as connection:
             if events.head(connection).position == seen:
@@ -95,7 +95,7 @@ def timeline_live(
 @router.get(TIMELINE + "/-moment")
 def moment(services: Shared, viewer: Viewer, position: Position = "") -> dict[str, object]:
     """Describe a position for the slider: the newest event up to it, and the highest position."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     tenants = tenants_read(caller)
     with services.reading() as connection:
         newest = events.events_before(connection, MOST_POSITIONS, 1, tenants=tenants)
@@ -127,8 +127,8 @@ def differences_page(
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
         head = events.head(connection).position
-        start = position_asked(connection, caller, first or "0")[0] or 0
-        end = position_asked(connection, caller, last)[0]
+        start = requested_position(connection, caller, first or "0")[0] or 0
+        end = requested_position(connection, caller, last)[0]
         end = head if end is None else end
         found = differences(connection, start, end)
     context = {
@@ -144,7 +144,7 @@ def differences_page(
 @router.get(TIMELINE + "/{position}")
 def event_page(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """Show one event: its data, its changes, and the other events of its request."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     with services.reading() as connection:
         event = existing_event(connection, caller, position)
         head = events.head(connection).position
@@ -180,7 +180,7 @@ def _listed(
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
         newest = events.head(connection).position
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         limit = _limit(connection, caller, before)
         if position is not None:
             limit = position + 1 if limit is None else min(limit, position + 1)
@@ -213,7 +213,7 @@ def _listed(
 def _limit(connection: Connection, caller: Caller, before: str) -> int | None:
     """Return the position below which events are shown; None for the newest."""
     if may(caller, Action.READ_ESTATE):
-        return position_asked(connection, caller, before)[0]
+        return requested_position(connection, caller, before)[0]
     text = before.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 

@@ -14,12 +14,12 @@ from backend.dispatch import Outcome
 from backend.domain.access.access import Action, Caller
 from backend.eventlog.recorded import StoredEvent
 from backend.queries.base.differences import changed_by
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
-from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.frame.timeline_view import changed, timeline_item
 from backend.web.history.timeline_page import TIMELINE, existing_event
@@ -35,19 +35,21 @@ class Undoing:
 
     event: StoredEvent
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by a dry run of the command that undoes the event."""
-        with asked.services.reading() as connection:
-            undo = undoing(connection, self.event, asked.viewer, only_tried=True)
-        return asked.try_out(undo.change, lambda connection, outcome: self._effect(connection, outcome, undo))
+        with change_request.services.reading() as connection:
+            undo = undoing(connection, self.event, change_request.viewer, only_tried=True)
+        return change_request.dry_run(
+            undo.change, lambda connection, outcome: self._effect(connection, outcome, undo)
+        )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Undo the event, as the REST API does."""
-        if asked.was_carried_out(once, given):
+        if change_request.was_carried_out(once, given):
             return RedirectResponse(TIMELINE, 303)
-        with asked.services.reading() as connection:
-            undo = undoing(connection, self.event, asked.viewer, given.get("confirm", "").strip())
-        led_to = replace(asked, causation=f"undo of {self.event.position}")
+        with change_request.services.reading() as connection:
+            undo = undoing(connection, self.event, change_request.viewer, given.get("confirm", "").strip())
+        led_to = replace(change_request, causation=f"undo of {self.event.position}")
         led_to.carry_out_once(undo.change, once, given)
         return RedirectResponse(TIMELINE, 303)
 
@@ -97,12 +99,12 @@ def _page(services: ConsoleServices, caller: Caller, position: str) -> FormPage:
 @router.get(UNDO)
 def undo_preview(position: str, request: Request, services: Shared, viewer: Viewer) -> Response:
     """Show the preview of the undo; there are no fields to fill in."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     return show_form(request, services, caller, _page(services, caller, position))
 
 
 @router.post(UNDO)
 def undo(position: str, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Preview the undo, or run it."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     return answer_form(request, services, caller, _page(services, caller, position), fields)

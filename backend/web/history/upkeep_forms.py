@@ -19,7 +19,7 @@ from backend.projections.catalogue import PROJECTIONS
 from backend.projections.framework import Projection
 from backend.queries.base import events
 from backend.queries.zones.zone_router import forget_node, list_nodes
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -39,10 +39,10 @@ Text = Annotated[str, Query(max_length=300)]
 class Rebuilding:
     """Action of the form for projections."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Show a preview without rebuilding."""
         name, chosen = given.get("name", EVERY), self._chosen(given)
-        with asked.services.reading() as connection:
+        with change_request.services.reading() as connection:
             head = events.head(connection).position
         query = f"?name={name}" if name else ""
         what = counted(len(chosen), "projection")
@@ -58,10 +58,10 @@ class Rebuilding:
             notes=("Pages show the present rows until the rebuild is complete. A long log takes long.",),
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Rebuild the projections. Rebuilding twice gives the same result, so `once` is ignored."""
         for each in self._chosen(given):
-            rebuilding.rebuild(asked.services.engine, domain_registry(), each)
+            rebuilding.rebuild(change_request.services.engine, domain_registry(), each)
         return RedirectResponse("/timeline", 303)
 
     def _chosen(self, given: Fields) -> list[Projection]:
@@ -79,13 +79,13 @@ class Forgetting:
 
     node: str
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview: check that the node is unreachable, and show its open work."""
-        with asked.services.reading() as connection:
+        with change_request.services.reading() as connection:
             row = next((each for each in list_nodes(connection) if each.report.node == self.node), None)
         if row is None:
             raise NotFound(f"no node {self.node[:60]!r} has reported")
-        if not row.is_dead:
+        if not row.is_unreachable:
             raise StateConflict(f"{self.node} still reports: only an unreachable node can be removed")
         streams = counted(row.report.open_streams, "open stream")
         return Effect(
@@ -100,12 +100,12 @@ class Forgetting:
             confirm=self.node,
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Forget the node, if its name was typed. One that is gone already is no error."""
         if given.get("confirm", "").strip() != self.node:
             detail = f"type {self.node} to confirm that the node does not come back"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
-        with asked.services.engine.begin() as connection:
+        with change_request.services.engine.begin() as connection:
             forget_node(connection, self.node)
         return RedirectResponse("/zones", 303)
 

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 from starlette.datastructures import QueryParams
 
-from backend.replication_lab.configuration import InvalidDrill
-from backend.replication_lab.schedules import HEALED_BY, MOST_FAULTS
+from backend.replication_lab.model.configuration import InvalidDrill
+from backend.replication_lab.runs.schedules import HEALED_BY, MOST_FAULTS
 
 NUMBERS = ("brokers", "replication_factor", "min_isr", "producers")
 USUAL: Mapping[str, str] = {

@@ -18,10 +18,10 @@ from fastapi.responses import Response
 
 from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import NotFound
-from backend.replication_lab.configuration import InvalidDrill
-from backend.replication_lab.drills import Drill, drill, drill_schedule
-from backend.replication_lab.history import IN_WORDS
-from backend.replication_lab.rules import FAITHFUL, FIXED
+from backend.replication_lab.model.configuration import InvalidDrill
+from backend.replication_lab.model.history import IN_WORDS
+from backend.replication_lab.model.rules import FAITHFUL, FIXED
+from backend.replication_lab.runs.drills import Drill, drill, drill_schedule
 from backend.replication_lab.scenarios import SCENARIOS
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from backend.domain.base.words import counted
-from backend.replication_lab.drills import LARGEST_SEED, NOTHING_PROMISED, UNEXPLAINED_WAIT, Drill, summary
-from backend.replication_lab.history import IN_WORDS, Invariant
-from backend.replication_lab.messages import producer_name
-from backend.replication_lab.rules import MODES
+from backend.replication_lab.model.history import IN_WORDS, Invariant
+from backend.replication_lab.model.messages import producer_name
+from backend.replication_lab.model.rules import MODES
+from backend.replication_lab.runs.drills import LARGEST_SEED, NOTHING_PROMISED, UNEXPLAINED_WAIT, Drill, summary
 from backend.replication_lab.scenarios import SCENARIOS, Scenario
-from backend.replication_lab.story import Moment
+from backend.replication_lab.stories.story import Moment
 from backend.web.lab.lab_drawing import (
     Bar,
     Window,

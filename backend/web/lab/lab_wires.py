@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backend.replication_lab.messages import producer_name, sent_by
+from backend.replication_lab.model.messages import producer_name, sent_by
 from backend.web.words.figures import wrapped
 
 PRODUCERS, STORE, BROKER, COMMITTED, GAP = 38, 58, 126, 112, 8

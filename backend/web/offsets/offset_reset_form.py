@@ -19,16 +19,16 @@ from backend.queries.clusters.clusters import leaves
 from backend.queries.offsets.offsets import Wanted, list_offsets, streams_of_group
 from backend.queries.switch.active_clusters import ActiveRow, list_active
 from backend.tracing.resetting import Wish, refuse_members, reset, wished_offsets
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
-from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.offsets.offsets_page import OFFSETS
 from backend.web.words.figures import counted
-from backend.web.words.measures import whole_number
+from backend.web.words.units import whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -42,13 +42,13 @@ Text = Annotated[str, Query(max_length=1200)]
 class Resetting:
     """Change made by this form."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Ask the cluster for the offsets that would be set; set nothing."""
-        wish = _wish(asked, given)
+        wish = _wish(change_request, given)
         wanted = wished_offsets(wish)
         refuse_members(wish)
-        present = _present(asked, wish)
-        asked.try_out(changes.record_reset(wish, wanted), lambda connection, outcome: None)
+        present = _present(change_request, wish)
+        change_request.dry_run(changes.record_reset(wish, wanted), lambda connection, outcome: None)
         back = sum(max(0, present[each] - wanted[each]) for each in wanted if each in present)
         skipped = sum(max(0, wanted[each] - present[each]) for each in wanted if each in present)
         return Effect(
@@ -60,25 +60,25 @@ class Resetting:
                 for each, offset in sorted(wanted.items())
             ),
             notes=(
-                *_elsewhere(asked, wish),
+                *_elsewhere(change_request, wish),
                 *_notes(back, skipped, len(wanted) - len(present.keys() & wanted.keys())),
             ),
             confirm=wish.group,
             kept={"seen": _in_words(wanted)},
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Set the offsets if the group's name was typed to confirm; the group has no members at that time."""
-        wish = _wish(asked, given)
+        wish = _wish(change_request, given)
         if given.get("confirm", "").strip() != wish.group:
             detail = f"type {wish.group}, the name of the group, to confirm"
             raise ValueInvalid(detail, (FieldError("/confirm", detail),))
-        if not asked.was_carried_out(once, given):
+        if not change_request.was_carried_out(once, given):
             wanted = _as_seen(wished_offsets(wish), given.get("seen", ""))
             change = changes.record_reset(wish, wanted)
-            asked.try_out(change, lambda connection, outcome: None)
-            reset(asked.services.engine, wish, wanted)
-            asked.carry_out_once(change, once, given)
+            change_request.dry_run(change, lambda connection, outcome: None)
+            reset(change_request.services.engine, wish, wanted)
+            change_request.carry_out_once(change, once, given)
         return RedirectResponse(OFFSETS, 303)
 
 
@@ -94,23 +94,23 @@ def _as_seen(now: Mapping[int, int], seen: str) -> dict[int, int]:
     return found
 
 
-def _wish(asked: Asked, given: Fields) -> Wish:
+def _wish(change_request: ChangeRequest, given: Fields) -> Wish:
     """Read the requested reset. Raises the domain's errors; NotFound for a tenant that is not the viewer's."""
     stream, part = given.get("stream", "").strip(), given.get("partition", "").strip()
-    refused = refusal(asked.viewer, Action.MANAGE_TENANT, stream.partition("/")[0])
+    refused = refusal(change_request.viewer, Action.MANAGE_TENANT, stream.partition("/")[0])
     if refused is not None:
         raise changes.no_stream(stream) if isinstance(refused, NotFound) else refused
     partition = whole_number(part, "/partition") if part else None
     if partition is not None and partition < 0:
         raise ValueInvalid("a partition must be 0 or more", (FieldError("/partition", "must be 0 or more"),))
     texts = {name: given.get(name, "").strip() for name in ("cluster", "group", "to")}
-    with asked.services.reading() as connection:
+    with change_request.services.reading() as connection:
         return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, texts["to"])
 
 
-def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
+def _present(change_request: ChangeRequest, wish: Wish) -> Mapping[int, int]:
     """Return partition -> the group's current offset on the cluster, where it is known."""
-    with asked.services.reading() as connection:
+    with change_request.services.reading() as connection:
         owner = frozenset({wish.stream.tenant})
         wanted = Wanted(group=wish.group, stream=str(wish.stream), tenants=owner, limit=_MOST_COMMITS)
         rows = list_offsets(connection, wanted)
@@ -125,9 +125,9 @@ def _present(asked: Asked, wish: Wish) -> Mapping[int, int]:
     return found
 
 
-def _elsewhere(asked: Asked, wish: Wish) -> tuple[str, ...]:
+def _elsewhere(change_request: ChangeRequest, wish: Wish) -> tuple[str, ...]:
     """Return a note if the group's clients are sent to another cluster than the one being reset."""
-    with asked.services.reading() as connection:
+    with change_request.services.reading() as connection:
         active = _active(connection, str(wish.stream), wish.group)
     if active is None or active.cluster == wish.cluster.name:
         return ()
@@ -209,7 +209,7 @@ def reset_form(
     partition: Text = "",
 ) -> Response:
     """Show the form, filled in from the query string."""
-    caller: Caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
+    caller: Caller = enter_in_some_tenant(viewer, Action.MANAGE_TENANT)
     usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, "to": "earliest"}
     return show_form(request, services, caller, _page(services, usual, caller))
 
@@ -217,5 +217,5 @@ def reset_form(
 @router.post(RESET)
 def reset_offsets(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Preview the reset, or carry it out."""
-    caller = enter_somewhere(viewer, Action.MANAGE_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.MANAGE_TENANT)
     return answer_form(request, services, caller, _page(services, fields, caller), fields)

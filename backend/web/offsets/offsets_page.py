@@ -35,9 +35,9 @@ from backend.queries.offsets.offsets import (
     place_of,
 )
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter_somewhere
-from backend.web.frame.position_asked import At
-from backend.web.frame.seen_then import SeenThen, position_seen, seen_then
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
+from backend.web.frame.past_observation import PastObservation, past_observation, requested_observation
+from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.words.figures import clock, moment, plain
 
@@ -93,7 +93,7 @@ def offsets_page(
     at: At = None,
 ) -> Response:
     """Show a page of the list, now or as of an earlier position."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(group, stream, cluster), place_of(plain(after)), at)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
@@ -103,7 +103,7 @@ def offsets_live(
     services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = ""
 ) -> Response:
     """Return the part of the page that is refreshed."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     context = _listed(services, caller, _asked(group, stream, cluster), None)
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
 
@@ -113,10 +113,10 @@ def offsets_export(
     services: Shared, viewer: Viewer, group: Text = "", stream: Text = "", cluster: Text = "", at: At = None
 ) -> Response:
     """Export all rows as CSV: one line for each cluster on which a group continues."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     with services.reading() as connection:
-        position, _ = position_seen(connection, caller, at)
-        then = seen_then(connection, caller, position)
+        position, _ = requested_observation(connection, caller, at)
+        then = past_observation(connection, caller, position)
     if then is not None and then.snapshot is None:
         raise NotFound(then.sentence)
     lines = _exported(services, caller, _asked(group, stream, cluster), then)
@@ -126,7 +126,9 @@ def offsets_export(
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _exported(services: ConsoleServices, caller: Caller, asked: Asked, then: SeenThen | None) -> Iterator[str]:
+def _exported(
+    services: ConsoleServices, caller: Caller, asked: Asked, then: PastObservation | None
+) -> Iterator[str]:
     """Yield the lines page by page, so that memory stays bounded."""
     yield _csv([COLUMNS])
     after: Place | None = None
@@ -149,8 +151,8 @@ def _listed(
     services: ConsoleServices, caller: Caller, asked: Asked, after: Place | None, at: str | None = None
 ) -> Mapping[str, Any]:
     with services.reading() as connection:
-        position, past = position_seen(connection, caller, at)
-        then = seen_then(connection, caller, position)
+        position, past = requested_observation(connection, caller, at)
+        then = past_observation(connection, caller, position)
         rows = _rows(connection, asked.wanted(caller, after, MOST_SHOWN + 1), then)
         others = _others(connection, then) if may(caller, Action.READ_ESTATE) else []
         clusters = leaves(connection, position)
@@ -182,13 +184,13 @@ def _translation_notice(caller: Caller, row: TranslationRow | None) -> Mapping[s
     return {**document, "since": None if row.since is None else clock(row.since)} if document["text"] else None
 
 
-def _rows(connection: Connection, wanted: Wanted, then: SeenThen | None) -> Sequence[CommitRow]:
+def _rows(connection: Connection, wanted: Wanted, then: PastObservation | None) -> Sequence[CommitRow]:
     if then is None:
         return list_offsets(connection, wanted)
     return [] if then.snapshot is None else list_commits(connection, wanted, then.snapshot)
 
 
-def _others(connection: Connection, then: SeenThen | None) -> Sequence[NotFollowedRow]:
+def _others(connection: Connection, then: PastObservation | None) -> Sequence[NotFollowedRow]:
     if then is None:
         return list_not_followed(connection, _MOST_OTHERS + 1)
     return [] if then.snapshot is None else list_past_not_followed(connection, _MOST_OTHERS + 1, then.snapshot)

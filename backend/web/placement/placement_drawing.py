@@ -119,7 +119,7 @@ class Drawing:
     numbers: Sequence[tuple[int, int]]
     """Position and number of the partitions' labels, as far as they fit."""
     is_exact: bool
-    cell_is: str
+    cell_meaning: str
     """Description of what one cell stands for."""
     shades: Sequence[tuple[int, str]]
     """Legend: shades with the number of replicas at which each begins."""
@@ -153,7 +153,7 @@ def draw(heat: Heat) -> Drawing:
         headings=list(_headings(topics)),
         numbers=_numbers(heat, cell),
         is_exact=heat.is_exact,
-        cell_is=_cell_is(heat),
+        cell_meaning=_cell_meaning(heat),
         shades=() if heat.is_exact else _legend(heat.shade_of),
     )
 
@@ -337,7 +337,7 @@ def _numbers(heat: Heat, cell: int) -> list[tuple[int, int]]:
     return found
 
 
-def _cell_is(heat: Heat) -> str:
+def _cell_meaning(heat: Heat) -> str:
     brokers = max((len(row.brokers) for row in heat.rows), default=1)
     partitions = max((column.partitions for column in heat.columns), default=1)
     rows = "one broker" if brokers == 1 else f"up to {brokers:,} brokers"

@@ -26,7 +26,7 @@ from backend.placement.errors import PlacementInvalid
 from backend.placement.reading import parse
 from backend.queries.clusters.clusters import ClusterRow, list_clusters
 from backend.queries.placement.placements import find_placement, list_placements, read_reassignment
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -35,7 +35,7 @@ from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.placement.placement_view import PLACEMENTS, aims_fields, given_fields
 from backend.web.words.figures import counted, id_ranges
-from backend.web.words.measures import whole_number
+from backend.web.words.units import whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -157,7 +157,7 @@ def as_given(cluster: str, aims: Aims) -> Fields:
 class _PlanCreation:
     """The form's action: request a plan."""
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Check the request in a dry run, and describe its effect."""
         cluster, wanted = given.get("cluster", ""), _request(given)
 
@@ -166,15 +166,15 @@ class _PlanCreation:
             meant = find_placement(connection, _DRY_RUN_ID).aims if isinstance(wanted, Aims) else wanted
             return _effect(connection, cluster, meant)
 
-        return asked.try_out(_change(_DRY_RUN_ID, cluster, wanted), look)
+        return change_request.dry_run(_change(_DRY_RUN_ID, cluster, wanted), look)
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Request the plan; each rendered form creates one placement, however often it is submitted."""
-        placement = hashlib.sha256(f"{asked.viewer.name} {once}".encode()).hexdigest()[:12]
+        placement = hashlib.sha256(f"{change_request.viewer.name} {once}".encode()).hexdigest()[:12]
         change = _change(placement, given.get("cluster", ""), _request(given))
         # The same form may be submitted twice at once, and the other request may win.
         with suppress(AlreadyExists):
-            asked.carry_out_once(change, once, given)
+            change_request.carry_out_once(change, once, given)
         return RedirectResponse(f"/placements/{placement}", 303)
 
 
@@ -184,7 +184,7 @@ def _change(placement: str, cluster: str, wanted: PlanRequest) -> PlacementChang
     if isinstance(wanted, Aims):
         return changes.request_placement(placement, cluster, wanted)
     try:
-        return changes.give_placement(placement, cluster, wanted)
+        return changes.submit_reassignment(placement, cluster, wanted)
     except ValueInvalid as error:
         # The form has a single field for the whole reassignment.
         raise _invalid("/reassignment", error.detail) from error

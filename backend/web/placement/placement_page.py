@@ -18,7 +18,7 @@ from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlanDocuments, find_placement, read_documents
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_plan_view import Plans, PlanView
 from backend.web.placement.placement_view import PLACEMENTS, PlacementView
@@ -33,10 +33,10 @@ _PLANS = Plans()
 def view_of(connection: Connection, placement: str, at: int | None = None) -> PlacementView:
     """Return the view of a placement now, or at an earlier position. Raises NotFound."""
     row = find_placement(connection, placement, at)
-    asked_at = events.times_of(connection, [row.requested])[row.requested]
+    requested_at = events.times_of(connection, [row.requested_at_position])[row.requested_at_position]
     progress = placement_runs.find_progress(connection, placement) if at is None and row.state in RUNNING else None
     return PlacementView(
-        row=row, asked_at=asked_at, now=datetime.now(UTC) if at is None else None, progress=progress
+        row=row, requested_at=requested_at, now=datetime.now(UTC) if at is None else None, progress=progress
     )
 
 
@@ -58,7 +58,7 @@ def shown_page(
 ) -> Response:
     """Render the page; `refused` is the reason why a requested action was refused."""
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         view = view_of(connection, placement, position)
     plan = None if view.row.digest is None else _plan(services, placement, view.row.digest)
     about = {"plan": plan, "past": past, "refused": refused, "trail": [PLACEMENTS]}
@@ -73,7 +73,7 @@ def placement_live(placement: str, request: Request, services: Shared, viewer: V
         view = view_of(connection, placement)
     context = {**frame(request, caller), **_context(caller, view), "past": None, "refused": None}
     # The finished page is large and no longer changes, so that it is loaded as a whole.
-    headers = {} if view.asks_every else {"HX-Refresh": "true"}
+    headers = {} if view.poll_interval else {"HX-Refresh": "true"}
     return HTMLResponse(templates.titled_block(TEMPLATE, "cockpit", context), headers=headers)
 
 
@@ -96,7 +96,7 @@ def _plan(services: ConsoleServices, placement: str, digest: str) -> PlanView | 
 def _context(caller: Caller, view: PlacementView) -> Mapping[str, Any]:
     refused = refusal(caller, Action.CHANGE_ESTATE)
     return {
-        "asks_every": view.asks_every,
+        "poll_interval": view.poll_interval,
         "view": view,
         "may_change": may(caller, Action.CHANGE_ESTATE),
         "why_not": None if refused is None else refused.detail,

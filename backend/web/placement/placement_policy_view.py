@@ -8,11 +8,11 @@ from datetime import timedelta
 
 from backend.domain.placement.broker_changes import BrokerPresence, BrokerStatus, broker_status
 from backend.domain.placement.placement_policy import PlacementPolicy, Policy
-from backend.queries.clusters.broker_presence import BrokersSeen
+from backend.queries.clusters.broker_presence import ObservedBrokers
 from backend.queries.placement.placements import PlacementRow
 from backend.web.words.figures import counted, span
 
-POLICY_SAID = {
+POLICY_TEXT = {
     Policy.OFF: "nothing happens",
     Policy.PROPOSE: "a plan is proposed for review, and nothing moves",
     Policy.APPLY: "a plan is proposed and applied, unless it needs review",
@@ -32,7 +32,7 @@ class PolicyView:
     """The placement policy of a cluster, with the observed brokers."""
 
     policy: PlacementPolicy
-    seen: BrokersSeen
+    seen: ObservedBrokers
     settled: timedelta
     """Time after which an arrived broker counts as joined."""
     proposed: PlacementRow | None = None
@@ -41,7 +41,7 @@ class PolicyView:
     @property
     def sentence(self) -> str:
         """Describe the policy."""
-        return POLICY_SAID[self.policy.policy]
+        return POLICY_TEXT[self.policy.policy]
 
     @property
     def away(self) -> str:

@@ -21,8 +21,8 @@ from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
 from backend.web.placement.placement_page import PLACEMENT, shown_page
-from backend.web.placement.placement_run_view import AS_FAST
-from backend.web.words.measures import size_bytes, whole_number
+from backend.web.placement.placement_run_view import NO_THROTTLE
+from backend.web.words.units import size_bytes, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 _ACTIONS: dict[str, PlacementRunCommand] = {"pause": Pause(), "resume": Resume(), "cancel": Cancel()}
@@ -38,7 +38,7 @@ def apply_placement(placement: str, request: Request, services: Shared, viewer: 
         if fields.get("confirm", "").strip() != cluster:
             problem = f"type the name of the cluster, {cluster}, to confirm"
             raise ValueInvalid(problem, (FieldError("/confirm", problem),))
-        return changes.applying(connection, fields.get("digest", ""), _limits(fields))
+        return changes.start_applying(connection, fields.get("digest", ""), _limits(fields))
 
     return _carry_out(request, services, caller, placement, build)
 
@@ -51,7 +51,7 @@ def say_to_placement(placement: str, request: Request, services: Shared, viewer:
 
     def build(connection: Connection) -> PlacementRunCommand:
         if action == "rollback":
-            return changes.going_back(connection, {})
+            return changes.start_rollback(connection, {})
         if action not in _ACTIONS:
             raise ValueInvalid("unknown action: reload the page and try again")
         return _ACTIONS[action]
@@ -68,7 +68,7 @@ def _limits(fields: Fields) -> NamedLimits:
     limits: NamedLimits = {}
     rate, shown = (fields.get(name, "").strip() for name in ("bytes_per_second", "shown_bytes_per_second"))
     if rate != shown:
-        limits["bytes_per_second"] = None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second")
+        limits["bytes_per_second"] = None if rate in ("", NO_THROTTLE) else size_bytes(rate, "/bytes_per_second")
     moves, shown = (fields.get(name, "").strip() for name in ("moves_per_broker", "shown_moves_per_broker"))
     if moves and moves != shown:
         limits["moves_per_broker"] = whole_number(moves, "/moves_per_broker")

@@ -9,7 +9,7 @@ from backend.domain.placement.placement_runs import RUNNING, PlacementState, Run
 from backend.placement.errors import few
 from backend.queries.placement.placements import PlacementRow
 from backend.web.words.figures import counted, sized, span
-from backend.web.words.measures import size_shown
+from backend.web.words.units import size_shown
 
 _ACTIONS = {
     PlacementState.APPLYING: ("pause", "cancel"),
@@ -26,7 +26,7 @@ _DEVIATIONS = {
     "grown": "are new",
     "not_led": "are led by another broker",
 }
-AS_FAST = "no throttle"
+NO_THROTTLE = "no throttle"
 _NAMED = 3
 
 
@@ -62,7 +62,7 @@ class PlacementRunView:
         """Describe the limits while they apply, without a full stop; else empty."""
         if self.row.state not in RUNNING:
             return ""
-        rate = f"throttle {self.rate}/s per broker" if self.rate else AS_FAST
+        rate = f"throttle {self.rate}/s per broker" if self.rate else NO_THROTTLE
         limits = self.limits
         return (
             f"limits: {rate}, {counted(limits.moves_per_broker, 'concurrent move')} per broker, "

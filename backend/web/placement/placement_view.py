@@ -50,7 +50,7 @@ class PlacementView:
     """A placement, now or (with `now` None) at an earlier position."""
 
     row: PlacementRow
-    asked_at: datetime
+    requested_at: datetime
     now: datetime | None
     progress: dict[str, Any] | None = None
     """Progress that the worker reported."""
@@ -75,8 +75,8 @@ class PlacementView:
         return self.row.state is PlacementState.REQUESTED
 
     @property
-    def asked_text(self) -> str:
-        return f"{day(self.asked_at)}, {clock(self.asked_at)} UTC"
+    def requested_text(self) -> str:
+        return f"{day(self.requested_at)}, {clock(self.requested_at)} UTC"
 
     @property
     def proposed(self) -> str | None:
@@ -84,7 +84,7 @@ class PlacementView:
         return None if self.row.proposal is None else proposal_text(self.row.proposal)
 
     @property
-    def asks_every(self) -> str | None:
+    def poll_interval(self) -> str | None:
         """Return how often the page polls for news; None if none will come."""
         goes_on = self.is_computed or self.row.state in RUNNING
         return "1s" if goes_on and self.now is not None else None
@@ -102,7 +102,7 @@ class PlacementView:
     def result(self) -> str:
         """Describe the result, without a full stop."""
         if self.is_computed:
-            since = f", for {span((self.now - self.asked_at).total_seconds() * 1000)}" if self.now else ""
+            since = f", for {span((self.now - self.requested_at).total_seconds() * 1000)}" if self.now else ""
             return f"a worker is computing a plan for {self.row.cluster}{since}"
         if self.row.reason is not None:
             return self.row.reason

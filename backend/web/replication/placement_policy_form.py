@@ -20,12 +20,12 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer
-from backend.web.placement.placement_policy_view import POLICY_SAID
-from backend.web.placement.placement_run_view import AS_FAST
+from backend.web.placement.placement_policy_view import POLICY_TEXT
+from backend.web.placement.placement_run_view import NO_THROTTLE
 from backend.web.placement.placement_view import PLACEMENTS
 from backend.web.replication.replication_page import REPLICATION, existing_cluster
 from backend.web.words.figures import counted
-from backend.web.words.measures import size_bytes, size_shown, whole_number
+from backend.web.words.units import size_bytes, size_shown, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -41,7 +41,7 @@ def _wanted(given: Fields) -> PlacementPolicy:
         raise ValueInvalid(f"policy {detail}", (FieldError("/policy", detail),)) from error
     rate = given.get("bytes_per_second", "").strip()
     limits = RunLimits(
-        bytes_per_second=None if rate in ("", AS_FAST) else size_bytes(rate, "/bytes_per_second"),
+        bytes_per_second=None if rate in ("", NO_THROTTLE) else size_bytes(rate, "/bytes_per_second"),
         moves_per_broker=whole_number(given.get("moves_per_broker", ""), "/moves_per_broker"),
         partitions_at_once=whole_number(given.get("partitions_at_once", ""), "/partitions_at_once"),
     )
@@ -52,7 +52,7 @@ def _wanted(given: Fields) -> PlacementPolicy:
 
 
 def _rate(limits: RunLimits) -> str:
-    return AS_FAST if limits.bytes_per_second is None else size_shown(limits.bytes_per_second)
+    return NO_THROTTLE if limits.bytes_per_second is None else size_shown(limits.bytes_per_second)
 
 
 def _usual(row: PolicyRow) -> Fields:
@@ -69,7 +69,7 @@ def _usual(row: PolicyRow) -> Fields:
 
 def _shown(policy: PlacementPolicy) -> dict[str, str]:
     return {
-        "Policy": POLICY_SAID[policy.policy],
+        "Policy": POLICY_TEXT[policy.policy],
         "Broker has left after": counted(policy.away_minutes, "minute"),
         "Throttle per broker, bytes/s": _rate(policy.limits),
         "Concurrent moves per broker": f"{policy.limits.moves_per_broker:,}",
@@ -107,7 +107,7 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
         if policy.policy is Policy.APPLY and policy.limits.bytes_per_second is None:
             notes.append("Replicas are copied without a throttle, which may slow down client traffic.")
         return Effect(
-            sentence=f"When brokers of {cluster} join or leave, {POLICY_SAID[policy.policy]}."
+            sentence=f"When brokers of {cluster} join or leave, {POLICY_TEXT[policy.policy]}."
             if outcome.events
             else "Nothing would change: this is the present policy.",
             same=_same(cluster, policy),
@@ -127,7 +127,7 @@ def _page(services: ConsoleServices, cluster: str) -> FormPage:
         ),
         usual=lambda connection: _usual(find_policy(connection, cluster)),
         empty="Choose a policy to see its effect.",
-        choices={"policies": [(str(each), said) for each, said in POLICY_SAID.items()]},
+        choices={"policies": [(str(each), said) for each, said in POLICY_TEXT.items()]},
     )
 
 

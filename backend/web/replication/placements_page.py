@@ -16,7 +16,7 @@ from backend.queries.placement.placements import list_placements
 from backend.queries.replication.replication import list_replication
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.placement.placement_view import PlacementView
 from backend.web.replication.replication_view import ReplicationView
@@ -31,16 +31,18 @@ def placements_page(request: Request, services: Shared, viewer: Viewer, at: At =
     """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         found = list_placements(connection, position, most=MOST_SHOWN + 1)
         shown = found[:MOST_SHOWN]
-        times = events.times_of(connection, [row.requested for row in shown])
+        times = events.times_of(connection, [row.requested_at_position for row in shown])
         clusters = list_clusters(connection, position)
         health = _health(connection, clusters) if position is None else ()
     now = datetime.now(UTC) if position is None else None
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Create plan", "/placements/-new")]
     context = {
-        "placements": [PlacementView(row=row, asked_at=times[row.requested], now=now) for row in shown],
+        "placements": [
+            PlacementView(row=row, requested_at=times[row.requested_at_position], now=now) for row in shown
+        ],
         "more": len(found) > MOST_SHOWN,
         "has_clusters": bool(clusters),
         "health": health,

@@ -25,7 +25,7 @@ from backend.domain.base.words import counted
 from backend.domain.placement.leader_elections import MOST_TOPICS, event_stream
 from backend.queries.clusters.clusters import ClusterRow
 from backend.tracing.electing import Election, elect_preferred, refusals_by_reason
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -81,26 +81,26 @@ class _Electing:
     row: ClusterRow
     timeout_seconds: float
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Ask the cluster for its leaders."""
         topics = _topics(given)
         found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=True)
         return _effect(self.row.name, topics, found)
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Elect what the preview has shown, and record it."""
         done = RedirectResponse(REPLICATION.format(cluster=self.row.name), 303)
-        if asked.was_carried_out(once, given):
+        if change_request.was_carried_out(once, given):
             return done
         try:
-            self._elect(asked, given, once)
+            self._elect(change_request, given, once)
         except DomainError:
             # The same form may have been sent twice at once, and the other request was faster.
-            if not asked.was_carried_out(once, given):
+            if not change_request.was_carried_out(once, given):
                 raise
         return done
 
-    def _elect(self, asked: Asked, given: Fields, once: str) -> None:
+    def _elect(self, change_request: ChangeRequest, given: Fields, once: str) -> None:
         topics, seen = _topics(given), _Seen.read(given.get("seen", ""))
         found = elect_preferred(self.row, topics, self.timeout_seconds, dry_run=False, check=seen.check)
         if not found.elected:
@@ -108,7 +108,7 @@ class _Electing:
         change = Change(
             LEADER_ELECTIONS, event_stream(self.row.name), lambda _: found.command(self.row.name, topics)
         )
-        asked.carry_out_once(change, once, given)
+        change_request.carry_out_once(change, once, given)
 
 
 def _topics(given: Fields) -> tuple[str, ...] | None:

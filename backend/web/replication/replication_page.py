@@ -18,15 +18,15 @@ from backend.domain.placement.leader_elections import PreferredLeadersElected, e
 from backend.domain.placement.placement_runs import PlacementState
 from backend.queries.base.events import newest_of
 from backend.queries.base.naming import streams_of_topics
-from backend.queries.clusters.broker_presence import observed_brokers
+from backend.queries.clusters.broker_presence import read_brokers
 from backend.queries.clusters.clusters import ClusterRow, get_cluster
 from backend.queries.placement.placement_policies import find_policy
 from backend.queries.placement.placements import list_placements
 from backend.queries.replication.replication import find_past_replication, find_replication
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
-from backend.web.frame.seen_then import seen_then
+from backend.web.frame.past_observation import past_observation
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.placement.placement_policy_view import PolicyView
 from backend.web.placement.placement_view import PLACEMENTS
@@ -56,7 +56,7 @@ def _context(
     request: Request, services: ConsoleServices, caller: Caller, cluster: str, at: str | None = None
 ) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         row = existing_cluster(connection, cluster, position)
         last = newest_of(connection, event_stream(row.name), PreferredLeadersElected.stored_name, position)
         view = _view(connection, caller, row, position)
@@ -76,7 +76,7 @@ def _context(
 
 
 def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int | None) -> ReplicationView:
-    then = seen_then(connection, caller, position)
+    then = past_observation(connection, caller, position)
     if then is None:
         found = find_replication(connection, row.kafka_cluster_id)
     else:
@@ -88,7 +88,7 @@ def _view(connection: Connection, caller: Caller, row: ClusterRow, position: int
 def _policy(connection: Connection, row: ClusterRow, position: int | None, settled: timedelta) -> PolicyView:
     newest = next(iter(list_placements(connection, position, cluster=row.name, most=1)), None)
     waits = newest is not None and newest.proposal is not None and newest.state is PlacementState.PLANNED
-    seen = observed_brokers(connection, row.kafka_cluster_id)
+    seen = read_brokers(connection, row.kafka_cluster_id)
     return PolicyView(
         policy=find_policy(connection, row.name, position).policy,
         # Brokers' arrivals and departures are not stored; the observation itself is shown above.

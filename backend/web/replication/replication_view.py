@@ -15,7 +15,7 @@ from backend.eventlog.recorded import StoredEvent
 from backend.queries.base.observed import STALE
 from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.replication.replication import ReplicationRow
-from backend.web.frame.seen_then import SeenThen
+from backend.web.frame.past_observation import PastObservation
 from backend.web.words.figures import clock, counted, day, full, id_ranges, span
 
 BROKERS_SHOWN = 200
@@ -109,7 +109,7 @@ class ReplicationView:
     found: ReplicationRow
     streams: Mapping[str, StreamName] = field(default_factory=dict)
     """Streams by their topics' technical names, for the topics that the page names."""
-    then: SeenThen | None = None
+    then: PastObservation | None = None
     """Observation to show for an earlier position."""
 
     @property

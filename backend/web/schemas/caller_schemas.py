@@ -31,8 +31,8 @@ from backend.registry.catalog import Catalog
 from backend.registry.directory import Directory
 from backend.registry.records import SchemaVersion, dump_json
 from backend.registry.refusals import RegistryError
-from backend.web.frame.position_asked import Past
-from backend.web.frame.seen_then import milliseconds_of, position_seen
+from backend.web.frame.past_observation import milliseconds_of, requested_observation
+from backend.web.frame.requested_position import Past
 from backend.web.frame.services import ConsoleServices, Registries
 
 
@@ -113,7 +113,7 @@ def schemas_then(
     The view covers schemas that the caller may see now; None if there was no tree yet.
     """
     with services.reading() as connection:
-        position, past = position_seen(connection, caller, at)
+        position, past = requested_observation(connection, caller, at)
         wanted = wanted_schemas(connection, position)
         until_ms = inf if position is None else milliseconds_of(connection, position)
     if wanted is None or not wanted.leaves:

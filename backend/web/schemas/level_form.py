@@ -24,12 +24,12 @@ from backend.registry.records import ConfigSet
 from backend.registry.refusals import RegistryError
 from backend.registry.registering import Decision
 from backend.registry.writing import Decide
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, NameOn, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
-from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
 from backend.web.schemas.caller_schemas import Schemas, as_said, level_of, schemas_of
 from backend.web.schemas.schemas_page import SCHEMAS, Text, address_of
@@ -58,7 +58,7 @@ class Settling:
     schemas: Schemas
     subject: str
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by the registry's rules, over the schemas that have been read."""
         call = self.schemas.call(self.schemas.primary)
         try:
@@ -67,7 +67,7 @@ class Settling:
         except RegistryError as refusal:
             raise as_said(refusal, "level") from refusal
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Set the level as the registry does. A present level is not written again, so `once` is not used."""
         try:
             self.schemas.call(self.schemas.primary).write(self._decide(given))
@@ -185,7 +185,7 @@ def level_form(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: Text = ""
 ) -> Response:
     """Show the form for one subject."""
-    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    caller = enter_in_some_tenant(viewer, Action.DECLARE_STREAMS)
     return show_form(request, services, caller, _page(services, registries, caller, subject))
 
 
@@ -194,6 +194,6 @@ def set_level(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
 ) -> Response:
     """Preview a level, or set it."""
-    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    caller = enter_in_some_tenant(viewer, Action.DECLARE_STREAMS)
     page = _page(services, registries, caller, fields.get("subject", ""))
     return answer_form(request, services, caller, page, fields)

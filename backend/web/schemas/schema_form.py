@@ -20,12 +20,12 @@ from backend.registry.records import SchemaVersion
 from backend.registry.refusals import RegistryError
 from backend.registry.registering import Decision, Wanted
 from backend.registry.writing import Decide
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, NameOn, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame.forms import Fields, Form
-from backend.web.frame.pages import PageRoute, enter_somewhere
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Registries, Shared, SharedRegistries, Viewer
 from backend.web.schemas.caller_schemas import Schemas, as_said, level_of, schemas_of
 from backend.web.schemas.schema_view import pretty
@@ -46,7 +46,7 @@ class Registering:
 
     schemas: Schemas
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Check the schema, and preview what would be registered."""
         subject, body = _sent(given)
         call = self.schemas.call(self.schemas.primary, body)
@@ -65,7 +65,7 @@ class Registering:
         except RegistryError as refusal:
             raise as_said(refusal, "schema") from refusal
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Register the schema. A registered schema is not registered again, so `once` is not used."""
         subject, body = _sent(given)
         call = self.schemas.call(self.schemas.primary, body)
@@ -196,7 +196,7 @@ def new_version(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, subject: str = ""
 ) -> Response:
     """Show the form; with a subject, filled in with its latest version."""
-    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    caller = enter_in_some_tenant(viewer, Action.DECLARE_STREAMS)
     return show_form(request, services, caller, _page(services, registries, caller, subject))
 
 
@@ -205,5 +205,5 @@ def register_version(
     request: Request, services: Shared, registries: SharedRegistries, viewer: Viewer, fields: Form
 ) -> Response:
     """Check a schema, or register it."""
-    caller = enter_somewhere(viewer, Action.DECLARE_STREAMS)
+    caller = enter_in_some_tenant(viewer, Action.DECLARE_STREAMS)
     return answer_form(request, services, caller, _page(services, registries, caller), fields)

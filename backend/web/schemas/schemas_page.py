@@ -17,8 +17,8 @@ from backend.queries.schemas.schemas import list_schema_targets
 from backend.registry import permitted
 from backend.registry.refusals import RegistryError
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter_somewhere
-from backend.web.frame.position_asked import At
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
+from backend.web.frame.requested_position import At
 from backend.web.frame.services import Shared, SharedRegistries, Viewer, frame
 from backend.web.schemas.caller_schemas import Schemas, schemas_then
 from backend.web.schemas.schema_view import list_subjects, subject_view, targets_seen
@@ -44,7 +44,7 @@ def schemas_page(
     at: At = None,
 ) -> Response:
     """Show the subjects of a cluster, of the primary by default."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     schemas, past = schemas_then(services, registries, caller, at)
     around = {**frame(request, caller), "past": past, "shown_then": _SHOWN_THEN}
     if schemas is None:
@@ -93,7 +93,7 @@ def subject_page(
     at: At = None,
 ) -> Response:
     """Show one subject: its latest or another version, compared with the one before or with any."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     schemas, past = schemas_then(services, registries, caller, at)
     if schemas is None:
         raise NotFound(f"there is no cluster {cluster[:60]!r} in the tree")

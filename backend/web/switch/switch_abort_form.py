@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
-from backend.changes.switches import taking_back
+from backend.changes.switches import abort_commands
 from backend.dispatch import Directed
 from backend.domain.access.access import Action
 from backend.domain.base.errors import StateConflict
@@ -22,7 +22,7 @@ from backend.domain.switch.switch_commands import OPERATOR, Abort
 from backend.domain.tree.tree import DistributorTargetSwitched
 from backend.eventlog.recorded import RecordedEvent
 from backend.queries.switch.switches import SwitchRow, find_switch
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl
@@ -48,26 +48,28 @@ class Aborting:
 
     switch: str
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Return the effect of an abort, by a dry run."""
         before: list[SwitchRow] = []
 
         def build(connection: Connection) -> Sequence[Directed]:
             before.append(find_switch(connection, self.switch))
-            return self._taking_back(connection, asked)
+            return self._abort_commands(connection, change_request)
 
-        events = asked.try_out_together(build, lambda _, recorded: recorded)
+        events = change_request.dry_run_together(build, lambda _, recorded: recorded)
         return _effect(before[0], events)
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Abort the switch and restore the targets that it changed; a repeat changes nothing."""
-        asked.carry_out_together_once(lambda connection: self._taking_back(connection, asked), once, given)
+        change_request.carry_out_together_once(
+            lambda connection: self._abort_commands(connection, change_request), once, given
+        )
         return RedirectResponse(f"/switches/{self.switch}", 303)
 
-    def _taking_back(self, connection: Connection, asked: Asked) -> Sequence[Directed]:
+    def _abort_commands(self, connection: Connection, change_request: ChangeRequest) -> Sequence[Directed]:
         if find_switch(connection, self.switch).state in (Phase.VERIFYING, Phase.COMPLETED):
             raise StateConflict(_MOVED)
-        return taking_back(connection, self.switch, Abort(by=OPERATOR), asked.metadata)
+        return abort_commands(connection, self.switch, Abort(by=OPERATOR), change_request.metadata)
 
 
 def _effect(row: SwitchRow, recorded: Sequence[RecordedEvent]) -> Effect:

@@ -24,7 +24,7 @@ from backend.domain.switch.cluster_switch import Switch
 from backend.domain.switch.switch_commands import Force, SwitchCommand
 from backend.queries.switch.switch_clients import clients_of, missing
 from backend.queries.switch.switches import find_switch
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import ONCE
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
@@ -55,8 +55,8 @@ def force_switch(switch: str, request: Request, services: Shared, viewer: Viewer
         once = fields.get("once", "")
         if ONCE.fullmatch(once) is None:
             raise ValueInvalid("this form is incomplete; reload the page and submit it again")
-        asked = Asked(services, request, caller)
-        asked.carry_out_once(_forcing(services, switch, named), once, fields)
+        change_request = ChangeRequest(services, request, caller)
+        change_request.carry_out_once(_forcing(services, switch, named), once, fields)
     except DomainError as error:
         return _form(request, services, caller, switch, refused=error, status=STATUS[error.kind])
     return RedirectResponse(f"/switches/{switch}", 303)

@@ -20,11 +20,11 @@ from backend.queries.switch.switches import SwitchRow, find_switch, list_phases
 from backend.switching import planning
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.switch.switch_left_view import left_there
 from backend.web.switch.switch_view import Live, SwitchView
 from backend.web.switch.switches_page import SWITCHES
+from backend.web.switch.unreplicated_view import unreplicated_of
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -44,7 +44,7 @@ def view_of(connection: Connection, services: ConsoleServices, switch: str, at: 
 def _leads_back(connection: Connection, row: SwitchRow) -> bool:
     """Return whether a reverse switch would move any client: they may have been moved on since."""
     active = list_active(connection, places={moving.place for moving in row.moves})
-    return bool(moves_of(active, planning.way_back(row)))
+    return bool(moves_of(active, planning.reverse_request(row)))
 
 
 def _live(connection: Connection, services: ConsoleServices, row: SwitchRow) -> Live:
@@ -82,7 +82,7 @@ def _page(
     at: str | None,
 ) -> Response:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         view = view_of(connection, services, switch, position)
     about = {"past": past, "trail": [SWITCHES]}
     context = {**_context(caller, view, is_past=past is not None), **about}
@@ -92,10 +92,10 @@ def _page(
 def _context(caller: Caller, view: SwitchView, *, is_past: bool = False) -> Mapping[str, Any]:
     refused = refusal(caller, Action.CHANGE_ESTATE)
     return {
-        "asks_every": None if is_past else view.asks_every,
+        "poll_interval": None if is_past else view.poll_interval,
         "view": view,
         "report": view.row.report,
-        "left": left_there(view.row),
+        "unreplicated": unreplicated_of(view.row),
         "may_change": may(caller, Action.CHANGE_ESTATE) and not is_past,
         "why_not": None if refused is None else refused.detail,
     }

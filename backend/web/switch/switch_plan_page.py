@@ -25,12 +25,12 @@ from backend.changes import switch_start
 from backend.domain.access.access import Action, Caller
 from backend.domain.base.errors import DomainError, FieldError, NotFound, PlanStale, ValueInvalid
 from backend.domain.switch.cluster_switch import EMERGENCY, TO_TARGET
-from backend.domain.switch.switch_facts import Wish
+from backend.domain.switch.switch_facts import SwitchRequest
 from backend.domain.switch.switch_plan import Plan
-from backend.queries.switch.switch_clients import heard_ms
+from backend.queries.switch.switch_clients import presence_ms
 from backend.queries.switch.switches import find_switch
 from backend.switching import planning
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.form_page import ONCE
 from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame import templates
@@ -38,7 +38,7 @@ from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.switch.switch_plan_view import PlanView, differences
-from backend.web.switch.switch_wish import NAMES, choices, wish_of
+from backend.web.switch.switch_request_form import NAMES, choices, request_of
 from backend.web.switch.switches_page import SWITCHES
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -79,18 +79,18 @@ def start_switch(request: Request, services: Shared, viewer: Viewer, fields: For
         # An emergency switch does not wait for a cluster that may not answer.
         plan = _plan(services, given, asks=given.get("mode") != EMERGENCY)
         switch_start.check(plan, fields.get("digest", ""))
-        left = plan.wish.source
+        left = plan.request.source
         if fields.get("confirm", "").strip() != left:
             problem = f"type {left}, the cluster that clients leave"
             raise ValueInvalid(f"The switch was not started: {problem}.", (FieldError("/confirm", problem),))
-        change = switch_start.starting(plan, switch, heard_ms(services.config))
-        Asked(services, request, caller).carry_out_once(change, once, fields)
+        change = switch_start.starting(plan, switch, presence_ms(services.config))
+        ChangeRequest(services, request, caller).carry_out_once(change, once, fields)
     except DomainError as error:
         if _is_there(services, switch):
             # The same form was sent twice at once, and the other request was first.
             return RedirectResponse(f"/switches/{switch}", 303)
         # Query the clusters for the page that is shown again, so that it is complete.
-        shown = _plan(services, given) if plan is not None and plan.wish.is_emergency else plan
+        shown = _plan(services, given) if plan is not None and plan.request.is_emergency else plan
         return _page(request, services, caller, given, shown, refused=error, seen=_seen(fields))
     return RedirectResponse(f"/switches/{switch}", 303)
 
@@ -106,8 +106,8 @@ def _is_there(services: ConsoleServices, switch: str) -> bool:
 
 def _plan(services: ConsoleServices, given: Fields, *, asks: bool = True) -> Plan:
     with services.reading() as connection:
-        wish = wish_of(connection, given)
-    return planning.make(services.reading, services.config, wish, datetime.now(UTC), asks=asks)
+        switch_request = request_of(connection, given)
+    return planning.make(services.reading, services.config, switch_request, datetime.now(UTC), asks=asks)
 
 
 def _seen(fields: Fields) -> list[str] | None:
@@ -157,7 +157,7 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
         "plan": view,
         "changes": ([], []) if seen is None else differences(seen, decides),
         # A pattern for browsers, which refuse needless escapes.
-        "word": plan.wish.source.replace(".", r"\."),
+        "word": plan.request.source.replace(".", r"\."),
         "seen": json.dumps(decides),
         "once": secrets.token_urlsafe(16),
         "taken_at": f"{datetime.fromisoformat(plan.taken_at):%H:%M:%S}",
@@ -167,37 +167,39 @@ def _of_the_plan(view: PlanView, seen: Sequence[str] | None) -> dict[str, Any]:
 
 def _same(plan: Plan) -> SameChange:
     """Return the CLI command and the request that start the same switch."""
-    wish = plan.wish
-    if wish.reverses is not None:
-        path = f"/api/v1/switches/{wish.reverses.switch}/reverse"
-        command = f"treeline switch reverse {wish.reverses.switch}"
+    switch_request = plan.request
+    if switch_request.reverses is not None:
+        path = f"/api/v1/switches/{switch_request.reverses.switch}/reverse"
+        command = f"treeline switch reverse {switch_request.reverses.switch}"
         return SameChange(None, command, curl("POST", path, {"plan_digest": plan.digest}))
     asked = {
-        "from": wish.source,
-        "to": wish.target,
-        "tenant": wish.tenant,
-        "instance": wish.instance,
-        "environment": wish.environment,
-        "zone": wish.zone,
-        "mode": wish.mode,
-        "drain": wish.drain,
+        "from": switch_request.source,
+        "to": switch_request.target,
+        "tenant": switch_request.tenant,
+        "instance": switch_request.instance,
+        "environment": switch_request.environment,
+        "zone": switch_request.zone,
+        "mode": switch_request.mode,
+        "drain": switch_request.drain,
         "plan_digest": plan.digest,
     }
     body = {name: value for name, value in asked.items() if value is not None}
-    return SameChange(None, _command(wish, plan.digest), curl("POST", "/api/v1/switches", body))
+    return SameChange(None, _command(switch_request, plan.digest), curl("POST", "/api/v1/switches", body))
 
 
-def _command(wish: Wish, digest: str) -> str:
+def _command(switch_request: SwitchRequest, digest: str) -> str:
     """Return the command with the digest of the plan shown, so that it starts without another plan."""
     named = {
-        "from": wish.source,
-        "to": wish.target,
-        "tenant": wish.tenant,
-        "instance": wish.instance,
-        "environment": wish.environment,
-        "zone": wish.zone,
-        "drain": None if wish.drain == TO_TARGET else wish.drain,
+        "from": switch_request.source,
+        "to": switch_request.target,
+        "tenant": switch_request.tenant,
+        "instance": switch_request.instance,
+        "environment": switch_request.environment,
+        "zone": switch_request.zone,
+        "drain": None if switch_request.drain == TO_TARGET else switch_request.drain,
         "digest": digest,
     }
     words = [word for name, value in named.items() if value is not None for word in (f"--{name}", value)]
-    return shlex.join(["treeline", "switch", "start", *words, *(["--emergency"] if wish.is_emergency else [])])
+    return shlex.join(
+        ["treeline", "switch", "start", *words, *(["--emergency"] if switch_request.is_emergency else [])]
+    )

@@ -100,7 +100,7 @@ class PlanView:
 
     @property
     def is_emergency(self) -> bool:
-        return self.plan.wish.is_emergency
+        return self.plan.request.is_emergency
 
     @property
     def is_blocked(self) -> bool:
@@ -127,19 +127,21 @@ class PlanView:
     @property
     def missing(self) -> str:
         """Return in a sentence which records may be missing on the target of an emergency switch."""
-        wish, late = self.plan.wish, self.plan.late_records
+        switch_request, late = self.plan.request, self.plan.late_records
         seen = (
-            f"as reported by {wish.source} and {wish.target} now"
+            f"as reported by {switch_request.source} and {switch_request.target} now"
             if self.plan.late_from == "clusters"
             else "as last observed, which may be a few seconds ago"
         )
-        acknowledged = f"that {wish.source} has acknowledged"
+        acknowledged = f"that {switch_request.source} has acknowledged"
         if late is None:
-            return f"It is unknown how many records {acknowledged} are missing on {wish.target}."
+            return f"It is unknown how many records {acknowledged} are missing on {switch_request.target}."
         if late == 0:
-            return f"No record {acknowledged} is known to be missing on {wish.target}, {seen}."
-        later = f"They arrive late, without duplicates, once {wish.source} is back."
-        return f"{counted(late, 'record')} {acknowledged} may be missing on {wish.target}, {seen}. {later}"
+            return f"No record {acknowledged} is known to be missing on {switch_request.target}, {seen}."
+        later = f"They arrive late, without duplicates, once {switch_request.source} is back."
+        return (
+            f"{counted(late, 'record')} {acknowledged} may be missing on {switch_request.target}, {seen}. {later}"
+        )
 
     @cached_property
     def gates(self) -> list[Gate]:
@@ -157,12 +159,12 @@ class PlanView:
 
     def _seen(self, name: str) -> str:
         """Return what was observed at a gate without findings."""
-        plan, target = self.plan, self.plan.wish.target
+        plan, target = self.plan, self.plan.request.target
         streams, clients = len({_stream(item) for item in plan.items}), len(plan.clients)
         groups = len({each.technical_group for item in plan.items for each in item.groups})
         match name:
             case "Environments found":
-                return f"On {plan.wish.source}: {self.scope}."
+                return f"On {plan.request.source}: {self.scope}."
             case "No other switch in progress":
                 return "No other switch is moving these tenants."
             case "Target is reachable":
@@ -170,13 +172,13 @@ class PlanView:
             case "Target is in the tree":
                 return f"Records are copied to {target}."
             case "Source can be drained":
-                return f"{plan.wish.source} is online."
+                return f"{plan.request.source} is online."
             case "Streams exist on the target":
                 return f"{counted(streams, 'stream')} with all partitions." if streams else "There are no streams."
             case "Credentials and ACLs applied":
                 return f"Every application has its credentials and ACLs on {target}."
             case "Distributors on the route run":
-                return f"None is paused or blocked between {plan.wish.source} and {target}."
+                return f"None is paused or blocked between {plan.request.source} and {target}."
             case "Groups inactive on the target":
                 return f"Offsets can be set on {target}."
             case "Clients report to discovery":
@@ -271,7 +273,7 @@ class PlanView:
         """Return the clusters that must have all records before clients move."""
         if self.is_emergency:
             return "nothing"
-        return "all online leaves" if self.plan.wish.drain == ALL_LEAVES else self.plan.wish.target
+        return "all online leaves" if self.plan.request.drain == ALL_LEAVES else self.plan.request.target
 
     @cached_property
     def decides(self) -> list[str]:

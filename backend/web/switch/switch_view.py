@@ -159,7 +159,7 @@ class SwitchView:
         return self.row.state in HELD
 
     @property
-    def asks_every(self) -> str | None:
+    def poll_interval(self) -> str | None:
         """Return the polling interval of the page; None: there will be no news."""
         if self.live is not None:
             return "700ms"

@@ -16,10 +16,10 @@ from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import SwitchRow, list_phases, list_switches, moving_switches
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.switch.switch_view import Live, SwitchView
-from backend.web.switch.whereabouts import whereabouts
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -32,13 +32,13 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
     """Show the page, now or at an earlier position of the event log."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         # At a past position, also read older switches: one may have been moving then.
         found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)
         active = list_active(connection, position)
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
-    places = whereabouts(active, moving)
+    places = active_cluster_views(active, moving)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
     context = {
         "switches": views,

@@ -31,7 +31,7 @@ from backend.web.tenants.application_view import application_view
 from backend.web.tenants.tenant_forms import TENANTS
 from backend.web.words.field_words import QUOTAS
 from backend.web.words.figures import counted
-from backend.web.words.measures import whole_number
+from backend.web.words.units import whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

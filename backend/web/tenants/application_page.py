@@ -14,7 +14,7 @@ from backend.domain.names.names import ApplicationName
 from backend.queries.tenants.applications import find_application
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.tenants.application_view import application_view
 from backend.web.tenants.tenants_page import ENVIRONMENT
@@ -56,7 +56,7 @@ def application_context(
 ) -> Mapping[str, Any]:
     """Return what an application's page shows. Raises NotFound."""
     here = address_of(name)
-    position, past = position_asked(connection, caller, at)
+    position, past = requested_position(connection, caller, at)
     row = find_application(connection, name, position)
     offers = [
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),

@@ -13,7 +13,7 @@ from backend.domain.access.access import Action
 from backend.domain.names.names import ApplicationName
 from backend.queries.tenants import secrets_of_applications as secrets
 from backend.queries.tenants.applications import ApplicationRow, find_application
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import SameChange, curl
@@ -42,10 +42,12 @@ def _issuing(row: ApplicationRow, secrets_key: SecretStr | None) -> ShownOnce:
             same=SameChange(None, f"treeline credentials issue {name}", call),
         )
 
-    def page(asked: Asked, _: Fields, password: str) -> Response:
-        with asked.services.reading() as connection:
-            context = application_context(connection, asked.viewer, name)
-        return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": password})
+    def page(change_request: ChangeRequest, _: Fields, password: str) -> Response:
+        with change_request.services.reading() as connection:
+            context = application_context(connection, change_request.viewer, name)
+        return templates.page(
+            TEMPLATE, {**frame(change_request.request, change_request.viewer), **context, "secret": password}
+        )
 
     return ShownOnce(
         new=secrets.new_password,

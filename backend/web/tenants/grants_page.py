@@ -24,7 +24,7 @@ from backend.web.forms.same_change import SameChange, curl
 from backend.web.frame import templates
 from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.tenants.tenant_forms import TENANTS
 from backend.web.tenants.tenants_page import TENANT
@@ -41,7 +41,7 @@ def grants_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
     """Show all grants on the tenant's streams, pending requests first."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         find_tenant(connection, tenant, position)
         rows = list_grants(connection, tenant, position)
     rows = sorted(rows, key=lambda row: row.state != GrantState.REQUESTED)

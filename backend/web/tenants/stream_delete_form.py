@@ -16,7 +16,7 @@ from backend.domain.base.errors import FieldError, StateConflict
 from backend.domain.names.names import StreamName
 from backend.kafka.copy.records import TopicPlace, clusters_with_records
 from backend.queries.tenants.streams import StreamRow, find_stream
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, NameOn, listed
 from backend.web.forms.form_page import FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import SameChange, api_path, curl
@@ -48,13 +48,13 @@ class Deleting:
     def _place(self) -> tuple[str, str, str, str]:
         return self.row.tenant, self.row.instance, self.row.environment, self.row.name
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the deletion by a dry run, and by asking the clusters for records."""
         row, name = self.row, str(self._name)
         # First the check that takes no time: somebody else may have been faster.
         rehearsed = changes.delete_stream(self._name, confirm=name, match=version_seen(given))
-        asked.try_out(rehearsed, lambda connection, outcome: None)
-        places, held = self._look(asked)
+        change_request.dry_run(rehearsed, lambda connection, outcome: None)
+        places, held = self._look(change_request)
         confirmation = f" --confirm {name}" if held else ""
         path = f"{api_path(self._place)}?confirm={name}" if held else api_path(self._place)
         topics = [
@@ -75,23 +75,25 @@ class Deleting:
             confirm=name if held else "",
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Delete the stream. Without confirmation the clusters are asked again: new records may have arrived."""
         confirm, name = given.get("confirm", "").strip() or None, self._name
-        held = () if confirm else self._look(asked)[1]
+        held = () if confirm else self._look(change_request)[1]
         if held:
             detail = (
                 f"{name} has, or may have, records on {listed(held)}; all of them would be deleted. "
                 "Check the preview, and type the stream's full name to confirm"
             )
             raise StateConflict(detail, (FieldError("/confirm", detail),))
-        asked.carry_out_once(changes.delete_stream(name, confirm=confirm, match=version_seen(given)), once, given)
+        change_request.carry_out_once(
+            changes.delete_stream(name, confirm=confirm, match=version_seen(given)), once, given
+        )
         return RedirectResponse("/tenants/" + "/".join(self._place[:3]), 303)
 
-    def _look(self, asked: Asked) -> tuple[list[TopicPlace], tuple[str, ...]]:
+    def _look(self, change_request: ChangeRequest) -> tuple[list[TopicPlace], tuple[str, ...]]:
         """Return where its topics may be, and clusters that have records or could not be checked."""
-        with asked.services.reading() as connection:
-            places = changes.topic_places(connection, find_stream(connection, self._name))
+        with change_request.services.reading() as connection:
+            places = changes.topic_locations(connection, find_stream(connection, self._name))
         return places, clusters_with_records(places, self.timeout_seconds)
 
 

@@ -20,7 +20,7 @@ from backend.domain.topics.stream_settings import CLEANUP_POLICIES, CLUSTER_DEFA
 from backend.queries.base.naming import leaf_formats
 from backend.queries.tenants.streams import StreamRow, find_stream
 from backend.queries.tenants.tenants import find_environment, get_instance
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, NameOn, fields_of, listed
 from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import api_path, curl, declared
@@ -32,7 +32,7 @@ from backend.web.tenants.stream_view import names_on, settings_shown
 from backend.web.tenants.tenant_forms import TENANTS
 from backend.web.tenants.tenants_page import ENVIRONMENT
 from backend.web.words.figures import counted
-from backend.web.words.measures import duration_ms, duration_shown, size_bytes, size_shown, whole_number
+from backend.web.words.units import duration_ms, duration_shown, size_bytes, size_shown, whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -222,11 +222,11 @@ class Changing:
     def _place(self) -> tuple[str, str, str, str]:
         return self.before.tenant, self.before.instance, self.before.environment, self.before.name
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview the change by a dry run; the clusters are not asked while somebody types."""
         name, wished = StreamName(*self._place), _wished(given)
         change = changes.change_stream(name, wished, version_seen(given), clusters_with_records=())
-        return asked.try_out(change, self._effect)
+        return change_request.dry_run(change, self._effect)
 
     def _effect(self, connection: Connection, outcome: Outcome) -> Effect:
         before, place = self.before, self._place
@@ -238,7 +238,7 @@ class Changing:
             if value != present[field]
         }
         clusters = counted(len(row.technical_names), "cluster")
-        removed = changes.removed_from(before, after)
+        removed = changes.records_removed_by(before, after)
         loss = (
             f"Kafka will remove {removed} on every cluster. If there are any, only an owner of the tenant may do "
             "this, and it cannot be undone."
@@ -264,16 +264,18 @@ class Changing:
             confirm=row.stream if removed else "",
         )
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Change the stream as the REST API does."""
         name, wished = StreamName(*self._place), _wished(given)
         confirm, held = given.get("confirm", "").strip() or None, None
-        if changes.removed_from(self.before, wished):
-            reading = asked.services.reading
-            held = changes.looked_for_records(reading, asked.viewer, name, confirm, self.timeout_seconds)
+        if changes.records_removed_by(self.before, wished):
+            reading = change_request.services.reading
+            held = changes.find_clusters_with_records(
+                reading, change_request.viewer, name, confirm, self.timeout_seconds
+            )
         match = version_seen(given)
         change = changes.change_stream(name, wished, match, confirm=confirm, clusters_with_records=held)
-        asked.carry_out_once(change, once, given)
+        change_request.carry_out_once(change, once, given)
         return RedirectResponse("/tenants/" + "/".join(self._place), 303)
 
 

@@ -17,7 +17,7 @@ from backend.queries.topics.stream_replication import stream_replication
 from backend.queries.topics.topic_drift import stream_drift
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.tenants.stream_view import view
 from backend.web.tenants.tenants_page import ENVIRONMENT
@@ -49,7 +49,7 @@ def stream_applied(name: Named, services: Shared, viewer: Viewer) -> Response:
 
 
 def _context(connection: Connection, caller: Caller, name: StreamName, at: str | None) -> Mapping[str, Any]:
-    position, past = position_asked(connection, caller, at)
+    position, past = requested_position(connection, caller, at)
     row = find_stream(connection, name, position)
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}"

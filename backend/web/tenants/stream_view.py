@@ -16,7 +16,7 @@ from backend.domain.topics.stream_settings import StreamSettings
 from backend.queries.tenants.streams import StreamRow, list_deleted
 from backend.web.forms.effect import NameOn, listed
 from backend.web.words.figures import counted
-from backend.web.words.measures import duration_shown, size_shown
+from backend.web.words.units import duration_shown, size_shown
 
 APPLIED, PENDING, FAILED = "applied", "pending", "failed"
 DRIFTED = "drifted"

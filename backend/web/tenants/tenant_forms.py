@@ -23,7 +23,7 @@ from backend.web.frame.forms import Fields, Form
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Shared, Viewer
 from backend.web.tenants.tenants_page import ENVIRONMENT, INSTANCE, TENANT
-from backend.web.words.measures import whole_number
+from backend.web.words.units import whole_number
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

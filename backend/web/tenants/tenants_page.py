@@ -19,10 +19,10 @@ from backend.queries.tenants import streams, tenants
 from backend.queries.tenants.applications import list_applications, list_grants
 from backend.queries.tree.trees import tree_names
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter, enter_somewhere, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant, offer, reasons
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
-from backend.web.switch.whereabouts import whereabouts
+from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.tenants.application_view import application_view
 from backend.web.tenants.stream_view import leftovers, view
 
@@ -43,10 +43,10 @@ def tenants_page(
     at: At = None,
 ) -> Response:
     """Show the tenants that the viewer may read."""
-    caller = enter_somewhere(viewer, Action.READ_TENANT)
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     known = caller.tenants_for(Action.READ_TENANT)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         rows = tenants.list_tenants(connection, position)
         names = [row.name for row in rows if known is None or row.name in known]
         following = [name for name in names if name > after]
@@ -70,7 +70,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
     """Show one tenant: its instances, their trees and environments, and its members."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         tenants.find_tenant(connection, tenant, position)
         counts = streams.count_streams(connection, tenant, position)
         instances = [
@@ -80,7 +80,7 @@ def tenant_page(tenant: str, request: Request, services: Shared, viewer: Viewer,
         ]
         trees = tree_names(connection, position)
         moving = moving_switches(connection) if position is None else ()
-        places = whereabouts(list_active(connection, position, tenant=tenant), moving)
+        places = active_cluster_views(list_active(connection, position, tenant=tenant), moving)
         waiting = len(list_grants(connection, tenant, position, state=GrantState.REQUESTED))
         members = list_members(connection, tenant, position)
     here = f"/tenants/{tenant}"
@@ -113,7 +113,7 @@ def instance_page(tenant: str, instance: str, services: Shared, viewer: Viewer, 
     """Redirect to the instance's part of its tenant's page."""
     caller = enter(viewer, Action.READ_TENANT, tenant)
     with services.reading() as connection:
-        position, _ = position_asked(connection, caller, at)
+        position, _ = requested_position(connection, caller, at)
         tenants.find_instance(connection, tenant, instance, position)
     then = "" if position is None else f"?at={position}"
     return RedirectResponse(f"/tenants/{tenant}{then}#{instance}", 303)
@@ -156,7 +156,7 @@ def environment_streams(
 def _environment(
     connection: Connection, caller: Caller, place: Place, after: str, at: str | None
 ) -> Mapping[str, Any]:
-    position, past = position_asked(connection, caller, at)
+    position, past = requested_position(connection, caller, at)
     row = tenants.find_environment(connection, *place, position)
     found = streams.list_streams(connection, position, *place, after=after or None, limit=MOST_SHOWN + 1)
     shown = [view(each) for each in found[:MOST_SHOWN]]

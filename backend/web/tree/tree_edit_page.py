@@ -24,7 +24,7 @@ from backend.domain.base.errors import DomainError, StaleVersion, ValueInvalid
 from backend.queries.base import events
 from backend.queries.topics.at_risk import records_at_risk
 from backend.queries.tree.trees import TreeRow
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import FormPage, answer_form, show_form
 from backend.web.forms.same_change import SameChange, curl, yaml_document
@@ -78,7 +78,7 @@ class Saving:
 
     services: ConsoleServices
 
-    def try_out(self, asked: Asked, given: Fields) -> Effect:
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Preview by a dry run."""
         edit = self._edit(given)
         change = _change(edit, _as_opened(edit))
@@ -86,12 +86,12 @@ class Saving:
         def look(connection: Connection, outcome: Outcome) -> Effect:
             return effect_of(connection, outcome, edit, existing_tree(connection))
 
-        return asked.try_out(change, look)
+        return change_request.dry_run(change, look)
 
-    def carry_out(self, asked: Asked, given: Fields, once: str) -> Response:
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Set the tree, if it is still the one that was opened."""
         edit = self._edit(given)
-        asked.carry_out_once(_change(edit, _as_opened(edit)), once, given)
+        change_request.carry_out_once(_change(edit, _as_opened(edit)), once, given)
         return RedirectResponse("/tree", 303)
 
     def _edit(self, given: Fields) -> Editing:
@@ -151,7 +151,9 @@ def _notes(
     return tuple(notes)
 
 
-def _page(services: ConsoleServices, asked: Asked, state: EditState, step_refused: str = "") -> FormPage:
+def _page(
+    services: ConsoleServices, change_request: ChangeRequest, state: EditState, step_refused: str = ""
+) -> FormPage:
     with services.reading() as connection:
         edit = editing(connection, state)
     verdict: Effect | None = None
@@ -166,7 +168,7 @@ def _page(services: ConsoleServices, asked: Asked, state: EditState, step_refuse
             return effect_of(connection, outcome, edit, after), after.targets
 
         try:
-            verdict, targets = asked.try_out(_change(edit, _whatever), look)
+            verdict, targets = change_request.dry_run(_change(edit, _whatever), look)
         except DomainError as error:
             refused = error.detail
             errors = by_place(error)
@@ -205,13 +207,13 @@ def edit_tree(request: Request, services: Shared, viewer: Viewer) -> Response:
             return RedirectResponse(f"{address}#draft", 303)
         except ValueInvalid as error:
             refused = error.detail
-    asked = Asked(services, request, caller)
-    return show_form(request, services, caller, _page(services, asked, _opened(services, given), refused))
+    change_request = ChangeRequest(services, request, caller)
+    return show_form(request, services, caller, _page(services, change_request, _opened(services, given), refused))
 
 
 @router.post(EDIT)
 def save_tree(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Preview the tree, or set it."""
     caller = enter(viewer, Action.CHANGE_ESTATE)
-    page = _page(services, Asked(services, request, caller), _opened(services, fields))
+    page = _page(services, ChangeRequest(services, request, caller), _opened(services, fields))
     return answer_form(request, services, caller, page, fields)

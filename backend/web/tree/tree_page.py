@@ -16,15 +16,15 @@ from starlette.concurrency import run_in_threadpool
 from backend.domain.access.access import Action, may, may_somewhere, refusal
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.web.frame import templates
-from backend.web.frame.packing import PackedStreamRoute
+from backend.web.frame.compression import CompressedStreamRoute
 from backend.web.frame.pages import Offer, entering, offer, reasons
-from backend.web.frame.position_asked import At, NoSuchPosition, no_such_position, position_asked
+from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.tree.live import Blocks, LiveTree
 from backend.web.tree.tree_view import Picture, TreeState, read
 from backend.web.words.figures import clock
 
-router = APIRouter(include_in_schema=False, route_class=PackedStreamRoute)
+router = APIRouter(include_in_schema=False, route_class=CompressedStreamRoute)
 
 TEMPLATE = "tree.html"
 BLOCKS = ("summary", "notices", "diagram", "distributors", "timeline")
@@ -44,7 +44,7 @@ def tree_page(request: Request, services: Shared, viewer: Viewer, at: At = None)
         return instead or Response(status_code=401)
     with services.reading() as connection:
         try:
-            position, past = position_asked(connection, viewer, at)
+            position, past = requested_position(connection, viewer, at)
         except NoSuchPosition as why:
             return no_such_position(request, viewer, why)
         state = read(connection, position)

@@ -17,7 +17,7 @@ from backend.queries.webhooks.webhook_deliveries import list_deliveries
 from backend.queries.webhooks.webhook_secrets import new_secret
 from backend.queries.webhooks.webhooks import WebhookRow, find_webhook
 from backend.settings import Settings
-from backend.web.forms.asked import Asked
+from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, fields_of
 from backend.web.forms.form_page import Command, FormPage, answer_form, show_form, version_seen
 from backend.web.forms.same_change import SameChange, curl, file_of
@@ -48,10 +48,12 @@ def _with_secret(
     effect: Callable[[Connection, Outcome, Fields], Effect],
     webhook: Callable[[Fields], str],
 ) -> ShownOnce:
-    def page(asked: Asked, given: Fields, secret: str) -> Response:
-        with asked.services.reading() as connection:
-            context = webhook_context(connection, asked.viewer, webhook(given))
-        return templates.page(TEMPLATE, {**frame(asked.request, asked.viewer), **context, "secret": secret})
+    def page(change_request: ChangeRequest, given: Fields, secret: str) -> Response:
+        with change_request.services.reading() as connection:
+            context = webhook_context(connection, change_request.viewer, webhook(given))
+        return templates.page(
+            TEMPLATE, {**frame(change_request.request, change_request.viewer), **context, "secret": secret}
+        )
 
     return ShownOnce(
         new=new_secret,

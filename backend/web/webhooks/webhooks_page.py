@@ -21,7 +21,7 @@ from backend.queries.webhooks.webhook_deliveries import (
 from backend.queries.webhooks.webhooks import WebhookRow, find_webhook, list_webhooks
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.words.figures import NOTHING, counted
 
@@ -94,7 +94,7 @@ def webhooks_page(request: Request, services: Shared, viewer: Viewer, at: At = N
     """Show every webhook, now or at an earlier position; deliveries are present ones only."""
     caller = enter(viewer, Action.READ_ESTATE)
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         states = count_states(connection)
         views = [_view(connection, row, states[row.name]) for row in list_webhooks(connection, position)]
     offers = [offer(caller, Action.MANAGE_WEBHOOKS, None, "Create webhook", "/webhooks/-new")]
@@ -128,7 +128,7 @@ def webhook_live(webhook: str, request: Request, services: Shared, viewer: Viewe
 
 def webhook_context(connection: Connection, viewer: Caller, webhook: str, at: str | None = None) -> dict[str, Any]:
     """Return what a webhook's page shows. Raises NotFound."""
-    position, past = position_asked(connection, viewer, at)
+    position, past = requested_position(connection, viewer, at)
     row = find_webhook(connection, webhook, position)
     here = address_of(webhook)
     ways = (("Send test", "test"), ("Change", "change"), ("Rotate secret", "secret"), ("Delete", "delete"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from backend.domain.base.words import lasting
 from backend.web.words.figures import NOTHING
-from backend.web.words.measures import size_shown
+from backend.web.words.units import size_shown
 
 QUOTAS = {
     "producer_bytes_per_second": "Producer quota (bytes/s)",
@@ -39,12 +39,12 @@ _CALLED: Mapping[str, str] = {
 _COUNTS = frozenset({"revision", "version"})
 
 
-def called(field: str) -> str:
+def label(field: str) -> str:
     """Return the label of a field, such as `Retention`."""
     return _CALLED.get(field) or field.replace("_", " ").capitalize()
 
 
-def said(field: str, value: Any) -> str:
+def value_text(field: str, value: Any) -> str:
     """Return a value as text, such as `7 days`; – for None."""
     if value is None:
         return NOTHING
@@ -57,7 +57,7 @@ def said(field: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Describe the fields that differ, such as `retention: 7 days → 4 days`; empty if none do."""
     return "; ".join(_differing(before, after))
 
@@ -67,7 +67,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
         old = before.get(field, value)
         if old == value or field in _COUNTS:
             continue
-        name = called(field)
+        name = label(field)
         if isinstance(old, dict) and isinstance(value, dict):
             if field == "config":  # keys that are left out have the cluster's own value
                 for key in sorted(key for key in {*old, *value} if old.get(key) != value.get(key)):
@@ -78,7 +78,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             else:
                 yield from _differing(old, value)
         else:
-            new, was = (said(field, each) if each is not None else "none" for each in (value, old))
+            new, was = (value_text(field, each) if each is not None else "none" for each in (value, old))
             yield f"{_lowered(name)}: {was} → {new}"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from backend.domain.base.errors import TreeInvalid
 from backend.domain.tree import tree_shape
 from backend.domain.tree.tree import clusters_of
-from backend.web.words.field_words import otherwise
+from backend.web.words.field_words import describe_changes
 from backend.web.words.figures import counted, shortened
 
 _LONGEST = 240
@@ -165,7 +165,7 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
     if pattern is None:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
     known = _Known(data)
-    if before is not None and name in CHANGES and (changed := otherwise(before, data)):
+    if before is not None and name in CHANGES and (changed := describe_changes(before, data)):
         pattern, known["otherwise"] = CHANGES[name], changed
     known["of"] = stream.partition("-")[2]
     known["path"] = "/".join(str(known[part]) for part in ("tenant", "instance", "environment", "stream"))

@@ -9,7 +9,7 @@ from backend.domain.access.access import Action, Caller
 from backend.queries.zones.zones import read_past_epochs, read_zones
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
-from backend.web.frame.position_asked import At, position_asked
+from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.zones.zones_view import ZonesView
 
@@ -37,6 +37,6 @@ def _context(
     request: Request, services: ConsoleServices, caller: Caller, at: str | None = None
 ) -> dict[str, object]:
     with services.reading() as connection:
-        position, past = position_asked(connection, caller, at)
+        position, past = requested_position(connection, caller, at)
         seen = read_zones(connection) if position is None else read_past_epochs(connection, position)
     return {**frame(request, caller), "view": ZonesView(seen), "past": past}

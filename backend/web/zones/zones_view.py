@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from backend.domain.zones.route_epochs import SILENT_SECONDS
+from backend.domain.zones.route_epochs import UNREACHABLE_AFTER_SECONDS
 from backend.domain.zones.zone_traffic import PAYLOAD_PLANES, PLANES, UNKNOWN_ZONE, crosses
 from backend.queries.zones.zone_router import NodeRow
-from backend.queries.zones.zones import BrokerSeen, ZonesSeen
+from backend.queries.zones.zones import RoutedBroker, ZoneRouterState
 from backend.web.forms.effect import listed
 from backend.web.words.figures import counted, sized, span
 
@@ -56,14 +56,14 @@ class ServingNode:
     """A node in a cell of the map."""
 
     node: str
-    is_dead: bool
+    is_unreachable: bool
 
 
 @dataclass(frozen=True)
 class BrokerShown:
     """A row of the broker table: the proxies that serve the broker, by zone."""
 
-    seen: BrokerSeen
+    seen: RoutedBroker
     cells: Sequence[tuple[str, Sequence[ServingNode]]]
     """Proxies by zone, in the order of the columns. Without a proxy, clients of the zone get the broker's own
     address."""
@@ -116,7 +116,7 @@ class NodeShown:
 class ZonesView:
     """View model of the page."""
 
-    seen: ZonesSeen
+    seen: ZoneRouterState
 
     @property
     def is_empty(self) -> bool:
@@ -128,7 +128,7 @@ class ZonesView:
 
     @cached_property
     def dead(self) -> Sequence[NodeRow]:
-        return [each for each in self.seen.nodes if each.is_dead]
+        return [each for each in self.seen.nodes if each.is_unreachable]
 
     @cached_property
     def paid(self) -> int:
@@ -196,7 +196,7 @@ class ZonesView:
 
     @property
     def about(self) -> str:
-        living = [each.heard.silent_seconds for each in self.seen.nodes if not each.is_dead]
+        living = [each.liveness.silent_seconds for each in self.seen.nodes if not each.is_unreachable]
         heard = f" · last report {_ago(min(living))}" if living else ""
         return f"{counted(len(self.zones), 'zone')} · {counted(len(self.seen.nodes), 'node')}{heard}"
 
@@ -232,7 +232,7 @@ class ZonesView:
         Normally one begins every ten seconds.
         """
         begun = self.seen.epochs.begun_at
-        heard = [each.heard.unbroken_seconds for each in self.seen.nodes if not each.is_dead]
+        heard = [each.liveness.unbroken_seconds for each in self.seen.nodes if not each.is_unreachable]
         if not heard or max(heard) < _LATE_EPOCH_SECONDS:
             return False
         return begun is None or (self.seen.now - begun).total_seconds() > _LATE_EPOCH_SECONDS
@@ -242,7 +242,7 @@ class ZonesView:
         """Return the mains that hold back the committed epoch: name, progress, and whether it is unreachable."""
         dead = {each.report.node for each in self.dead}
         found = []
-        for each in self.seen.holding_back:
+        for each in self.seen.mains_holding_back:
             far = "no epoch reported" if each.reported_epoch is None else f"at epoch {each.reported_epoch}"
             if each.node in dead:
                 far += f", unreachable with {counted(each.open_streams, 'open stream')}"
@@ -264,13 +264,13 @@ class ZonesView:
     def brokers_left(self) -> int:
         return max(0, len(self.seen.brokers) - BROKERS_SHOWN)
 
-    def _broker(self, seen: BrokerSeen) -> BrokerShown:
+    def _broker(self, seen: RoutedBroker) -> BrokerShown:
         cells = []
         for zone in self.zones:
             nodes = seen.proxies.get(zone, ())
             # Brokers of an unreachable node have been reassigned by now, if the zone has another node.
-            living = [each for each in nodes if not each.is_dead]
-            cells.append((zone, [ServingNode(each.report.node, each.is_dead) for each in living or nodes]))
+            living = [each for each in nodes if not each.is_unreachable]
+            cells.append((zone, [ServingNode(each.report.node, each.is_unreachable) for each in living or nodes]))
         return BrokerShown(seen, cells)
 
     # --- bytes
@@ -308,7 +308,9 @@ class ZonesView:
     @property
     def nodes(self) -> Sequence[NodeShown]:
         """Return the nodes, the unreachable ones first."""
-        order = sorted(self.seen.nodes, key=lambda each: (not each.is_dead, each.report.zone, each.report.node))
+        order = sorted(
+            self.seen.nodes, key=lambda each: (not each.is_unreachable, each.report.zone, each.report.node)
+        )
         return [self._node(each) for each in order[:NODES_SHOWN]]
 
     @property
@@ -318,7 +320,7 @@ class ZonesView:
     def _node(self, row: NodeRow) -> NodeShown:
         report = row.report
         brokers = sum(map(len, report.stands_for.values()))
-        main = f"main of {report.cluster}:{report.broker}" if row.heard.is_main else None
+        main = f"main of {report.cluster}:{report.broker}" if row.liveness.is_main else None
         behind = self.seen.epochs.fenced - (report.reported_epoch or 0)
         cold = f"{report.cold_reads.reads:,}" + (
             f" ({sized(report.cold_reads.bytes)})" if report.cold_reads.bytes else ""
@@ -329,7 +331,7 @@ class ZonesView:
             serves=", ".join(filter(None, ("proxy" if "proxy" in report.serves else None, main))),
             stands_for=counted(brokers, "broker") if brokers else "none",
             behind="" if report.reported_epoch is None or behind <= 1 else f"{behind} behind",
-            heard=_ago(row.heard.silent_seconds),
+            heard=_ago(row.liveness.silent_seconds),
             cold=cold,
             cache=f"{sized(cache.bytes)} of {sized(cache.most_bytes)}" if cache.most_bytes else "none",
             cache_share=min(100.0, 100 * cache.bytes / cache.most_bytes) if cache.most_bytes else None,
@@ -337,7 +339,7 @@ class ZonesView:
 
     @property
     def silent_after(self) -> str:
-        return f"{SILENT_SECONDS:.0f} s"
+        return f"{UNREACHABLE_AFTER_SECONDS:.0f} s"
 
 
 def _bytes(from_zone: str, to_zone: str, size: int, most: int, is_payload: bool) -> BytesShown:

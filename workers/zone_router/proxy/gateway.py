@@ -9,12 +9,12 @@ import structlog
 
 from backend.domain.zones.zone_map import Zones
 from workers.zone_router.directory import Directory
-from workers.zone_router.document import Node
 from workers.zone_router.proxy.inflight_budget import MOST_INFLIGHT_BYTES, InflightBudget
 from workers.zone_router.proxy.listener_place import ListenerPlace
 from workers.zone_router.proxy.relay import Client
 from workers.zone_router.proxy.routes import Routes
 from workers.zone_router.proxy.zone_readers import ZoneReaders
+from workers.zone_router.router_file import Node
 from workers.zone_router.traffic import Traffic
 
 _STUCK_SECONDS = 60.0

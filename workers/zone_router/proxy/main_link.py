@@ -11,7 +11,6 @@ import structlog
 
 from backend.kafka.wire.encoding import Buffer
 from workers.zone_router.connections import Connection
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import (
     VERSION,
@@ -28,6 +27,7 @@ from workers.zone_router.formats.route_messages import (
 )
 from workers.zone_router.frames import FrameRefused, Frames
 from workers.zone_router.proxy.channel import Part
+from workers.zone_router.router_file import MainAt
 
 if TYPE_CHECKING:
     from workers.zone_router.proxy.routes import Routes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from workers.zone_router.connections import Connection
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.formats.route_messages import (
     VERSION,
@@ -18,6 +17,7 @@ from workers.zone_router.formats.route_messages import (
     read,
 )
 from workers.zone_router.frames import FrameRefused, Frames
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 _CONNECT_SECONDS = 5.0

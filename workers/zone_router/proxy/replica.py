@@ -13,7 +13,6 @@ import structlog
 
 from backend.kafka.wire.batches import leader_epoch
 from workers.zone_router.block_index import read_block_index
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats import wal
 from workers.zone_router.formats.block import BlockIndex, BlockMalformed, block_name, block_prefix
 from workers.zone_router.formats.bulk import Main
@@ -23,6 +22,7 @@ from workers.zone_router.object_storage import ObjectMissing, ObjectStorage, Sto
 from workers.zone_router.proxy.index import Index, Stretch
 from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.polls import Polls
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 _RETRY_SECONDS = 0.3

@@ -20,12 +20,12 @@ from typing import NamedTuple, cast
 import structlog
 
 from backend.kafka.wire.encoding import Buffer
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Entry, Main, Place
 from workers.zone_router.formats.route_messages import Answer, Close
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.channel import Limits, Part, RouterChannel
 from workers.zone_router.proxy.main_link import MainLink
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 _CHECK_SECONDS = 5.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from workers.zone_router.document import MainAt
 from workers.zone_router.formats.bulk import Main
 from workers.zone_router.object_storage import ObjectStorage
 from workers.zone_router.proxy.object_cache import ObjectCache
 from workers.zone_router.proxy.replica import Replica
 from workers.zone_router.proxy.zone_reader import ZoneReader
+from workers.zone_router.router_file import MainAt
 from workers.zone_router.traffic import Traffic
 
 

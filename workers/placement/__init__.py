@@ -1,0 +1,1 @@
+"""Computation, execution and rollback of placements."""

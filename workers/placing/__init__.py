@@ -1,1 +1,0 @@
-"""Execution and rollback of placements."""
