@@ -161,4 +161,4 @@ def test_a_broker_that_does_not_answer_in_time_refuses_nothing_and_another_is_as
 
     with ReplicaAdmin("east", "127.0.0.1:9", {}, timeout_seconds=5) as admin:
         monkeypatch.setattr(admin._client, "ask", ask)
-        assert admin._ask(None) == "an answer"
+        assert admin._send(None) == "an answer"

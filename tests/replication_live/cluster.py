@@ -192,7 +192,7 @@ def _is_whole(client: ProtocolClient, topic: str) -> bool:
         topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
     )
     try:
-        answers = client.ask_each(dict.fromkeys(NODES, question))
+        answers = client.send_each(dict.fromkeys(NODES, question))
     except KafkaCallFailed:
         return False
     told = set()
