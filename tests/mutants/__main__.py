@@ -80,7 +80,9 @@ class Copy:
                 self._copy_native()
 
     def _tested(self, mutant: Mutant) -> Outcome:
-        ran = self._python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.caught_by)
+        ran = self._python(
+            "-m", "pytest", "-q", "-m", "not nightly", "-x", "-p", "no:cacheprovider", *mutant.caught_by
+        )
         lines = ran.stdout.strip().splitlines() or ["no output"]
         failed = next((line for line in lines if line.startswith("FAILED ")), None)
         if ran.returncode == 0:
