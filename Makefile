@@ -68,7 +68,7 @@ docs: install-dev ## Build the docs site to site/, with warnings as errors
 	@echo "site/index.html"
 
 pictures: install-dev ## Take the pictures of all pages of the console anew (docs/images/gallery)
-	@TREELINE_GALLERY=docs/images/gallery $(BIN)/python -m pytest -q tests/pages/test_gallery.py
+	@TREELINE_GALLERY=docs/images/gallery $(BIN)/python -m pytest -q tests/browser/console/test_gallery.py
 	@$(BIN)/python docs/generate.py
 
 reports: install-dev ## Run the checks of pages and REST again and write docs/reports
@@ -132,9 +132,9 @@ $(CLIENT): client/pyproject.toml $(PROJECT)
 	@touch $@
 
 # Releases of confluent-kafka that clients still use, each in a folder of its own.
-$(OLDER_CLIENTS): $(wildcard requirements/confluent-kafka-*.txt) tests/older_clients.py $(DEV)
+$(OLDER_CLIENTS): $(wildcard requirements/confluent-kafka-*.txt) tests/support/kafka/older_clients.py $(DEV)
 	@echo "installing older clients for tests" >&2
-	@$(BIN)/python -m tests.older_clients
+	@$(BIN)/python -m tests.support.kafka.older_clients
 	@touch $@
 
 $(FRONTEND): frontend/package.json frontend/package-lock.json frontend/.npmrc

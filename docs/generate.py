@@ -1,6 +1,6 @@
 """Generate the pages of docs/ that come from the code, by `python docs/generate.py`: see PAGES.
 
-tests/architecture/test_docs.py compares the files with its output.
+tests/project/architecture/test_docs.py compares the files with its output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from backend.replication_lab.runs.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
 from backend.settings import Settings  # noqa: E402
 from docs.verbs import ELSEWHERE, REGISTRY_ELSEWHERE, REGISTRY_VERBS, VERBS  # noqa: E402
-from tests.pages import gallery  # noqa: E402
+from tests.support.console import gallery  # noqa: E402
 
 CLI_INTRODUCTION = PROJECT_ROOT / "docs" / "cli-introduction.txt"
 GENERATED = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"

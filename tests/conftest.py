@@ -8,13 +8,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Their failed assertions say what was compared, as those of tests do.
+pytest.register_assert_rewrite("tests.support")
+
 pytest_plugins = [
-    "tests.database_fixture",
-    "tests.estate_fixture",
+    "tests.support.database.postgres",
+    "tests.support.estate.running",
     "tests.parallel_groups",
     "tests.process_timeline",
-    "tests.failure_logs",
-    "tests.cluster_secrets",
+    "tests.support.estate.failure_logs",
+    "tests.support.estate.cluster_secrets",
 ]
 
 # Set before any process reads its settings: the variables that tests' clusters reference, set by no one else.

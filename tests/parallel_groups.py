@@ -14,28 +14,34 @@ if TYPE_CHECKING:
 # each would wait for the others.
 FOLDERS_THAT_SHARE = {
     "tests/faults/five/": "an estate that may be broken",
-    "tests/access/": "an estate where clients log in",
-    "tests/architecture/": "all files, parsed once",
+    "tests/kafka/access/": "an estate where clients log in",
+    "tests/project/architecture/": "all files, parsed once",
     "tests/faults/small/": "a small estate that may be broken",
-    "tests/client/": "two clusters that clients are moved between",
-    "tests/replication_live/": "brokers that are killed by a schedule",
+    "tests/kafka/client/": "two clusters that clients are moved between",
+    "tests/kafka/replication/": "brokers that are killed by a schedule",
     # A switch delays the translation of commits for as long as it holds clients.
-    "tests/offsets/": "groups that commit",
-    "tests/switches/": "groups that commit",
+    "tests/kafka/offsets/": "groups that commit",
+    "tests/kafka/switch/": "groups that commit",
     # Its batches on Spark delay a switch, which waits for their end.
-    "tests/spark/test_translator.py": "groups that commit",
+    "tests/kafka/spark/test_translator.py": "groups that commit",
     # It pauses a distributor of the session's estate, and a paused distributor blocks a switch.
-    "tests/integration/test_rest_edge_losses.py": "groups that commit",
-    "tests/placement_live/": "brokers that may be killed",
-    "tests/zone_router_live/": "brokers behind the nodes of their zones",
-    "tests/zone_router_zones/": "zones as network namespaces",
-    "tests/spark/": "a session of Spark",
+    "tests/kafka/distribution/test_rest_edge_losses.py": "groups that commit",
+    "tests/kafka/placement/": "brokers that may be killed",
+    "tests/kafka/zones/": "brokers behind the nodes of their zones",
+    "tests/kafka/zone_networks/": "zones as network namespaces",
+    "tests/kafka/spark/": "a session of Spark",
 }
 
 
-BESIDE_FOLDERS = ("tests/pages/", "tests/registry/", "tests/simulation/", "tests/docs/")
+CONSOLE = ("tests/browser/", "tests/unit/console/")
+"""Folders that are about the console, as is every file whose tests have one served."""
+SCHEMAS = tuple(
+    f"tests/{room}/" for room in ("kafka/schemas", "postgres/schemas", "unit/schema_formats", "unit/schemas")
+)
+BESIDE = (*CONSOLE, *SCHEMAS, "tests/project/docs/", "tests/unit/simulation/")
 """Folders that run beside those that need the session's estate."""
-LONG = ("tests/pages/", "tests/registry/", "tests/integration/test_copy_session.py")
+LONGEST = "tests/kafka/distribution/test_copy_session.py"
+LONG = (*CONSOLE, *SCHEMAS)
 """Files that take the longest among those that start last."""
 
 
@@ -53,15 +59,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     In either half whole folders come first: one that began last would keep a process waiting for the others.
     Therefore the late half's folders begin while the others still have minutes of work that needs no estate.
     """
-    late = {shared_with(item.nodeid) for item in items if "estate" in getattr(item, "fixturenames", ())}
+
+    def sharing(fixture: str) -> set[str]:
+        return {shared_with(item.nodeid) for item in items if fixture in getattr(item, "fixturenames", ())}
+
+    late, of_console = sharing("estate"), sharing("console") | sharing("sso")
     folders = list(dict.fromkeys(FOLDERS_THAT_SHARE.values()))
 
-    def turn(item: pytest.Item) -> tuple[bool, bool, int, bool]:
+    def turn(item: pytest.Item) -> tuple[bool, bool, int, int]:
         shared = shared_with(item.nodeid)
-        is_late, is_folder = shared in late, shared in folders
-        beside = is_late or item.nodeid.startswith(BESIDE_FOLDERS)
+        is_late, is_folder, is_console = shared in late, shared in folders, shared in of_console
+        beside = is_late or is_console or item.nodeid.startswith(BESIDE)
         place = folders.index(shared) if is_folder else len(folders)
-        return is_late and not is_folder, beside, place, not item.nodeid.startswith(LONG)
+        is_long = is_console or item.nodeid.startswith(LONG)
+        return is_late and not is_folder, beside, place, 0 if shared == LONGEST else 1 if is_long else 2
 
     items.sort(key=turn)
 

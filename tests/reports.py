@@ -80,8 +80,8 @@ def words_of(test: str) -> str:
 
 
 def accessibility(folder: Path) -> str:
-    test = "-m nightly tests/pages/test_every_look.py"
-    run("-m", "nightly", "tests/pages/test_every_look.py")
+    test = "-m nightly tests/browser/console/test_every_look.py"
+    run("-m", "nightly", "tests/browser/console/test_every_look.py")
     (found,) = facts(folder, "axe")
     by_page: dict[str, dict[str, str]] = defaultdict(dict)
     for address, look, violations, passed in found["looked"]:
@@ -98,7 +98,7 @@ def accessibility(folder: Path) -> str:
 
 
 def browser_tests(_: Path) -> str:
-    outcomes = run("-m", "not nightly", "tests/pages", "tests/docs", only_browser=True)
+    outcomes = run("-m", "not nightly", "tests/browser", "tests/project/docs", only_browser=True)
     by_file: dict[str, list[str]] = defaultdict(list)
     for test, outcome in outcomes.ended.items():
         file, _, name = test.partition("::")
@@ -112,11 +112,11 @@ def browser_tests(_: Path) -> str:
         f"{len(outcomes.elsewhere)} more need an estate of real clusters. Each name is the promise that is tested."
     )
     lines = [line for file, tests in sorted(by_file.items()) for line in (f"## `{file}`", "", *tests, "")]
-    return page("Tests in the browser", said, "tests/pages", lines[:-1])
+    return page("Tests in the browser", said, "tests/browser", lines[:-1])
 
 
 def rest(folder: Path) -> str:
-    test = "tests/integration/test_rest_schemathesis.py"
+    test = "tests/postgres/api/test_rest_schemathesis.py"
     run(test)
     found = facts(folder, "schemathesis-*")
     modes = [path.stem.partition("-")[2] for path in sorted(folder.glob("schemathesis-*.json"))]
@@ -140,7 +140,7 @@ def rest(folder: Path) -> str:
 
 
 def weight(folder: Path) -> str:
-    test = "tests/pages/test_weight.py"
+    test = "tests/browser/console/test_weight.py"
     run(test)
     found = facts(folder, "weight-*")
     most = found[0]["most"]

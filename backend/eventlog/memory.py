@@ -1,4 +1,4 @@
-"""In-memory twin of the event log, for simulations; tests/contracts holds it to PostgreSQL's behaviour."""
+"""In-memory twin of the event log, for simulations; tests/postgres/eventlog holds it to PostgreSQL's behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of PostgreSQL that Treeline runs on (tests/integration/test_postgres_versions.py)."""
+"""Versions of PostgreSQL that Treeline runs on (tests/postgres/eventlog/test_postgres_versions.py)."""
 
 from __future__ import annotations
 

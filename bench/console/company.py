@@ -25,7 +25,7 @@ from backend.eventlog.tables import event_log_head
 from backend.projections import rebuilding
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.access.logins import logins
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
 
 CLUSTERS = [f"cluster-{number}" for number in range(1, 51)]
 TENANTS, STREAMS, USERS, APPLICATIONS, LOGINS = 200, 5_000, 1_000, 2_000, 100_000

@@ -25,9 +25,9 @@ import httpx2
 import observed
 
 from backend.eventlog.engine import create_engine
-from tests import http
-from tests.database_fixture import TEMPLATE, RunningPostgres, create_database, migrate
-from tests.pages.consoles import TOKEN, Console, serve
+from tests.support.api import http
+from tests.support.console.consoles import TOKEN, Console, serve
+from tests.support.database.postgres import TEMPLATE, RunningPostgres, create_database, migrate
 
 PROD = "/tenants/tenant-007/main/prod"
 PAGES = """

@@ -25,8 +25,8 @@ from backend.kafka.copy.clients import CopyLimits
 from backend.kafka.copy.knowledge import Knowledge, Refused
 from backend.settings import settings
 from bench.brokers import single_broker_clusters
-from tests.kafka import configure, create_topic
-from tests.plans import lives, plans_of
+from tests.support.domain.plans import lives, plans_of
+from tests.support.kafka.topics import configure, create_topic
 from workers.distribution.distributor import DistributorThread
 from workers.distribution.worker_session import copy_limits
 

@@ -30,7 +30,7 @@ from backend.estate.home import Home
 from backend.estate.running import read_state
 from backend.settings import PROJECT_ROOT
 
-SMALL = PROJECT_ROOT / "tests" / "estate" / "small.yaml"
+SMALL = PROJECT_ROOT / "tests" / "support" / "estate" / "small.yaml"
 TOPIC = "acme-retail-prod-orders"
 PARTITIONS = 2
 RECORDS_PER_SECOND = 50

@@ -21,11 +21,11 @@ from types import MappingProxyType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.replication_live.cluster import NODES, Cluster
-from tests.replication_live.compared import in_the_model, permitted
-from tests.replication_live.drill import Observed, run
-from tests.replication_live.faults import Fault
-from tests.replication_live.promises import broken, sent_again
+from tests.support.drills.cluster import NODES, Cluster
+from tests.support.drills.compared import in_the_model, permitted
+from tests.support.drills.drill import Observed, run
+from tests.support.drills.faults import Fault
+from tests.support.drills.promises import broken, sent_again
 
 SEEDS = 10
 SCHEDULES: Mapping[str, tuple[list[Fault], float]] = MappingProxyType(

@@ -22,7 +22,7 @@ from backend.replication_lab.model.world import Action
 from backend.replication_lab.runs import timed
 from backend.replication_lab.runs.search import Bounds, Found, search
 from backend.replication_lab.runs.timed import Clock
-from tests.replication_lab.random_faults import random_schedule, run
+from tests.unit.lab.random_faults import random_schedule, run
 
 LEAST_STEPS_PER_SECOND = 100_000
 MOST_SECONDS_FOR_SEEDS = 20 * 60

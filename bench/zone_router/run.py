@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import psutil
 
 from bench.zone_router import page_cache
-from tests.placement_live.brokers import NODES, Brokers
-from tests.zone_router_live.nodes import Node, Router
+from tests.support.kafka.three_brokers import NODES, Brokers
+from tests.support.zones.nodes import Node, Router
 
 LOAD = Path(__file__).with_name("load.py")
 ZONE = "az1"

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from tests.placement_live.brokers import NODES, Brokers
-from tests.zone_router_live.nodes import Router, client
+from tests.support.kafka.three_brokers import NODES, Brokers
+from tests.support.zones.nodes import Router, client
 
 TOPIC = "visible"
 MOST_MS = 50.0

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from backend.parent_exit import exit_with_parent
 from tests.eventually import eventually
-from tests.placement_live.brokers import RACKS
-from tests.zone_router_zones.clients import every_zone_reads_at_home, new_canary
-from tests.zone_router_zones.lab import Lab, running
-from tests.zone_router_zones.moved import Moved, moved_by
+from tests.kafka.zone_networks.clients import every_zone_reads_at_home, new_canary
+from tests.kafka.zone_networks.lab import Lab, running
+from tests.kafka.zone_networks.moved import Moved, moved_by
+from tests.support.kafka.three_brokers import RACKS
 
 LOAD = Path(__file__).with_name("load.py")
 MEGABYTES_A_SECOND = 5

@@ -33,7 +33,7 @@ from backend.domain.records import copy_flags, origin
 from backend.verification.checker import Arrival, Checker, ClusterReport
 from backend.verification.fleet import Fleet, FleetReader
 from tests.faults.history import FLAGS, ORIGIN, OURS, History, Outcome, fingerprint
-from tests.kafka import read_from_zero
+from tests.support.kafka.topics import read_from_zero
 
 AT_REST_SECONDS = 2.0
 PATIENCE_SECONDS = 90.0

@@ -30,12 +30,12 @@ from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.estate.running import read_state
 from backend.verification.fleet import FleetReader, FleetUnknown
-from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
 from tests.faults.history import History
 from tests.faults.judge import Verdict, judge, kinds, not_idle, wait_until_at_rest
 from tests.faults.load import Load
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
+from tests.support.estate.running import RunningEstate
 
 PROD = "/tenants/acme/instances/retail/environments/prod"
 CLUSTERS = [f"cluster-{number}" for number in range(1, 6)]

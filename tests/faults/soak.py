@@ -21,11 +21,11 @@ from pathlib import Path
 from random import Random
 
 from backend.settings import PROJECT_ROOT
-from tests.estate_fixture import boot, treeline
 from tests.eventually import eventually
 from tests.faults.changes import lose_a_leaf, replace_the_tree, switch_a_target
 from tests.faults.judge import kinds
 from tests.faults.runs import CLUSTERS, Place, Run, Undo, nothing
+from tests.support.estate.running import boot, treeline
 
 FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 RECORDS_PER_SECOND = 2000.0

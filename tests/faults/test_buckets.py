@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
+from tests.support.estate.running import SMALL_ESTATE
+from tests.support.kafka.topics import produce, read_all
 
 TOPIC = "acme-retail-prod-orders"
 

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from backend.estate.processes import load_plan
-from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
 from tests.faults.runs import Place, Run, passed
+from tests.support.estate.running import SMALL_ESTATE
 
 HOUR = 3600
 

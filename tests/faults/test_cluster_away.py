@@ -9,10 +9,10 @@ import pytest
 
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
+from tests.support.kafka.topics import produce, read_all
 
-THREE_CLUSTERS = PROJECT_ROOT / "tests" / "estate" / "three.yaml"
+THREE_CLUSTERS = PROJECT_ROOT / "tests" / "support" / "estate" / "three.yaml"
 TOPIC = "acme-retail-prod-orders"
 RECORDS = 300
 

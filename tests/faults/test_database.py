@@ -17,12 +17,12 @@ from backend.estate.ports import free_ports
 from backend.estate.programs.postgres import OWNER
 from backend.estate.proxy import TOKEN_VARIABLE
 from backend.settings import PROJECT_ROOT
-from tests.database_fixture import RunningPostgres
-from tests.disks import full, needs_root, small_disk
-from tests.estate_fixture import SMALL_ESTATE, boot, treeline
 from tests.eventually import eventually
 from tests.faults.runs import PROD, Place, Run, passed
-from tests.kafka import read_from_zero
+from tests.support.database.postgres import RunningPostgres
+from tests.support.estate.running import SMALL_ESTATE, boot, treeline
+from tests.support.kafka.topics import read_from_zero
+from tests.support.machine.disks import full, needs_root, small_disk
 
 DISK_MEGABYTES = 192
 STEADY_SECONDS = 3.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.disks import full, needs_root, small_disk
-from tests.estate_fixture import SMALL_ESTATE, boot, treeline
 from tests.eventually import eventually
 from tests.faults.runs import Place, Run, passed
+from tests.support.estate.running import SMALL_ESTATE, boot, treeline
+from tests.support.machine.disks import full, needs_root, small_disk
 
 DISK_MEGABYTES = 64
 

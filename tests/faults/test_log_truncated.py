@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from backend.kafka.copy.source import Source, SourcePartition
-from tests.estate_fixture import SMALL_ESTATE
 from tests.eventually import eventually
-from tests.kafka import produce, read_all
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
+from tests.support.estate.running import SMALL_ESTATE
+from tests.support.kafka.topics import produce, read_all
 
 STREAM = "acme/retail/prod/orders"
 ORDERS = "/tenants/acme/instances/retail/environments/prod/streams/orders"

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate
 from tests.eventually import eventually
-from tests.kafka import read_all
+from tests.support.estate.running import SMALL_ESTATE, RunningEstate
+from tests.support.kafka.topics import read_all
 
 PARTITIONS = 10_000
 TOPIC_PARTITIONS = 100

@@ -23,7 +23,7 @@ from tests.eventually import eventually
 from tests.faults.history import FLAGS, History
 from tests.faults.judge import Verdict, judge, kinds, wait_until_at_rest
 from tests.faults.load import Load
-from tests.integration.test_copy_session import LIMITS, Pair
+from tests.kafka.distribution.test_copy_session import LIMITS, Pair
 
 PARTITIONS = 2
 

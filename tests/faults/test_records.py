@@ -13,8 +13,8 @@ import pytest
 from tests.eventually import eventually
 from tests.faults.history import FLAGS, Draft
 from tests.faults.runs import Place, Run, passed
-from tests.integration.test_copy_session import Pair
-from tests.kafka import configure, produce, read_all
+from tests.kafka.distribution.test_copy_session import Pair
+from tests.support.kafka.topics import configure, produce, read_all
 
 LONGEST_TOPIC = 249
 

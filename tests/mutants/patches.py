@@ -3,7 +3,7 @@
 Above the diff stand two fields, each of one or more lines, of which all but the first are indented:
 
     Promise: docs/distribution.md: a record never returns to where it came from.
-    Caught by: tests/domain/test_copy_flags.py
+    Caught by: tests/unit/distribution/test_copy_flags.py
 
 A diff has one line of context (`git diff -U1`), so that it survives changes nearby.
 """

@@ -26,7 +26,7 @@ from backend.kafka.groups import consumer_per_group
 from backend.kafka.groups.committed import Committed
 
 TESTED_VERSIONS = frozenset({LAYOUT_KNOWN_OF})
-"""Versions of confluent-kafka whose clients begin as `_Handle` says; tests/integration/test_group_reader.py."""
+"""Versions of confluent-kafka whose clients begin as `_Handle` says; tests/kafka/base/test_group_reader.py."""
 _GROUP = "_treeline-reader"
 """Group id of consumers opened only for these requests; they join nothing and commit nothing."""
 _LIST_CONSUMER_GROUP_OFFSETS = 14

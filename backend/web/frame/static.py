@@ -2,7 +2,7 @@
 
 Every file is listed here by its address, so no path of a request ever reaches the file system. An address carries
 a digest of its file: browsers keep the file for good, and a new version has a new address. Text is sent compressed
-to browsers that accept it: a first visit must be light (tests/pages/test_weight.py).
+to browsers that accept it: a first visit must be light (tests/browser/console/test_weight.py).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from backend.settings import PROJECT_ROOT
-from tests.estate_fixture import boot, treeline
 from tests.faults.runs import Place
+from tests.support.estate.running import boot, treeline
 
 FIVE_CLUSTERS = PROJECT_ROOT / "tests" / "faults" / "five.yaml"
 

@@ -12,8 +12,8 @@ from bench.switch.checker import key_of
 from tests.eventually import eventually
 from tests.faults.five.test_switches import API, DATABASE, NEW, OLD, WORKER, tenant
 from tests.faults.runs import Place
-from tests.kafka import produce
-from tests.switches.applications import Applications, ByHand, Tenant
+from tests.support.estate.applications import Applications, ByHand, Tenant
+from tests.support.kafka.topics import produce
 
 __all__ = ["tenant"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from backend.domain.offsets import offset_map
 from tests.eventually import eventually
-from tests.kafka import read_all
-from tests.offsets.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream, path_of
+from tests.support.estate.groups import MAP_TOPIC, Groups, Made, numbered, on_a_stream, path_of
+from tests.support.kafka.topics import read_all
 
 NO_OFFSET = -1001
 

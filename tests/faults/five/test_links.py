@@ -10,7 +10,7 @@ import pytest
 from tests.eventually import eventually
 from tests.faults.history import Outcome
 from tests.faults.runs import Run, passed
-from tests.kafka import read_from_zero
+from tests.support.kafka.topics import read_from_zero
 
 MIXED, REST = "one way, flapping and slow", "the other way, both ways and refused"
 FAULTS = {

@@ -16,8 +16,8 @@ from backend.kafka.copy.knowledge import Knowledge
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.runs import Run, passed
-from tests.integration.test_copy_session import LIMITS
-from tests.kafka import DEADLINE_SECONDS
+from tests.kafka.distribution.test_copy_session import LIMITS
+from tests.support.kafka.topics import DEADLINE_SECONDS
 from workers.distribution import desired
 from workers.distribution.distributor import DistributorThread
 

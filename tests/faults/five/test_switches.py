@@ -19,8 +19,8 @@ import pytest
 from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.faults.step import StoppedStep, running_batch
-from tests.kafka import produce
-from tests.switches.applications import Applications, ByHand, Tenant
+from tests.support.estate.applications import Applications, ByHand, Tenant
+from tests.support.kafka.topics import produce
 
 # After the other faults of this folder the estate may take minutes to recover, which a normal run does not have.
 pytestmark = pytest.mark.nightly

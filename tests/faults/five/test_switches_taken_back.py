@@ -12,7 +12,7 @@ from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.five.test_switches import API, NEW, OLD, WORKER, Reached, neighbours, tenant
 from tests.faults.runs import Place
-from tests.switches.applications import Applications, Tenant
+from tests.support.estate.applications import Applications, Tenant
 
 __all__ = ["tenant"]
 # Same values as in test_switches.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
+from tests.support.estate.running import SMALL_ESTATE, RunningEstate, boot, treeline
 
 
 @pytest.fixture(scope="package")

@@ -20,10 +20,10 @@ from backend.estate import faults
 from backend.estate.children import marked
 from backend.estate.home import Home
 from backend.estate.programs.database_login import LOGIN
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot
 from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.nightly import some_now
+from tests.support.estate.running import SMALL_ESTATE, RunningEstate, boot
 
 LOOK_SECONDS = 1.0  # a cut link answers nothing at all, so that the look has to end it
 PROCESSES = ["postgres", "valkey", "proxy", "kafka:cluster-1:1", "kafka:cluster-2:1", "api", "worker:control",

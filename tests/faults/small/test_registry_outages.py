@@ -13,11 +13,11 @@ from backend.estate import faults
 from backend.estate.home import Home
 from backend.estate.processes import load_plan
 from backend.eventlog.engine import create_engine
-from tests.estate_fixture import RunningEstate
 from tests.eventually import eventually
-from tests.kafka import DEADLINE_SECONDS, configure
-from tests.registry.conftest import TOPIC, Address, settled
-from tests.registry.written_log import avro
+from tests.support.estate.running import RunningEstate
+from tests.support.kafka.topics import DEADLINE_SECONDS, configure
+from tests.support.schemas.addresses import TOPIC, Address, settled
+from tests.support.schemas.written_log import avro
 
 
 @pytest.fixture

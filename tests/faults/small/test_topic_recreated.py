@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.eventually import eventually
-from tests.kafka import DEADLINE_SECONDS, produce, read_all, topics
-from tests.rest_client import RestClient
+from tests.support.api.rest_client import RestClient
+from tests.support.kafka.topics import DEADLINE_SECONDS, produce, read_all, topics
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
 

@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from backend.estate.children import marked
 from backend.estate.home import Home
 from backend.estate.running import is_running, read_layout, read_state
-from tests.estate_fixture import SMALL_ESTATE, RunningEstate, boot, treeline
 from tests.eventually import eventually
-from tests.kafka import DEADLINE_SECONDS
+from tests.support.estate.running import SMALL_ESTATE, RunningEstate, boot, treeline
+from tests.support.kafka.topics import DEADLINE_SECONDS
 
 Boot = Callable[..., RunningEstate]
 

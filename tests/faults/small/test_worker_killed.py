@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.estate_fixture import RunningEstate
 from tests.faults.five.test_worker_killed import every_record_arrives_once, kill_all_celery
 from tests.faults.runs import Place
+from tests.support.estate.running import RunningEstate
 
 
 def test_every_record_arrives_once_although_all_workers_are_killed(small: RunningEstate) -> None:

@@ -1,0 +1,1 @@
+"""Tests that show pages of the console in Chromium."""

@@ -1,0 +1,1 @@
+"""Tests of the project itself: its architecture, its documentation, its packages."""

@@ -1,0 +1,1 @@
+"""Modules and fixtures that tests of several rooms use, by topic."""

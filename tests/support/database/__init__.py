@@ -1,0 +1,1 @@
+"""PostgreSQL, sample events and random histories."""

@@ -1,0 +1,1 @@
+"""Trees, plans and instances for the pure rules."""

@@ -1,0 +1,1 @@
+"""Local estates, and the groups and applications that run on them."""

@@ -1,0 +1,1 @@
+"""Brokers, topics and records, and Kafka's own tools."""

@@ -1,0 +1,1 @@
+"""Disks and folders of the machine that runs the tests."""

@@ -1,0 +1,1 @@
+"""Registries of an estate, and written logs of schemas topics."""

@@ -1,0 +1,1 @@
+"""Nodes of the zone router, their reports, and captured traffic."""

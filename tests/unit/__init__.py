@@ -1,0 +1,1 @@
+"""Tests that need neither a database, a broker, a browser nor a served control plane."""
