@@ -12,4 +12,5 @@ from alembic.config import Config
 
 config = Config()
 config.set_main_option("script_location", str(Path(__file__).parent))
+config.set_main_option("recursive_version_locations", "true")
 command.upgrade(config, "head")

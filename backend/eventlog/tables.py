@@ -1,7 +1,7 @@
 """Tables of the event log (SQLAlchemy Core); every other module's tables join the same METADATA.
 
 The application's role may only SELECT and INSERT on `events`; a trigger refuses changes by any role
-(migrations/versions/0001_event_log.py).
+(migrations/versions/up_to_0022/0001_event_log.py).
 """
 
 from __future__ import annotations

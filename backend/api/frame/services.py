@@ -94,6 +94,7 @@ class Services:
         """Return the newest revision of this program's migrations."""
         config = Config()
         config.set_main_option("script_location", str(PROJECT_ROOT / "migrations"))
+        config.set_main_option("recursive_version_locations", "true")
         return ScriptDirectory.from_config(config).get_current_head()
 
     def _follow(self) -> None:

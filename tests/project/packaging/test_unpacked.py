@@ -87,7 +87,9 @@ def test_estates_migrations_and_the_pom_are_found(packed: Packed, elsewhere: Pat
     assert found["default"] == str(packed.site / "backend" / "shipped" / "estates" / "unbalanced.yaml")
     assert {"unbalanced.yaml", "balanced.yaml", "replicated.yaml", "secured.yaml"} <= found["estates"].keys()
     assert found["pom"] is True
-    assert found["migration"] == max(path.stem for path in (packed.site / "migrations" / "versions").glob("*.py"))
+    assert found["migration"] == max(
+        path.stem for path in (packed.site / "migrations" / "versions").rglob("0*.py")
+    )
     assert found["cache"] == str(elsewhere / "caches" / "treeline"), "site-packages is not ours to write to"
 
 
