@@ -2,7 +2,7 @@
 
     login page --> /login/oidc --> provider: who are you? --> /login/oidc/callback --> a session here
 
-State that is needed when the browser comes back is derived from a cookie of its own (`backend.oidc.login_attempt`).
+State that is needed when the browser comes back is derived from a separate cookie (`backend.oidc.login_attempt`).
 """
 
 from __future__ import annotations
