@@ -21,7 +21,7 @@ TYPED = [folder for folder in CONFIGURED if python_files(folder)]
     [
         ("ruff", "check", "."),
         ("ruff", "format", "--check", "."),
-        pytest.param(("mypy", *TYPED), marks=pytest.mark.nightly),  # `make lint` runs it, too
+        ("mypy", *TYPED),
     ],
     ids=" ".join,
 )
