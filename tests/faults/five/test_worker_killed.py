@@ -54,7 +54,7 @@ def end_of(servers):
         kill_pool_process,
     ],
 )
-@pytest.mark.nightly  # the same on two clusters: small/test_worker_killed.py
+@pytest.mark.nightly  # the same on two clusters: small/test_all_workers_killed.py
 def test_every_record_arrives_once_although_workers_are_killed(place, kill):
     every_record_arrives_once(place, kill, looked_at="cluster-4")
 
