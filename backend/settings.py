@@ -86,7 +86,8 @@ class Settings(AccessSettings):
     copy_flags_header: str = Field("copy-flags", description="Name of the header that carries the copy flags.")
     copy_origin_header: str = Field("copy-origin", description="Name of the header that carries the origin.")
     origin_header: bool = Field(
-        True, description="Write origins and route by them; false gives the plain copy flags of the document."
+        True,
+        description="Write origins and route by them; false: no origin is written, and copy flags alone decide.",
     )
     verify_stream: str = Field(
         "_treeline.verify", description="Internal stream of `treeline verify`, and its topic on every cluster."

@@ -1,0 +1,1 @@
+"""Queries: what the API, the console and workers read from projections and observations."""

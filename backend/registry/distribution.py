@@ -2,7 +2,8 @@
 
 Pure, and computed from both catalogs, not from what was written before: after a crash, a restart or an
 interruption it is computed again, and after it was carried out nothing is left to do. Ids, versions, types, texts
-and deletions are kept; subjects get their names on the target, also inside references (`domain/subjects.py`).
+and deletions are kept; subjects get their names on the target, also inside references
+(`domain/schemas/subjects.py`).
 
 What others wrote on a target stays: only versions that carry our header, or equal the primary's in every respect,
 are changed or deleted. Anything in the way is a conflict, and delays nothing but what references it. A copied

@@ -1,0 +1,4 @@
+"""Requests to clusters on behalf of the API and the console.
+
+They trace and replay records, reset offsets, elect leaders, and answer what the loss of a broker would mean.
+"""

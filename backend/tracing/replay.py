@@ -2,8 +2,8 @@
 
 The cluster that had refused it comes first. A cluster whose vector is already beyond the record's origin never
 gets it from another one, so it is written there too; the others get it along their route, now that it is where it
-was missing (`domain/partition_edge.py`, holes). Which clusters have it is found by a trace, under a lock of the
-stream: replaying twice, even concurrently, writes once.
+was missing (`domain/records/partition_edge.py`, holes). Which clusters have it is found by a trace, under a lock
+of the stream: replaying twice, even concurrently, writes once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The reconcile loop for applications: observe a cluster, plan, execute, record; each cluster by itself.
 
 Each cluster is polled in a thread of its own, so one that hangs delays nothing else. A poll is four requests,
-whatever the number of applications; planning is `domain/access_steps.py`. Two processes that do the same at the
-same time, because a lease moved, do no harm: both lead to the same state.
+whatever the number of applications; planning is `domain/access/access_steps.py`. Two processes that do the same at
+the same time, because a lease moved, do no harm: both lead to the same state.
 """
 
 from __future__ import annotations

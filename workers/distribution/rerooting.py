@@ -1,7 +1,8 @@
 """Re-rooting of the records of clusters that left the tree: they continue from the leaf that holds most of them.
 
 It runs once the reachable leaves have entered the routes without the cluster, since only then its records no
-longer move; and again when a leaf that was unreachable has entered, which may hold more (`domain/rerooting.py`).
+longer move; and again when a leaf that was unreachable has entered, which may hold more
+(`domain/distribution/rerooting.py`).
 """
 
 from __future__ import annotations

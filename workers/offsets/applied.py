@@ -1,4 +1,4 @@
-"""Results of one committer, in memory and in the table applied_offsets (`queries/offset_tables.py`)."""
+"""Results of one committer, in memory and in the table applied_offsets (`queries/offsets/offset_tables.py`)."""
 
 from __future__ import annotations
 

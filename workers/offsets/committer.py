@@ -1,9 +1,9 @@
 """The offset committer of one cluster: groups with later progress elsewhere continue from there on this cluster.
 
 It reads the map on its cluster, reads the group's committed offset, and sets the offset from which the group
-continues: never one that skips a record that the group has not read (`domain/target_log.py`), never for a group
-with active members here, never backwards (`domain/committing.py`). Results are stored, so that a restart does not
-repeat them.
+continues: never one that skips a record that the group has not read (`domain/offsets/target_log.py`), never for a
+group with active members here, never backwards (`domain/offsets/commit_rules.py`). Results are stored, so that a
+restart does not repeat them.
 """
 
 from __future__ import annotations

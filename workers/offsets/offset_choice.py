@@ -1,4 +1,4 @@
-"""Choice of the offsets from which groups continue on one cluster, by the rules of `domain/target_log.py`."""
+"""Choice of offsets from which groups continue on a cluster, by the rules of `domain/offsets/target_log.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in which the translator keeps its state between runs (`queries/offset_tables.py`)."""
+"""Tables in which the translator keeps its state between runs (`queries/offsets/offset_tables.py`)."""
 
 from __future__ import annotations
 

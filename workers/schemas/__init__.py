@@ -1,0 +1,1 @@
+"""Distribution of schemas from the primary cluster to all others."""

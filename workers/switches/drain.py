@@ -3,7 +3,7 @@
 The moment is `mark`: the ends of the source's logs then, including records of open transactions. The vector of a
 log up to its marked end is what the furthest task that reads the log has seen (told by its position), merged with
 the records from that position to the end, which are read. A target has them all when the committed positions of
-its inbound tasks cover that vector (`domain/draining.py`). No timeout and no lag figure is involved.
+its inbound tasks cover that vector (`domain/switch/draining.py`). No timeout and no lag figure is involved.
 
     mark --> transactions open then are decided --> the vector at the end is known --> each target covers it
 

@@ -1,7 +1,7 @@
 """The reconcile loop: observe clusters, plan steps, execute them, record the outcomes.
 
-All clusters are observed concurrently, so that one that is down blocks no other. Planning is `domain/steps.py`.
-All state of this process is read again each time: a restart loses nothing.
+All clusters are observed concurrently, so that one that is down blocks no other. Planning is
+`domain/topics/steps.py`. All state of this process is read again each time: a restart loses nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`/login-links`: one-time links made with a token; the console turns them into sessions (`web/login_page.py`)."""
+"""`/login-links`: one-time links made with a token; `web/frame/login_page.py` turns them into sessions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Failures that domain rules decide: one class each, with typed facts.
 
 The class docstring is the title that a caller reads; `detail` says what is wrong with this request and what to do;
-`errors` point (RFC 6901) at the places in the request. `api/problems.py` maps each kind to a status; this module
-does not know HTTP.
+`errors` point (RFC 6901) at the places in the request. `api/frame/problems.py` maps each kind to a status; this
+module does not know HTTP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Positions of distributors on their target.
 
 A position is the committed offset of the task's group for (target's topic, partition): the next offset to read on
-the source. Its metadata holds the vectors (`domain/marks.py`). Both are written in the transaction of the records
-that they describe, so they can never disagree.
+the source. Its metadata holds the vectors (`domain/records/marks.py`). Both are written in the transaction of the
+records that they describe, so they can never disagree.
 """
 
 from __future__ import annotations

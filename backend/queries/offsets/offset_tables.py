@@ -19,7 +19,7 @@ def _place() -> tuple[sa.Column[str], sa.Column[str], sa.Column[int]]:
     )
 
 
-# The index of a log: `domain/log_index.py`, Mark.
+# The index of a log: `domain/records/log_index.py`, Mark.
 log_marks = sa.Table(
     "log_marks",
     METADATA,
@@ -106,7 +106,7 @@ applied_offsets = sa.Table(
     sa.Column("origin_cluster", sa.Text, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False),
     sa.Column("committed_at_ms", sa.BigInteger, nullable=False),
-    # Digest of what was known of the progress: `domain/offset_map.py`, Progress.
+    # Digest of what was known of the progress: `domain/offsets/offset_map.py`, Progress.
     sa.Column("progress_digest", sa.Text),
     # The columns below describe the offset that was set last; NULL if none was.
     sa.Column("offset", sa.BigInteger),

@@ -1,0 +1,1 @@
+"""Main: appends the batches of its streams beside the leading broker and confirms them."""

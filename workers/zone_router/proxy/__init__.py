@@ -1,0 +1,1 @@
+"""Proxy: answers the clients of its zone, and exchanges their batches with mains through object storage."""
