@@ -153,12 +153,12 @@ def test_a_broker_that_does_not_answer_in_time_refuses_nothing_and_another_is_as
 ) -> None:
     answers = iter([_failed(RequestTimedOutError("after 1665 ms")), "an answer"])
 
-    def ask(_: Any) -> Any:
+    def send(_: Any) -> Any:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     with ReplicaAdmin("east", "127.0.0.1:9", {}, timeout_seconds=5) as admin:
-        monkeypatch.setattr(admin._client, "ask", ask)
+        monkeypatch.setattr(admin._client, "send", send)
         assert admin._send(None) == "an answer"
