@@ -55,7 +55,7 @@ class ProgressReader:
         self._times: dict[tuple[Partition, int], int] = {}
         """(partition, offset) -> timestamp of the last record before the offset."""
         self._noticed: dict[GroupPartition, tuple[int, int]] = {}
-        """GroupPartition -> (offset, time first observed in ms) of commits without a known commit time."""
+        """Group and partition -> (offset, time first observed in ms) of commits without a known commit time."""
 
     def read(
         self, topology: Topology, committed: Mapping[GroupPartition, CommittedOffset], generation: int

@@ -1,4 +1,4 @@
-"""GroupPartition of `__consumer_offsets` of one cluster: it reads groups' commits as they arrive.
+"""Reader of `__consumer_offsets` of one cluster: it reads groups' commits as they arrive.
 
 While records flow, most of that topic are positions of Treeline's own groups; they are recognized by the first
 bytes of their keys and skipped without parsing.

@@ -171,7 +171,7 @@ def test_records_arrive_unchanged_with_our_headers_last(pair):
 
 
 def test_keys_values_and_headers_of_copies_are_counted(pair):
-    """Return the records that a limit counts."""
+    """A limit of bytes counts all of them."""
     pair.produce([{"value": b"value", "key": b"key", "partition": 0, "headers": [("h", b"four"), ("n", None)]}])
     assert pair.copy_until_idle().copied_bytes == 5 + 3 + 5 + 1 + (10 + 4) + (11 + 27)
 

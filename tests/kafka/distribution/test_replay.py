@@ -22,7 +22,7 @@ TARGET, PARTITION = "cluster-4", 3
 
 
 def test_a_record_is_written_where_it_is_missing_as_it_was_read_and_once(known, estate, database):
-    """Return a facts in which a topic without the record stands for a target that refused it."""
+    """A topic without the record stands for a target that refused it."""
     facts, offset = known
     mark = uuid.uuid4().hex[:8]
     topic, aside, servers = f"lacks.{mark}", f"aside.{mark}", estate.bootstrap_servers(TARGET)
