@@ -102,7 +102,7 @@ $(VENV_MADE):
 
 $(RUNTIME): requirements/runtime.txt $(VENV_MADE)
 	@echo "installing pinned packages" >&2
-	@$(PIP) --require-hashes --no-deps -r requirements/runtime.txt
+	@.ci/install-packages $(BIN)/python requirements/runtime.txt --compile
 	@touch $@
 
 # PySpark comes as source; it is built with the setuptools that is pinned.
@@ -123,7 +123,7 @@ $(NATIVE): $(wildcard backend/kafka/copy/native/*.[ch]) backend/kafka/copy/nativ
 
 $(DEV): requirements/dev.txt $(PROJECT)
 	@echo "installing pinned packages for tests" >&2
-	@$(PIP) --require-hashes --no-deps -r requirements/dev.txt
+	@.ci/install-packages $(BIN)/python requirements/dev.txt
 	@touch $@
 
 # The client package is one of its own: applications install it without the rest.
