@@ -1,4 +1,4 @@
-"""Export of requests' spans by OpenTelemetry (design: console.md, "Operations").
+"""Export of requests' spans by OpenTelemetry (decision 55).
 
 FastAPI creates the span of a request, with its route and status, by the semantic conventions. This module decides
 what is recorded, what is left out, and where spans are sent. Without an endpoint nothing is recorded, and nothing

@@ -1,4 +1,4 @@
-"""Transforms from records of logs to timestamps and origin vectors at committed offsets (design, "Offsets").
+"""Transforms from records of logs to timestamps and origin vectors at committed offsets (decision 20).
 
 A log is divided into **segments**: at every `BLOCK` offsets, and at every committed offset in question. Each
 record is in one segment, so a single pass over the records builds all segments, however many groups have committed

@@ -45,7 +45,7 @@ def not_ready(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def status(home: Home) -> dict[str, Any]:
-    """Return `treeline status --json`, as in the contract, with processes' memory (PSS, bytes) and last ends."""
+    """Return `treeline status --json`, with processes' memory (PSS, bytes) and last ends."""
     state = read_state(home) if is_running(home) else None
     if state is None:
         return {

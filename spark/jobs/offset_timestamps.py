@@ -1,4 +1,4 @@
-"""Compute timestamps and origin vectors of committed offsets (design, "Offsets", 2).
+"""Compute timestamps and origin vectors of committed offsets (decision 20).
 
     spark-submit spark/jobs/offset_timestamps.py REQUEST.json OUTPUT
 

@@ -3,7 +3,7 @@
 Old and new edges into a leaf have different sources, so fencing one does not fence the other. For a new version
 of its routes every transactional id that was ever allowed to copy to the leaf, and every one that will be, is
 fenced on it; only then is the version recorded as entered, and only then does any task open a session there. One
-procedure serves target switches, tree changes, new leaves, and leaves that were unreachable (design, "Barrier").
+procedure serves target switches, tree changes, new leaves, and leaves that were unreachable (decision 16).
 
 A barrier that is repeated, by another process or after a kill, fences once more: sessions are opened again, and
 nothing is lost.

@@ -2,8 +2,8 @@
 
 A user has one role, which holds for the whole estate, and memberships, each of which holds within one tenant.
 Whatever either of them allows is allowed. A tenant that the caller has nothing to do with does not exist for the
-caller: `refusal` gives the same answer for another's tenant as for a tenant that does not exist (design:
-console.md, "Access").
+caller: `refusal` gives the same answer for another's tenant as for a tenant that does not exist
+(docs/access.md, "What a tenant's user sees").
 """
 
 from __future__ import annotations

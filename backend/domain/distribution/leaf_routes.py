@@ -2,7 +2,7 @@
 
 Old and new edges into a leaf have different sources, so fencing one does not fence the other. A leaf enters a new
 version of its routes by fencing every transactional id that may have copied to it, and only then are its new edges
-opened (design, "Barrier"). A change that leaves a leaf's inbound edges as they are needs no barrier there.
+opened (decision 16). A change that leaves a leaf's inbound edges as they are needs no barrier there.
 
     wanted = entered --(tree, target, re-rooting)--> wanted > entered --(all inbound fenced)--> wanted = entered
 """

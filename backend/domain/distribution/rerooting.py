@@ -2,7 +2,7 @@
 
 A cluster that is no longer a leaf cannot pass its records on. The leaves hold prefixes of its log, of different
 lengths. Each partition is re-rooted at the leaf that holds the longest prefix: its records take that leaf's route,
-as if they had been produced there (design, "Routes by origin").
+as if they had been produced there (decision 16).
 """
 
 from __future__ import annotations

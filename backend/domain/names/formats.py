@@ -2,7 +2,7 @@
 
 A cluster has three: the topic and the subject format make names from (tenant, instance, environment, topic),
 the group format from (tenant, instance, environment, group). A format may leave out parts, so a technical name
-cannot be parsed back: it is looked up among the declared streams (design, "Tenants, names and schemas"). This
+cannot be parsed back: it is looked up among the declared streams (decision 5). This
 look-up works only while no two logical names share one technical name on a cluster, so every change that could
 cause a clash (a new stream, a new cluster, a changed format, a cluster that joins a tree) is checked here first.
 

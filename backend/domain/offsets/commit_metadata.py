@@ -5,7 +5,7 @@
 
 The flags are those of the map record on this cluster. `ts` is the distributed timestamp and `at` the time of the
 group's commit, both in milliseconds; `from` is the cluster of that commit, `gen` its environment's generation.
-Source: contract, "Kafka"; distribution model, "Distributing offsets".
+Source: docs/offsets.md; distribution model, "Distributing offsets".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Inputs are the group's progress on all clusters (the map) and the offset that is committed on this cluster.
 Progress is ordered by (generation, time of the commit); a committed offset never goes back in that order, in
-whatever order map records arrive. Source: design, "Offsets", "Rules of the committer".
+whatever order map records arrive. Source: decision 21.
 """
 
 from __future__ import annotations

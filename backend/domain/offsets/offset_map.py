@@ -2,7 +2,7 @@
 
 The key names the group, the partition and the cluster of the commit. The value gives the timestamp and the origin
 vector of the records read, with what orders two commits of a group. The topic is compacted; its records are
-distributed with copy flags like all others. Source: contract, "Kafka"; design, "Offsets", 3.
+distributed with copy flags like all others. Source: docs/offsets.md; decision 21.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def decode(values: Sequence[bytes | None]) -> tuple[int, bool]:
     """Decode all values of the header on one record: the flags, and whether they were readable.
 
     Absent means 0. More than one, or another length than 4 bytes, is unreadable and means 0 too
-    (contract, "Kafka"); the caller counts those.
+    (docs/distribution.md, "Record headers"); the caller counts those.
     """
     if not values:
         return 0, True

@@ -1,6 +1,6 @@
 """Position marks: what a distributor's position on a partition stands for, stored in the offset metadata.
 
-A mark is written in the transaction of the records that it covers (design, "Origin vectors"). A broker accepts
+A mark is written in the transaction of the records that it covers (decision 3). A broker accepts
 4,096 characters; the entries are variable-length integers so that some 250 origins fit.
 """
 

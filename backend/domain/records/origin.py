@@ -22,7 +22,7 @@ STREAM_ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place where a record was first produced: contract, "Kafka", header `copy-origin`."""
+    """The place where a record was first produced (header `copy-origin` in docs/distribution.md)."""
 
     cluster: int
     """Number of the cluster."""

@@ -1,8 +1,8 @@
 """The decision of an edge for each record of a partition: skip it, or copy it with which headers.
 
 A record is copied iff the edge lies on the current route of its origin and the target does not have the record
-yet (design, "Routes by origin"). Flags alone would lose and duplicate records when targets change. While nothing
-changes, the result equals the document's rule, flag for flag.
+yet (docs/distribution.md, "The rule"). Flags alone would lose and duplicate records when targets change. While
+nothing changes, the result equals the rule of copy flags, flag for flag.
 
 This is the reference implementation: tests hold the native record loop to the same decisions.
 """

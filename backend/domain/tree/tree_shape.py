@@ -167,8 +167,8 @@ def _siblings(node: Node, first: int = 0) -> Iterator[tuple[int, int, tuple[str,
 def default_targets(node: Node) -> dict[tuple[str, int], str]:
     """Return the default target of each distributor (cluster, level).
 
-    Leaf i of a subtree targets leaf i mod q of its sibling's q leaves, counted from 0, left to right (contract,
-    "Kafka").
+    Leaf i of a subtree targets leaf i mod q of its sibling's q leaves, counted from 0, left to right
+    (docs/concepts.md, "Tree, leaves and levels").
     """
     targets: dict[tuple[str, int], str] = {}
     for side, sibling, level in _pairs(node):

@@ -2,7 +2,7 @@
 
 Copying is exactly once, because the records and the position that covers them are one transaction of the target,
 and because the task's fixed transactional id lets only the latest session commit. The order of opening matters
-(design, "What a distributor guarantees"): the lease is checked again after `init_transactions`, since a late
+(docs/distribution.md, "Guarantees"): the lease is checked again after `init_transactions`, since a late
 zombie would otherwise fence its successor for good; positions are read only after that, since the zombie's last
 commit would otherwise be copied twice.
 
