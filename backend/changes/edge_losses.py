@@ -7,6 +7,9 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine
 
 from backend.changes.change import Change
+from backend.cluster_requests import trace_facts
+from backend.cluster_requests.replay import Replay, replay
+from backend.cluster_requests.trace_facts import TraceFacts
 from backend.deciders import EDGE
 from backend.domain.base.errors import NotFound
 from backend.domain.distribution.edge_losses import Acknowledge, Edge, EdgeCommand, RecordReplay
@@ -15,9 +18,6 @@ from backend.queries.distribution.leaf_routes import list_leaves
 from backend.queries.distribution.partition_buckets import partition_buckets
 from backend.queries.tree.trees import get_tree
 from backend.settings import Settings
-from backend.tracing import trace_facts
-from backend.tracing.replay import Replay, replay
-from backend.tracing.trace_facts import TraceFacts
 
 EdgeChange = Change[Edge, EdgeCommand]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from backend.changes.change import Change
+from backend.cluster_requests.resetting import Wish
 from backend.deciders import GROUP_RESETS
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.names.names import StreamName, check_group_name, is_name
@@ -14,7 +15,6 @@ from backend.domain.offsets.group_reset import RecordReset, Resets
 from backend.queries.clusters import clusters
 from backend.queries.tenants import streams
 from backend.queries.tenants.streams import StreamRow
-from backend.tracing.resetting import Wish
 
 
 def wish(connection: Connection, cluster: str, stream: str, group: str, partition: int | None, to: str) -> Wish:

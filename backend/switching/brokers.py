@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from backend.cluster_requests.broker_loss import document, what_if_broker_dies
 from backend.domain.base.errors import ClusterSilent, FieldError, NotFound
 from backend.domain.replication.replication_health import Place
 from backend.domain.switch.switch_facts import BrokerLossFact, OutcomeFact, SwitchRequest
 from backend.settings import Settings
 from backend.switching.reading import PlanInput
-from backend.tracing.broker_loss import document, what_if_broker_dies
 
 MOST_BROKERS = 16
 """Limit of brokers that a plan assumes to be gone; their clusters are queried in parallel."""

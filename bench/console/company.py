@@ -17,10 +17,10 @@ from backend.domain.access import user
 from backend.domain.base.event import Event
 from backend.domain.tenants import application, tenant
 from backend.domain.tenants import stream as stream_events
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.engine import create_engine
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
-from backend.eventlog.seed import seed
 from backend.eventlog.tables import event_log_head
 from backend.projections import rebuilding
 from backend.projections.catalogue import PROJECTIONS
@@ -64,7 +64,7 @@ def fill(engine: Engine, events: int) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
         there = connection.execute(sa.select(event_log_head.c.position)).scalar_one()
-        seed(connection, registry, _entries(events - there))
+        bulk_load(connection, registry, _entries(events - there))
         connection.execute(logins.insert(), list(_logins()))
     for projection in PROJECTIONS:
         rebuilding.rebuild(engine, registry, projection)

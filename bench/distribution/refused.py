@@ -22,7 +22,7 @@ from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import DistributedStream, EdgePlan, Endpoint, HeaderNames
 from backend.domain.tree import tree_shape
 from backend.kafka.copy.clients import CopyLimits
-from backend.kafka.copy.knowledge import Knowledge, Refused
+from backend.kafka.copy.control_plane import ControlPlane, Refused
 from backend.settings import settings
 from bench.brokers import single_broker_clusters
 from tests.support.domain.plans import lives, plans_of
@@ -99,7 +99,7 @@ def measure(servers: dict[str, str], partitions: int, rate: int, longest_seconds
     limits: CopyLimits = copy_limits(settings())
     plan = plan_of(servers, topic, partitions)
     thread = DistributorThread(
-        plan.task, 1, limits, lambda plan: None, Knowledge(dead_letter=dead_letter), plan, 1
+        plan.task, 1, limits, lambda plan: None, ControlPlane(dead_letter=dead_letter), plan, 1
     )
     load = Load(servers["a"], topic, partitions, rate)
     loading = threading.Thread(target=load.run)

@@ -22,7 +22,7 @@ from backend.domain.distribution.edges import (
     TopicLife,
 )
 from backend.domain.tree import tree_shape
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.settings import settings
 from workers.distribution.distributor import DistributorThread
 from workers.distribution.worker_session import copy_limits
@@ -72,7 +72,7 @@ def main() -> None:
     for bucket in task["units"]:
         unit = Task("source", 1, bucket)
         threads.append(
-            DistributorThread(unit, 1, copy_limits(settings()), lambda _: None, Knowledge(), plans[unit], 1)
+            DistributorThread(unit, 1, copy_limits(settings()), lambda _: None, ControlPlane(), plans[unit], 1)
         )
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

@@ -36,10 +36,10 @@ from backend import deciders  # noqa: E402
 from backend.dispatch import Directed, Dispatcher  # noqa: E402
 from backend.domain.tenants import stream_records, tenant_commands  # noqa: E402
 from backend.estate.programs.postgres import PostgresServer  # noqa: E402
+from backend.eventlog.bulk_load import bulk_load  # noqa: E402
 from backend.eventlog.engine import create_engine  # noqa: E402
 from backend.eventlog.faults import DatabaseUnavailable  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
-from backend.eventlog.seed import seed  # noqa: E402
 from backend.eventlog.store import PostgresEventLog  # noqa: E402
 from backend.projections import rebuilding, runner, streams  # noqa: E402
 from backend.projections.catalogue import PROJECTIONS  # noqa: E402
@@ -176,7 +176,7 @@ def projecting(engine: Engine, dispatcher: Dispatcher, events: int) -> None:
 
     def add(first_tenant: int, count: int) -> None:
         with engine.begin() as connection:
-            seed(connection, registry, history.entries(registry, first_tenant, count))
+            bulk_load(connection, registry, history.entries(registry, first_tenant, count))
 
     def catch_up() -> None:
         with engine.begin() as connection:
@@ -215,7 +215,7 @@ def main() -> None:
         recording(dispatcher)
         with engine.connect() as connection:
             entries = list(history.entries(registry, 0, events))
-            per_second("seeding by COPY", events, lambda: seed(connection, registry, entries))
+            per_second("seeding by COPY", events, lambda: bulk_load(connection, registry, entries))
             connection.rollback()
         projecting(engine, dispatcher, events)
         reading(engine, events)

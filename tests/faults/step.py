@@ -12,7 +12,7 @@ from backend.eventlog.engine import create_engine
 from backend.eventlog.faults import DatabaseUnavailable
 from tests.eventually import eventually
 from tests.faults.runs import Place
-from workers import batches
+from workers import batch_exclusion
 
 _LOCK = 7_011_953
 
@@ -28,11 +28,14 @@ def running_batch(place: Place) -> Iterator[None]:
 
     def others_run() -> bool:
         with engine.begin() as connection:
-            return batches.are_running(connection)
+            return batch_exclusion.are_running(connection)
 
     try:
         eventually(lambda: not others_run(), "the batches of the estate's own have ended")
-        with contextlib.suppress(DatabaseUnavailable), batches.running(engine) as may:  # killed, its lock is gone
+        with (
+            contextlib.suppress(DatabaseUnavailable),
+            batch_exclusion.running(engine) as may,
+        ):  # killed, its lock is gone
             assert may, "none has to rest"
             yield
     finally:

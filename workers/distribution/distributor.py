@@ -17,7 +17,7 @@ from backend.domain.distribution.throttle import Throttle
 from backend.kafka.base.errors import CopyFailed
 from backend.kafka.base.liveness import LONGEST_STEP_SECONDS
 from backend.kafka.copy.clients import CopyLimits
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.record_loop import CopyTotals
 from backend.kafka.copy.refused_search import Suspects
 from backend.kafka.copy.session import CopySession
@@ -43,7 +43,7 @@ class DistributorThread(threading.Thread):
         epoch: int,
         limits: CopyLimits,
         why_not: Callable[[EdgePlan], str | None],
-        knowledge: Knowledge,
+        control_plane: ControlPlane,
         plan: EdgePlan,
         position: int,
     ) -> None:
@@ -57,7 +57,7 @@ class DistributorThread(threading.Thread):
         self.epoch = epoch
         self._limits = limits
         self._why_not = why_not
-        self._knowledge = knowledge
+        self._control_plane = control_plane
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
         # The task's thread adds while the host's thread takes: without the lock some would be taken twice.
         self._checkpoints_lock = threading.Lock()
@@ -101,7 +101,7 @@ class DistributorThread(threading.Thread):
                 "latency_ms": each.latency_ms,
                 "checkpoint_ms": each.checkpoint_ms,
             }
-            for each in self._knowledge.measures.take_changed()
+            for each in self._control_plane.measures.take_changed()
         ]
 
     def take_checkpoints(self) -> list[tuple[str, int, Checkpoint]]:
@@ -116,7 +116,7 @@ class DistributorThread(threading.Thread):
 
     def checkpoints_written(self, streams: Collection[str]) -> None:
         """Note that the checkpoints taken of these streams are in the database."""
-        self._knowledge.measures.checkpointed(streams)
+        self._control_plane.measures.checkpointed(streams)
 
     def hung(self) -> bool:
         """Return whether the task hangs in a call with a timeout: librdkafka is known to exceed its own."""
@@ -208,7 +208,7 @@ class DistributorThread(threading.Thread):
 
     def _wait_seconds(self) -> float | None:
         """Return the wait; unknown without a lag, since measures from before a failed session are outdated."""
-        waits = self._knowledge.measures.wait_seconds
+        waits = self._control_plane.measures.wait_seconds
         return None if self._lag is None or waits is None else round(waits, 1)
 
     def _throttle_of(self, plan: EdgePlan) -> Throttle | None:
@@ -236,7 +236,7 @@ class DistributorThread(threading.Thread):
     def _session(self) -> None:
         """Run one session, from opening until it fails, is stopped, or the plan needs another one."""
         plan, position = self._wish
-        session = CopySession(plan, self._limits, self._alive, self._knowledge, self._suspects)
+        session = CopySession(plan, self._limits, self._alive, self._control_plane, self._suspects)
         try:
             session.open(lambda: self._why_not(plan) is None)
             self._carried_out = position

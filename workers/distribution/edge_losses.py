@@ -10,7 +10,7 @@ from backend import deciders
 from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edge_losses import EdgeCommand, RecordDeadLetter, RecordLoss, RecordReplacement
 from backend.domain.tenants.stream_records import RecordTailLost
-from backend.kafka.copy.knowledge import Gone, Refused, Replaced, Truncated
+from backend.kafka.copy.control_plane import Gone, Refused, Replaced, Truncated
 from workers import context
 
 log = structlog.get_logger("distributor")

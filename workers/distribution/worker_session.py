@@ -28,7 +28,7 @@ from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan
 from backend.domain.distribution.rescan import Checkpoint
 from backend.kafka.copy.clients import CopyLimits
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.topic_ids import TopicIds
 from backend.queries.distribution.leaf_routes import known_origins, why_not_entered
 from backend.settings import Settings
@@ -175,7 +175,7 @@ class TaskHost:
                 got[task.name],
                 self._limits,
                 self._why_not(task.name, got[task.name]),
-                self._knowledge(task),
+                self._control_plane(task),
                 self._desired.plans[task],
                 self._desired.position,
             )
@@ -192,7 +192,7 @@ class TaskHost:
 
         return why_not
 
-    def _knowledge(self, task: Task) -> Knowledge:
+    def _control_plane(self, task: Task) -> ControlPlane:
         source = task.cluster
 
         def foreign(number: int) -> bool:
@@ -203,7 +203,7 @@ class TaskHost:
             with self._engine.connect() as connection:
                 return checkpoints.read(connection, source, places)
 
-        return Knowledge(
+        return ControlPlane(
             foreign=foreign,
             checkpoints=read,
             dead_letter=lambda what: edge_losses.dead_letter(task, what),

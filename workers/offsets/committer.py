@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
+from backend.cluster_requests.offset_lock import setting_offsets
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.offsets.offset_map import GroupPartition, Progress, newest
 from backend.domain.tenants.tenant import MARGIN
@@ -24,7 +25,6 @@ from backend.kafka.groups.map_topic import MapReader, MapRow
 from backend.kafka.logs.log_ranges import RangeReader
 from backend.queries.clusters.clusters import ClusterRow
 from backend.settings import Settings
-from backend.tracing.offset_lock import setting_offsets
 from workers.distribution import checkpoints
 from workers.offsets.applied import Applied, AppliedOffsets, LostOffsets, State
 from workers.offsets.directory import Directories, Directory

@@ -23,7 +23,7 @@ from backend.queries.clusters.clusters import ClusterRow
 from backend.queries.offsets.offset_translation import State
 from backend.settings import Settings
 from spark import micro_batch
-from workers import batches
+from workers import batch_exclusion
 from workers.distribution import checkpoints
 from workers.offsets import store
 from workers.offsets.applied import LostOffsets
@@ -98,10 +98,10 @@ class Translator:
 
     def _must_pause(self) -> bool:
         with self._engine.connect() as connection:
-            return batches.must_rest(connection)
+            return batch_exclusion.must_rest(connection)
 
     def _translate_unless_held(self, ready: Ready, known: Directory) -> int:
-        with batches.running(self._engine) as may_run:
+        with batch_exclusion.running(self._engine) as may_run:
             return self._translate(ready, known) if may_run else 0
 
     def _clear_up(self, known: Directory) -> None:

@@ -48,7 +48,7 @@ from backend.queries.clusters.clusters import list_clusters
 from backend.queries.placement import placement_runs
 from backend.queries.placement.placements import PlacementRow, find_placement, read_documents
 from workers import context
-from workers.placement import courses
+from workers.placement import step_inputs
 from workers.placement.throttling import Throttling
 
 log = structlog.get_logger("placements")
@@ -79,9 +79,9 @@ class PlacementRunner:
         self._elected: set[Place] = set()
 
     @cached_property
-    def _planned(self) -> courses.Planned:
+    def _planned(self) -> step_inputs.Planned:
         with self._engine.connect() as connection:
-            return courses.read(read_documents(connection, self._id))
+            return step_inputs.read(read_documents(connection, self._id))
 
     def run(self) -> None:
         """Execute the placement until nothing is left to do or another process has its lease."""
@@ -120,7 +120,7 @@ class PlacementRunner:
         admin = self._connected(row.cluster)
         ongoing = admin.ongoing()
         seen = admin.read(whole=False)
-        now = courses.as_now(seen, ongoing, self._topic_ids or {})
+        now = step_inputs.as_now(seen, ongoing, self._topic_ids or {})
         if self._topic_ids is None and row.state is not PlacementState.CANCELLING:
             planned = self._planned.planned_from
             reasons = drift(planned, now.replicas, now.brokers, ongoing)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from backend.cluster_requests.offset_lock import setting_offsets
 from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.names.names import StreamName
 from backend.domain.names.readings import EnvironmentPlace
@@ -26,7 +27,6 @@ from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.groups.cluster_clients import ClusterClients
 from backend.kafka.groups.group_members import GroupMember
 from backend.kafka.groups.group_offsets import Refused, Setting
-from backend.tracing.offset_lock import setting_offsets
 from workers.distribution import checkpoints
 from workers.offsets.offset_choice import Chooser, OffsetRequest, Resumption
 from workers.offsets.target_logs import TargetLogs

@@ -11,7 +11,7 @@ import time
 from sqlalchemy import Engine
 
 from backend.queries.switch import switch_progress
-from workers import batches
+from workers import batch_exclusion
 from workers.switches.closing import GroupClosing
 
 _BATCH_SECONDS = 90.0
@@ -40,11 +40,11 @@ class Readiness:
         """Return whether no batch will run beside the hold; called until it is true."""
         if self._resting_since is None:
             self._resting_since = time.monotonic()
-            told = {"missing_records": missing_records, batches.ABOUT_TO_HOLD: True, "waits_for": _BATCH}
+            told = {"missing_records": missing_records, batch_exclusion.ABOUT_TO_HOLD: True, "waits_for": _BATCH}
             with self._engine.begin() as connection:
                 switch_progress.write(connection, self._switch, told)
         with self._engine.begin() as connection:
-            self.beside_a_batch = batches.are_running(connection)
+            self.beside_a_batch = batch_exclusion.are_running(connection)
         return not self.beside_a_batch or time.monotonic() > self._resting_since + _BATCH_SECONDS
 
     def is_warm(self, closing: GroupClosing) -> bool:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import SharedServices
+from backend.cluster_requests import run, trace_facts
+from backend.cluster_requests.run import Trace, TracedCopy
 from backend.domain.access.access import Action
 from backend.domain.distribution.trace import hops
 from backend.domain.records import copy_flags
-from backend.tracing import run, trace_facts
-from backend.tracing.run import Trace, TracedCopy
 
 router = APIRouter(tags=["trace"])
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import Body, Page, Paging, Reading, Writing, listed, respond
 from backend.changes import offsets as changes
+from backend.cluster_requests.resetting import refuse_members, reset, wished_offsets
 from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action, may
 from backend.domain.base.errors import NotFound, ValueInvalid
@@ -20,7 +21,6 @@ from backend.domain.names.names import check_group_name
 from backend.queries.clusters import clusters
 from backend.queries.offsets import offset_translation, offsets
 from backend.queries.offsets.offsets import NotFollowedRow, OffsetRow, Place, Wanted, place_in_words, place_of
-from backend.tracing.resetting import refuse_members, reset, wished_offsets
 
 router = APIRouter(tags=["offsets"])
 

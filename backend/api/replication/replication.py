@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from backend.api.frame.access import needs
 from backend.api.frame.requests import Body, Reading, SharedServices, Writing, plausible_names, respond
+from backend.cluster_requests.broker_loss import document, names, what_if_broker_dies
+from backend.cluster_requests.electing import Election, elect_preferred, refusals_by_reason
 from backend.deciders import LEADER_ELECTIONS
 from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action
 from backend.domain.placement.leader_elections import MOST_TOPICS, RecordElection, event_stream
 from backend.queries.clusters.clusters import ClusterRow, find_cluster
 from backend.queries.replication.replication import find_replication
-from backend.tracing.broker_loss import document, names, what_if_broker_dies
-from backend.tracing.electing import Election, elect_preferred, refusals_by_reason
 
 _BROKER = Query(ge=0, lt=2**31, description="Id of the broker.")
 

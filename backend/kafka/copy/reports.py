@@ -11,19 +11,19 @@ from backend.domain.distribution.former_topic import Unread
 from backend.domain.records import origin
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.liveness import Alive
-from backend.kafka.copy.knowledge import Gone, Knowledge, Refused, Replaced, Truncated
+from backend.kafka.copy.control_plane import ControlPlane, Gone, Refused, Replaced, Truncated
 
 
 class Reports:
     """Reports of one session; each call returns once the control plane has recorded it, or raises."""
 
-    def __init__(self, plan: EdgePlan, knowledge: Knowledge, alive: Alive) -> None:
-        self._plan, self._knowledge, self._alive = plan, knowledge, alive
+    def __init__(self, plan: EdgePlan, control_plane: ControlPlane, alive: Alive) -> None:
+        self._plan, self._control_plane, self._alive = plan, control_plane, alive
 
     def lost(self, row: StreamOnEdge, partition: int, first: int, last: int, reason: str) -> None:
         """Report offsets of the source that were gone before they could be copied."""
         self._alive()
-        self._knowledge.lost(
+        self._control_plane.lost(
             Gone(
                 target=self._plan.target.name,
                 stream=row.stream,
@@ -38,7 +38,7 @@ class Reports:
     def source_replaced(self, row: StreamOnEdge, unread: Mapping[int, Unread]) -> None:
         """Report the possible losses with a source topic that was re-created, all partitions at once."""
         self._alive()
-        self._knowledge.replaced(
+        self._control_plane.replaced(
             Replaced(
                 target=self._plan.target.name,
                 stream=row.stream,
@@ -53,14 +53,14 @@ class Reports:
         Raises CopyFailed if the cause is a re-created topic, which the reconcile loop records.
         """
         self._alive()
-        self._knowledge.topic_ids.check(self._plan, [row])
+        self._control_plane.topic_ids.check(self._plan, [row])
         source = self._plan.source.name
         reason = (
             f"the log was truncated at {first} on {source}; copies of offsets {first} to {last} exist elsewhere"
         )
         self.lost(row, partition, first, last, reason)
         self._alive()
-        self._knowledge.truncated(
+        self._control_plane.truncated(
             Truncated(
                 stream=row.stream,
                 partition=partition,
@@ -86,4 +86,4 @@ class Reports:
             reason=reason,
         )
         self._alive()
-        return self._knowledge.dead_letter(refused)
+        return self._control_plane.dead_letter(refused)

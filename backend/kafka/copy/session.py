@@ -33,13 +33,13 @@ from backend.kafka.copy.clients import (
     open_producer,
     open_source,
 )
-from backend.kafka.copy.intake import Intake
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.native_loop import NativeRecordLoop, make_record_loop
 from backend.kafka.copy.pacing import MarkerPause
 from backend.kafka.copy.record_loop import CopyTotals, Progress, RecordLoop
 from backend.kafka.copy.refused_search import RefusedSearch, Suspects, suspects_of
 from backend.kafka.copy.reports import Reports
+from backend.kafka.copy.resumption import Resumption
 from backend.kafka.copy.schema_wait import SchemaWait
 from backend.kafka.copy.seen_ends import AskedEnds, End
 from backend.kafka.copy.source import Place, Source
@@ -59,7 +59,7 @@ _BACKLOG_RECORDS = 100
 _LONGEST_FILLING_SECONDS = 0.25
 _TRANSACTION_BYTES = 64 * 1024 * 1024
 
-_KNOWS_NOTHING = Knowledge()
+_NO_CONTROL_PLANE = ControlPlane()
 
 
 class CopySession:
@@ -70,7 +70,7 @@ class CopySession:
         plan: EdgePlan,
         limits: CopyLimits,
         alive: Alive = no_watchdog,
-        knowledge: Knowledge = _KNOWS_NOTHING,
+        control_plane: ControlPlane = _NO_CONTROL_PLANE,
         suspects: Suspects | None = None,
     ) -> None:
         """Create the session; `suspects` contain a record that the target refuses, which is searched for first."""
@@ -78,8 +78,8 @@ class CopySession:
         """Suspects still to be searched: the next session continues, whatever ended this one."""
         self._search: RefusedSearch | None = None
         self._alive = alive
-        self._knowledge = knowledge
-        self._reports = Reports(plan, knowledge, alive)
+        self._control_plane = control_plane
+        self._reports = Reports(plan, control_plane, alive)
         self.totals = CopyTotals()
         self._plan = plan
         self._limits = limits
@@ -90,7 +90,7 @@ class CopySession:
         self._producer: Producer | None = None
         self._last_commit = self._renewed_at = time.monotonic()
         self._pause = MarkerPause()
-        self._asked_ends = AskedEnds(plan, knowledge.topic_ids, knowledge.seen_ends)
+        self._asked_ends = AskedEnds(plan, control_plane.topic_ids, control_plane.seen_ends)
         self._checkpoints: list[tuple[str, int, Checkpoint]] = []
         self._schemas: SchemaWait | None = None
 
@@ -115,7 +115,7 @@ class CopySession:
             self._source = open_source(plan, limits, self._lost, self._truncated)
         except (KafkaException, ValueError) as error:
             raise copy_failed(f"{self._where}: opening clients", error) from error
-        gate = self._knowledge.schema_gate(plan.target)
+        gate = self._control_plane.schema_gate(plan.target)
         self._schemas = SchemaWait(gate, self._source, self.totals, plan.target.name) if gate else None
         self._search = RefusedSearch(self.suspects, self._source) if self.suspects else None
         self._alive()
@@ -162,16 +162,16 @@ class CopySession:
         self._source.remove(places)
 
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
-        intake = Intake(
+        resumption = Resumption(
             self._plan,
-            self._knowledge,
+            self._control_plane,
             self._reports,
             self._alive,
             self._group_member,
             self._admin,
             self._source,
         )
-        taken = intake.resume(streams)
+        taken = resumption.resume(streams)
         for place, progress in taken.items():
             self._progress[place] = progress
             self._loop.add(place, progress)
@@ -311,7 +311,7 @@ class CopySession:
             raise copy_failed(f"{self._where}: idle step", error) from error
 
     def _keep_positions(self) -> None:
-        self._knowledge.seen_ends.drop_reached(self._progress.items())
+        self._control_plane.seen_ends.drop_reached(self._progress.items())
         if time.monotonic() - self._last_commit > _SKIPPED_COMMIT_SECONDS:
             self._commit_skipped()
 
@@ -333,20 +333,20 @@ class CopySession:
             self._alive()
             names = {progress.stream for _, progress in moved} & self._streams.keys()
             ends = self._ends(place for place, _ in moved)
-            self._knowledge.topic_ids.check(self._plan, [self._streams[name] for name in names])
+            self._control_plane.topic_ids.check(self._plan, [self._streams[name] for name in names])
             producer.commit_transaction(longest)
         except KafkaException as error:
             raise cause_of(producer, error) from error
-        self._knowledge.seen_ends.note(ends)
+        self._control_plane.seen_ends.note(ends)
         self._loop.in_transaction = False
         self._pause.begin()
         self._last_commit = time.monotonic()
         for (_, partition), progress in moved:
             progress.dirty, progress.saved = False, True
-            self._knowledge.measures.committed(progress.stream, progress.copies, progress.source.position)
+            self._control_plane.measures.committed(progress.stream, progress.copies, progress.source.position)
             if self._last_commit - progress.noted_at > _CHECKPOINT_SECONDS and self._plan.rule.write_origin:
                 progress.noted_at = self._last_commit
-                self._knowledge.measures.checkpoint_taken(progress.stream)
+                self._control_plane.measures.checkpoint_taken(progress.stream)
                 mark = progress.edge.mark(at := progress.source.position or 0)
                 checkpoint = Checkpoint(at, mark.incarnation, dict(mark.seen))
                 self._checkpoints.append((progress.stream, partition, checkpoint))
@@ -374,7 +374,9 @@ class CopySession:
     def lag_records(self) -> int | None:
         """Return the offsets between the positions and the source's ends; None while some are unknown."""
         lags = self._source.lags()
-        return self._knowledge.measures.lags((self._progress[at].stream, at, lag, end) for at, lag, end in lags)
+        return self._control_plane.measures.lags(
+            (self._progress[at].stream, at, lag, end) for at, lag, end in lags
+        )
 
     def troubles(self) -> dict[Place, str]:
         """Return the troubles of single partitions, in words; the other partitions continue."""

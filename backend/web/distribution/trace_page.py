@@ -13,13 +13,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from backend.callers import STATUS
+from backend.cluster_requests import run, trace_facts
+from backend.cluster_requests.run import Trace, TracedCopy
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import DomainError, ValueInvalid
 from backend.domain.distribution.trace import hops
 from backend.domain.records import copy_flags
 from backend.queries.clusters.clusters import leaves
-from backend.tracing import run, trace_facts
-from backend.tracing.run import Trace, TracedCopy
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.past_observation import milliseconds_of, requested_observation

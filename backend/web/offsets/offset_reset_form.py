@@ -13,12 +13,12 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.changes import offsets as changes
+from backend.cluster_requests.resetting import Wish, refuse_members, reset, wished_offsets
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters.clusters import leaves
 from backend.queries.offsets.offsets import Wanted, list_offsets, streams_of_group
 from backend.queries.switch.active_clusters import ActiveRow, list_active
-from backend.tracing.resetting import Wish, refuse_members, reset, wished_offsets
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form

@@ -18,13 +18,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.changes.change import Change
+from backend.cluster_requests.electing import Election, elect_preferred, refusals_by_reason
 from backend.deciders import LEADER_ELECTIONS
 from backend.domain.access.access import Action
 from backend.domain.base.errors import DomainError, FieldError, PlanStale, StateConflict, ValueInvalid
 from backend.domain.base.words import counted
 from backend.domain.placement.leader_elections import MOST_TOPICS, event_stream
 from backend.queries.clusters.clusters import ClusterRow
-from backend.tracing.electing import Election, elect_preferred, refusals_by_reason
 from backend.web.forms.change_request import ChangeRequest
 from backend.web.forms.effect import Effect, FieldEffect
 from backend.web.forms.form_page import FormPage, answer_form, show_form

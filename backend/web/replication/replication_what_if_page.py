@@ -8,8 +8,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from backend.cluster_requests.broker_loss import BrokerLoss, document, what_if_broker_dies
 from backend.domain.access.access import Action
-from backend.tracing.broker_loss import BrokerLoss, document, what_if_broker_dies
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter
 from backend.web.frame.services import Shared, Viewer, frame

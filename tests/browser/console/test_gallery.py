@@ -13,12 +13,12 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, ViewportSize
 
+from backend.cluster_requests.run import Trace, TracedCopy, TracedOrigin
 from backend.domain.distribution.trace import CameFrom
 from backend.domain.replication.replication_health import TopicSettings
 from backend.domain.switch.cluster_switch import Phase
 from backend.queries.history import snapshots
 from backend.registry.records import ConfigSet
-from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web.distribution import trace_page
 from tests.browser.clusters.test_adoption_page import held
 from tests.browser.console import pictures

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from backend.changes import edge_losses as changes
+from backend.cluster_requests.replay import Replay
 from backend.deciders import EDGE
 from backend.domain.base.errors import StateConflict
 from backend.domain.distribution.edge_losses import RecordDeadLetter, RecordLoss, RecordReplacement
-from backend.tracing.replay import Replay
 from tests.browser.switch.test_switch_pictures import folder as folder
 from tests.browser.switch.test_switch_pictures import taken
 from tests.support.console.consoles import Console

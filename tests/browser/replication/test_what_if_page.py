@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from backend.cluster_requests.broker_loss import BrokerLoss, played
 from backend.domain.replication.replication_health import (
     ObservedBroker,
     ObservedCluster,
     ObservedPartition,
     TopicSettings,
 )
-from backend.tracing.broker_loss import BrokerLoss, played
 from backend.web.replication import replication_what_if_page
 from tests.browser.switch.test_switch_pictures import folder, taken
 from tests.support.console.consoles import Console

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from backend.eventlog.engine import create_engine
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.settings import Settings
 from tests.eventually import eventually
 from tests.faults.runs import Run, passed
@@ -162,7 +162,7 @@ def test_tasks_run_on_two_workers_at_once(place):
         for _ in range(2):
             rivals = [
                 DistributorThread(
-                    task, 1, LIMITS, lambda plan: None, Knowledge(), plans.plans[task], plans.position
+                    task, 1, LIMITS, lambda plan: None, ControlPlane(), plans.plans[task], plans.position
                 )
                 for task in tasks
             ]

@@ -12,7 +12,7 @@ from backend.domain.distribution.rescan import Checkpoint
 from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin
 from backend.kafka.copy import session as copy_session
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.session import CopySession
 from backend.kafka.groups import positions
 from tests.kafka.distribution.test_copy_session import Pair, copy, drain, numbered, pair, values
@@ -114,8 +114,8 @@ def test_without_origins_checkpoints_are_neither_taken_nor_believed(pair, monkey
         streams=(replace(stream, target_topic=late),),
     )
     left_over = [Checkpoint(40, 1, {})]
-    knowledge = Knowledge(checkpoints=lambda places: dict.fromkeys(places, left_over))
-    session = CopySession(plan, pair.limits, knowledge=knowledge)
+    control_plane = ControlPlane(checkpoints=lambda places: dict.fromkeys(places, left_over))
+    session = CopySession(plan, pair.limits, control_plane=control_plane)
     session.open(lambda: True)
     drain(session)
     session.close()

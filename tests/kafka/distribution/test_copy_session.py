@@ -19,7 +19,7 @@ from backend.kafka.base.errors import CopyFailed
 from backend.kafka.copy import native
 from backend.kafka.copy import session as copy_session
 from backend.kafka.copy.clients import CopyLimits
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.seen_ends import SeenEnds
 from backend.kafka.copy.session import CopySession
 from backend.kafka.copy.source import Source
@@ -75,14 +75,14 @@ class Pair:
         return plans[Task(source, 1, 0)]
 
     def session(self, source=None, plan=None, **options):
-        knowledge = Knowledge(
+        control_plane = ControlPlane(
             lost=self.lost.append,
             replaced=self.replaced.append,
             truncated=self.truncated.append,
             dead_letter=self.dead_letter,
             seen_ends=self.seen_ends,
         )
-        session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
+        session = CopySession(plan or self.plan(source), self.limits, control_plane=control_plane, **options)
         session.open(lambda: True)
         return session
 

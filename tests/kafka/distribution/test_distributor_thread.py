@@ -10,7 +10,7 @@ import pytest
 
 from backend.kafka.copy import native
 from backend.kafka.copy import session as copy
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.session import CopySession
 from tests.eventually import eventually
 from tests.kafka.distribution.test_copy_session import Pair, numbered
@@ -31,8 +31,8 @@ def pair(request, estate):
 def start(pair):
     threads = []
 
-    def started(plan, why_not=lambda plan: None, knowledge=Knowledge()):  # noqa: B008
-        thread = DistributorThread(plan.task, 1, pair.limits, why_not, knowledge, plan, 7)
+    def started(plan, why_not=lambda plan: None, control_plane=ControlPlane()):  # noqa: B008
+        thread = DistributorThread(plan.task, 1, pair.limits, why_not, control_plane, plan, 7)
         threads.append(thread)
         thread.start()
         return thread
@@ -154,7 +154,7 @@ def test_a_record_that_the_target_refuses_is_dead_lettered_and_what_follows_goes
     records = [{"value": b"%d" % n, "partition": 0, "headers": [("h", b"%d" % n)]} for n in range(20)]
     records.insert(10, {**odd, "key": b"k", "partition": 0, "headers": [("h", b"odd")]})
     pair.produce(records)
-    thread = start(pair.plan(), knowledge=Knowledge(dead_letter=pair.dead_letter))
+    thread = start(pair.plan(), control_plane=ControlPlane(dead_letter=pair.dead_letter))
     eventually(lambda: len(pair.copied()) == 20, "all others copied")
     assert [message.value() for message in pair.copied()] == [b"%d" % n for n in range(20)]
     eventually(lambda: state(thread).state == "running", "it runs")

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from backend.domain.records.marks import METADATA_LIMIT, Mark, encode_metadata
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.groups.group_offsets import GroupOffsets, Setting
 from backend.kafka.groups.group_reader import MOVING
 from bench.brokers import single_broker_clusters
@@ -136,7 +136,7 @@ def test_an_edge_of_8000_partitions_with_six_origins_moves(large_brokers):
     pair = Pair(large_brokers, partitions=MANY)
     length = filled(pair, SIX, every=MANY // 100)
     plan = pair.plan()
-    thread = DistributorThread(plan.task, 1, pair.limits, lambda plan: None, Knowledge(), plan, 7)
+    thread = DistributorThread(plan.task, 1, pair.limits, lambda plan: None, ControlPlane(), plan, 7)
     thread.start()
     try:
         eventually(lambda: thread.state("test").state == "running", "a session is open")

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from backend.kafka.base.errors import CopyFailed
 from backend.kafka.base.liveness import LONGEST_STEP_SECONDS
 from backend.kafka.copy import native
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.session import CopySession
 from bench.distribution.refused import Load
 from tests.eventually import eventually
@@ -54,7 +54,7 @@ def test_new_records_and_ends_of_partitions_do_not_use_up_the_search(pair, start
     loading = threading.Thread(target=load.run)
     loading.start()
     try:
-        thread = start(pair.plan(), leave, Knowledge(dead_letter=pair.dead_letter))
+        thread = start(pair.plan(), leave, ControlPlane(dead_letter=pair.dead_letter))
         eventually(lambda: state(thread).copied_records > RATE, "records flow")
         pair.produce([{"value": b"x" * 200_000, "partition": REFUSED}])
         eventually(lambda: pair.refused or asked > MOST_ASKED, "the record is set aside")
@@ -100,7 +100,7 @@ def refused_after(pair, delay_seconds):
         if not passed:
             time.sleep(delay_seconds)
 
-    session = CopySession(pair.plan(), pair.limits, alive, Knowledge(dead_letter=pair.dead_letter))
+    session = CopySession(pair.plan(), pair.limits, alive, ControlPlane(dead_letter=pair.dead_letter))
     session.open(lambda: True)
     try:
         with pytest.raises(CopyFailed) as failed:

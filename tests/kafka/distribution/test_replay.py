@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from confluent_kafka.admin import AdminClient
 
+from backend.cluster_requests import run
+from backend.cluster_requests.replay import Replay, replay
 from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin
 from backend.kafka.copy import dead_letter_topic
 from backend.queries.distribution.edge_losses import DeadLetterRow
-from backend.tracing import run
-from backend.tracing.replay import Replay, replay
 from tests.kafka.distribution.test_trace import STREAM, known, rest
 from tests.support.kafka.topics import create_topic, produce, read_all
 

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from backend.domain.distribution.edges import Endpoint
 from backend.kafka.copy import native
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.session import CopySession
 from backend.registry.records import Content, SchemaVersion, VersionGone, encode
 from tests.eventually import eventually
@@ -65,10 +65,10 @@ class Gated(Pair):
             eventually(lambda followed=followed: followed.mirror.ready, f"the schemas of {name} are read")
 
     def session(self, source=None, plan=None, gates=None, **options):
-        knowledge = Knowledge(
+        control_plane = ControlPlane(
             lost=self.lost.append, dead_letter=self.dead_letter, schema_gate=(gates or self.gates).of
         )
-        session = CopySession(plan or self.plan(source), self.limits, knowledge=knowledge, **options)
+        session = CopySession(plan or self.plan(source), self.limits, control_plane=control_plane, **options)
         self.sessions.append(session)
         session.open(lambda: True)
         return session

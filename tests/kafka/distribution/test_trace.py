@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from backend.cluster_requests import run
+from backend.cluster_requests.trace_facts import TraceFacts
 from backend.domain.base.errors import ClusterSilent
 from backend.domain.distribution.trace import DistributorSeen, TreeVersion
 from backend.domain.records import copy_flags, origin
@@ -16,8 +18,6 @@ from backend.domain.tree import routes, tree_shape
 from backend.domain.tree.tree import clusters_of
 from backend.kafka.search.record_search import Place
 from backend.queries.distribution.traced_streams import TracedStream
-from backend.tracing import run
-from backend.tracing.trace_facts import TraceFacts
 from tests.eventually import eventually
 from tests.nightly import some_now
 from tests.support.api.rest_client import RestClient

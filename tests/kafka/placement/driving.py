@@ -18,7 +18,7 @@ from backend.placement.execution.steps import (
 )
 from tests.eventually import eventually
 from tests.support.kafka.topics import produce
-from workers.placement.courses import as_now
+from workers.placement.step_inputs import as_now
 
 PLENTY = Limits(moves_per_broker=10, partitions_at_once=10)
 SLOW_BYTES_PER_SECOND = 10_000

@@ -20,7 +20,7 @@ from tests.eventually import eventually
 from tests.faults.runs import Place
 from tests.support.api.rest_client import RestClient
 from tests.support.kafka.topics import produce, read_all
-from workers import batches
+from workers import batch_exclusion
 from workers.offsets.applied import LostOffsets
 from workers.offsets.batch import AskedLog
 from workers.offsets.directory import Directories
@@ -172,7 +172,7 @@ def test_a_batch_that_fails_is_not_tried_in_parts_while_a_switch_waits_for_its_e
         return run(*args)
 
     monkeypatch.setattr(micro_batch, "run", counted)
-    monkeypatch.setattr(batches, "must_rest", lambda connection: len(tried) > 0)
+    monkeypatch.setattr(batch_exclusion, "must_rest", lambda connection: len(tried) > 0)
     assert (translator._answers(logs, known), len(tried)) == ({}, 1)
     assert not any(translator._failures.waits(one.log) for one in logs), "which of them failed is not known yet"
 

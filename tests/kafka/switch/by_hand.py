@@ -23,7 +23,7 @@ from backend.domain.distribution.assignment import Task
 from backend.domain.tenants.stream_records import RecordApplied
 from backend.kafka.admin.topics import TopicAdmin
 from backend.kafka.copy.clients import CopyLimits
-from backend.kafka.copy.knowledge import Gone, Knowledge, Replaced
+from backend.kafka.copy.control_plane import ControlPlane, Gone, Replaced
 from backend.kafka.copy.session import CopySession
 from backend.settings import Settings
 from tests.eventually import eventually
@@ -154,8 +154,8 @@ class ByHand:
         for letter, level in edges:
             for bucket in range(self.settings.partition_buckets):
                 plan = plans[Task(self.name(letter), level, bucket)]
-                knowledge = Knowledge(lost=self.losses.append, replaced=self.replaced.append)
-                session = CopySession(plan, LIMITS, knowledge=knowledge)
+                control_plane = ControlPlane(lost=self.losses.append, replaced=self.replaced.append)
+                session = CopySession(plan, LIMITS, control_plane=control_plane)
                 try:
                     session.open(lambda: True)
                     while session.lag_records() != 0:

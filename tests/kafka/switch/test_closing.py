@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from backend.cluster_requests.offset_lock import setting_offsets
 from backend.domain.offsets import commit_metadata
 from backend.domain.offsets.commit_metadata import CommitMark
 from backend.domain.offsets.offset_map import LATEST_MS, Progress
@@ -17,7 +18,6 @@ from backend.eventlog.held_lock import LockLost
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import OffsetsPending
 from backend.kafka.groups.group_offsets import GroupOffsets, Setting
-from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.kafka.switch.by_hand import ByHand
 from tests.support.kafka.topics import DEADLINE_SECONDS

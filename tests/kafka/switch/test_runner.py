@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from backend.cluster_requests.offset_lock import setting_offsets
 from backend.dispatch import Dispatcher
 from backend.domain.switch.cluster_switch import ALL_LEAVES, EMERGENCY, NEAR_RECORDS, Phase, Retarget
 from backend.eventlog.engine import create_engine
@@ -16,7 +17,6 @@ from backend.eventlog.registry import domain_registry
 from backend.projections.catalogue import PROJECTIONS
 from backend.queries.switch import switch_progress
 from backend.queries.switch.switches import find_switch
-from backend.tracing.offset_lock import setting_offsets
 from tests.eventually import eventually
 from tests.faults.step import StoppedStep
 from tests.kafka.switch.by_hand import ByHand

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from backend.domain.tenants.tenant import TenantCreated
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
-from backend.eventlog.seed import seed
 from tests.support.api.rest import Rest
 from tests.support.database.postgres import Database
 
@@ -32,6 +32,6 @@ def test_not_ready_while_projections_are_behind_the_log(rest: Rest, database: Da
     registry, metadata = domain_registry(), Metadata(actor="seed", request_id="r")
     entry = Entry.of(registry, "tenant-acme", TenantCreated(tenant="acme"), metadata, datetime.now(UTC))
     with database.engine.begin() as connection:
-        seed(connection, registry, [entry])  # appended and not projected, as by a restore
+        bulk_load(connection, registry, [entry])  # appended and not projected, as by a restore
     wrong = _wrong(rest)
     assert list(wrong) == ["projections"] and "'tenants': 1" in wrong["projections"]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from backend.domain.distribution.assignment import Task
 from backend.domain.distribution.edges import EdgePlan, Endpoint
 from backend.domain.records.partition_edge import EdgeRule
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.measuring import Copies
 from backend.queries.base.observed import shifts
 from backend.queries.distribution.stream_measures import stream_measures
@@ -52,9 +52,9 @@ def written(database: Database) -> list[int]:
 def waiting_task() -> DistributorThread:
     """Return a task that may open no session now, and has counted two records before."""
     end = Endpoint(name="c1", number=1, bootstrap_servers="127.0.0.1:9", properties={})
-    knowledge, copies = Knowledge(), Copies()
+    control_plane, copies = ControlPlane(), Copies()
     copies.add(2, 20, 0, 0)
-    knowledge.measures.committed("t/i/e/s", copies, 2)
+    control_plane.measures.committed("t/i/e/s", copies, 2)
     plan = EdgePlan(
         task=TASK,
         source=end,
@@ -66,7 +66,7 @@ def waiting_task() -> DistributorThread:
         inbound_groups=(),
         streams=(),
     )
-    return DistributorThread(TASK, 1, copy_limits(settings()), lambda _: "not now", knowledge, plan, 1)
+    return DistributorThread(TASK, 1, copy_limits(settings()), lambda _: "not now", control_plane, plan, 1)
 
 
 @contextmanager

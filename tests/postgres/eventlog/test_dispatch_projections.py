@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from backend.dispatch import Decider, Dispatcher
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.recorded import Entry
-from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
 from backend.projections import rebuilding, runner, temporal
 from tests.support.database import sample_projection
@@ -104,7 +104,7 @@ def test_a_projection_added_later_catches_up_over_many_pages(database, monkeypat
     monkeypatch.setattr(runner, "PAGE_EVENTS", 7)
     with database.engine.begin() as connection:
         events = [paid(n) if n % 4 else Noted(note=n) for n in range(100)]
-        seed(connection, registry(), [Entry.of(registry(), "a", e, METADATA, TIME) for e in events])
+        bulk_load(connection, registry(), [Entry.of(registry(), "a", e, METADATA, TIME) for e in events])
     sample_projection.create_tables(database.owner)
     Dispatcher(database.engine, registry(), [BALANCES]).catch_up()
     with database.engine.connect() as connection:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.faults import EventUnreadable, NotStorable, WrongExpectedVersion
 from backend.eventlog.memory import MemoryEventLog
 from backend.eventlog.recorded import EMPTY, Entry, Head, Metadata, Write, chain
 from backend.eventlog.registry import EventRegistry
-from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
 from tests.support.database.sample_events import METADATA, TIME, Coin, Noted, Paid, paid, registry
 
@@ -306,4 +306,4 @@ def store_old(log: Store, entry: Entry) -> None:
     if isinstance(log, MemoryEventLog):
         log._stored += chain(log.head(), {}, [entry])
     else:
-        seed(log._connection, log._registry, [entry])
+        bulk_load(log._connection, log._registry, [entry])

@@ -10,6 +10,9 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text
 
+from backend.cluster_requests.offset_lock import setting_offsets
+from backend.cluster_requests.replay import replay
+from backend.cluster_requests.resetting import Wish, reset
 from backend.domain.base.errors import ClusterSilent
 from backend.domain.names.names import StreamName
 from backend.domain.topics.replica_defaults import ReplicaDefaults
@@ -17,9 +20,6 @@ from backend.eventlog import held_lock
 from backend.eventlog.engine import create_engine
 from backend.eventlog.held_lock import LockBusy, LockLost
 from backend.queries.clusters.clusters import ClusterRow
-from backend.tracing.offset_lock import setting_offsets
-from backend.tracing.replay import replay
-from backend.tracing.resetting import Wish, reset
 from tests.eventually import eventually
 from tests.support.database.postgres import Database
 
@@ -136,7 +136,7 @@ def test_nobody_else_sets_offsets_while_a_reset_waits_for_its_cluster(engine, si
 
 def test_two_replays_of_a_stream_take_turns(engine, monkeypatch):
     """Without the lock both would find the record missing, and both would write it."""
-    monkeypatch.setattr("backend.tracing.replay._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("backend.cluster_requests.replay._WAIT_SECONDS", 0.2)
     row = SimpleNamespace(origin=(1, 0, 5), stream="acme/retail/prod/orders")
     with held_lock.hold(engine, f"replay {row.stream}", wait_seconds=1), pytest.raises(LockBusy):
         replay(engine, None, row, {}, 1, "quarantine")

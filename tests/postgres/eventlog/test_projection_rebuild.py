@@ -21,10 +21,10 @@ from backend.domain.tenants.tenant import TenantCreated
 from backend.domain.tenants.tenant_commands import CreateTenant
 from backend.domain.topics.replica_defaults import ClusterDefaultsSet, ReplicaDefaults
 from backend.eventlog.bulk import copy_rows
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.faults import DatabaseUnavailable
 from backend.eventlog.recorded import Entry
 from backend.eventlog.registry import domain_registry
-from backend.eventlog.seed import seed
 from backend.eventlog.store import PostgresEventLog
 from backend.projections import rebuilding, runner, tenants
 from backend.projections.catalogue import PROJECTIONS
@@ -43,7 +43,7 @@ TABLES = [table for projection in PROJECTIONS for table in projection.tables]
 def record(database: Database, history) -> None:
     entries = [Entry.of(REGISTRY, stream, event, METADATA, TIME) for stream, event in history]
     with database.engine.begin() as connection:
-        seed(connection, REGISTRY, entries)
+        bulk_load(connection, REGISTRY, entries)
 
 
 def project_one_by_one(database: Database) -> None:

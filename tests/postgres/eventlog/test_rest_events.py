@@ -14,9 +14,9 @@ import pytest
 import sqlalchemy as sa
 
 from backend.domain.tenants.tenant import TenantCreated
+from backend.eventlog.bulk_load import bulk_load
 from backend.eventlog.recorded import Entry, Metadata
 from backend.eventlog.registry import domain_registry
-from backend.eventlog.seed import seed
 from tests.eventually import eventually
 from tests.support.api import http
 from tests.support.api.rest import TOKEN, WAIT_SECONDS, Rest, problem, served
@@ -96,7 +96,7 @@ def test_what_others_append_without_projecting_it_is_projected(running_rest: Res
             Metadata(actor="seed", request_id="r"),
             datetime.now(UTC),
         )
-        seed(connection, registry, [entry])
+        bulk_load(connection, registry, [entry])
     eventually(lambda: running_rest("GET", "/tenants/seeded").status_code == 200, "the seeded tenant shows")
     assert running_rest("GET", "./readyz").status_code == 200
 

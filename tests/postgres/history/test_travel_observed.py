@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from backend.cluster_requests.run import Trace, TracedCopy, TracedOrigin
 from backend.deciders import TREE
 from backend.domain.distribution.trace import Missing
 from backend.domain.tree.tree import RecordPrimaryMoved
 from backend.queries.history import snapshots
 from backend.queries.history.snapshot_tables import looks
 from backend.queries.offsets.offset_tables import applied_offsets, group_commits
-from backend.tracing.run import Trace, TracedCopy, TracedOrigin
 from backend.web.distribution.trace_page import TraceView
 from tests.browser.offsets.test_offsets_page import ITEMS, ORDERS, committed, shown
 from tests.support.console.consoles import Console

@@ -64,7 +64,7 @@ def test_only_the_dispatcher_appends():
         "backend/dispatch.py",
         "backend/eventlog/store.py",
         "backend/eventlog/memory.py",
-        "backend/eventlog/seed.py",
+        "backend/eventlog/bulk_load.py",
     }
     for path in python_files("backend", "workers"):
         if shown(path) in allowed:
@@ -72,7 +72,7 @@ def test_only_the_dispatcher_appends():
         reaches = imported(path) & {
             "backend.eventlog.store.move_head",
             "backend.eventlog.recorded.chain",
-            "backend.eventlog.seed.seed",
+            "backend.eventlog.bulk_load.bulk_load",
             "backend.eventlog.tables.event_log_head.update",
         }
         assert not reaches, f"{shown(path)} goes around the dispatcher by {reaches}"

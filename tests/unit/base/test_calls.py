@@ -17,7 +17,7 @@ ID = "X1"
 # What says it is raised of these; modules of pages and commands say what they say in their own words.
 TO_CLIENTS = "DELETE /discovery/clients"
 """Said to programs that ask discovery, by neither pages nor commands."""
-SPEAKING = ("api", "changes", "domain", "queries", "switching", "tracing", "placement", "registry")
+SPEAKING = ("api", "changes", "domain", "queries", "switching", "cluster_requests", "placement", "registry")
 
 
 def texts(tree: ast.AST) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from backend.cluster_requests.broker_loss import OUTCOMES, BrokerLoss, document, in_words, played
 from backend.domain.replication.replication_health import (
     ObservedBroker,
     ObservedCluster,
@@ -15,7 +16,6 @@ from backend.domain.replication.replication_health import (
     TopicSettings,
 )
 from backend.replication_lab.runs.what_if import LISTS
-from backend.tracing.broker_loss import OUTCOMES, BrokerLoss, document, in_words, played
 from backend.web.replication.replication_what_if_page import TONES, tone_of
 
 HERE = {each: ObservedBroker(None, is_here=True) for each in (1, 2, 3)}

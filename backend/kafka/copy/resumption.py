@@ -14,7 +14,7 @@ from backend.domain.distribution.resume_point import ResumePoint, find_resume_po
 from backend.domain.records.marks import Mark, Position
 from backend.kafka.base.liveness import Alive
 from backend.kafka.copy.clients import largest_requests
-from backend.kafka.copy.knowledge import Knowledge
+from backend.kafka.copy.control_plane import ControlPlane
 from backend.kafka.copy.record_loop import Progress
 from backend.kafka.copy.reports import Reports
 from backend.kafka.copy.source import Place, Source, SourcePartition
@@ -26,7 +26,7 @@ _REQUEST_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class _Held:
-    """Knowledge of the target and the control plane about the partitions."""
+    """ControlPlane of the target and the control plane about the partitions."""
 
     own: Mapping[Place, Position]
     """Positions by (topic on the target, partition); `inbound` has the same keys."""
@@ -34,13 +34,13 @@ class _Held:
     checkpoints: Mapping[tuple[str, int], Sequence[Checkpoint]]
 
 
-class Intake:
+class Resumption:
     """Resumption of one session's partitions; everything is read after the task has fenced its predecessors."""
 
     def __init__(
         self,
         plan: EdgePlan,
-        knowledge: Knowledge,
+        control_plane: ControlPlane,
         reports: Reports,
         alive: Alive,
         group_member: GroupReader,
@@ -48,7 +48,7 @@ class Intake:
         source: Source,
     ) -> None:
         """`admin` is connected to the target, `group_member` to the task's group there."""
-        self._plan, self._knowledge, self._reports, self._alive = plan, knowledge, reports, alive
+        self._plan, self._control_plane, self._reports, self._alive = plan, control_plane, reports, alive
         self._group_member, self._admin, self._source = group_member, admin, source
 
     def resume(self, streams: Sequence[StreamOnEdge]) -> dict[Place, Progress]:
@@ -79,7 +79,7 @@ class Intake:
             self._group_member, self._plan.inbound_groups, on_target, _REQUEST_SECONDS
         )
         self._alive()
-        known = self._knowledge.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
+        known = self._control_plane.checkpoints([(row.stream, p) for row in streams for p in row.partitions])
         return _Held(own, inbound, known)
 
     def _one(
@@ -93,8 +93,8 @@ class Intake:
             own=held.own.get(key),
             inbound=held.inbound.get(key, ()),
             checkpoints=held.checkpoints.get((row.stream, partition), ()),
-            foreign=self._knowledge.foreign,
-            seen_end=self._knowledge.seen_ends.of(row.stream, partition),
+            foreign=self._control_plane.foreign,
+            seen_end=self._control_plane.seen_ends.of(row.stream, partition),
         )
         offset = self._behind_what_is_gone(row, partition, begin)
         epoch = begin.own.leader_epoch if begin.own is not None and begin.own.offset == offset else None

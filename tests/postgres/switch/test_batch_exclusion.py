@@ -13,13 +13,13 @@ from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 from tests.postgres.switch.test_discovery import start, switched, to
 from tests.support.api.rest import Rest
-from workers import batches
+from workers import batch_exclusion
 
 RUN_ONE = """
 import sys, time
 from backend.eventlog.engine import create_engine
-from workers import batches
-with batches.running(create_engine(sys.argv[1])):
+from workers import batch_exclusion
+with batch_exclusion.running(create_engine(sys.argv[1])):
     time.sleep(1000)
 """
 
@@ -31,20 +31,20 @@ def engine_of(rest: Rest) -> Engine:
 
 def are_running(engine: Engine) -> bool:
     with engine.begin() as connection:
-        return batches.are_running(connection)
+        return batch_exclusion.are_running(connection)
 
 
 def may_run(engine: Engine) -> bool:
-    with batches.running(engine) as may:
+    with batch_exclusion.running(engine) as may:
         return may
 
 
 def test_a_batch_is_seen_as_long_as_it_runs(tenant: Rest) -> None:
     engine = engine_of(tenant)
     assert not are_running(engine)
-    with batches.running(engine) as first:
+    with batch_exclusion.running(engine) as first:
         assert are_running(engine)
-        with batches.running(engine) as second:
+        with batch_exclusion.running(engine) as second:
             assert first and second, "batches do not wait for each other"
         assert are_running(engine)
     assert not are_running(engine)
@@ -53,7 +53,7 @@ def test_a_batch_is_seen_as_long_as_it_runs(tenant: Rest) -> None:
 def test_one_that_fails_is_over(tenant: Rest) -> None:
     engine = engine_of(tenant)
     try:
-        with batches.running(engine):
+        with batch_exclusion.running(engine):
             raise RuntimeError("Spark is gone")
     except RuntimeError:
         assert not are_running(engine)
@@ -73,7 +73,7 @@ def test_none_begins_from_when_clients_are_about_to_be_held_until_they_are_moved
     switched(tenant, start())
     assert may_run(engine), "a target that is far behind may take long to come near"
     with engine.begin() as connection:
-        switch_progress.write(connection, "s1", {"missing_records": 3, batches.ABOUT_TO_HOLD: True})
+        switch_progress.write(connection, "s1", {"missing_records": 3, batch_exclusion.ABOUT_TO_HOLD: True})
     assert not may_run(engine)
     with engine.begin() as connection:
         switch_progress.write(connection, "s1", {"missing_records": 9_000})

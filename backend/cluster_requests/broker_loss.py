@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backend.cluster_requests.electing import observe
 from backend.domain.base.errors import ClusterSilent, NotFound
 from backend.domain.base.words import counted
 from backend.domain.replication.replication_health import (
@@ -22,7 +23,6 @@ from backend.kafka.admin.replica_admin import ReplicaAdmin
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.queries.clusters.clusters import ClusterRow
 from backend.replication_lab.runs.what_if import KAFKA_SESSION_MS, PartitionState, WhatIf, if_broker_dies
-from backend.tracing.electing import observe
 
 OUTCOMES = {
     "unclean": "led by a replica that is not in sync (unclean election): committed records that it lacks are lost",

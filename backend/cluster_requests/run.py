@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from backend.cluster_requests.trace_facts import TraceFacts
 from backend.domain.base.errors import ClusterSilent, ClusterUnreachable, NotFound, StateConflict
 from backend.domain.distribution import trace
 from backend.domain.distribution.trace import CameFrom, Marks, Missing
@@ -14,7 +15,6 @@ from backend.domain.records.origin import Origin
 from backend.domain.tree.routes import Edge
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search.record_search import Judge, Log, LogRecord, NotThere
-from backend.tracing.trace_facts import TraceFacts
 
 SECONDS = 5.0
 """Seconds that one cluster has for its answer."""

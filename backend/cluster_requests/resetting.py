@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine
 
+from backend.cluster_requests.offset_lock import setting_offsets
 from backend.domain.base.errors import ClusterSilent, StateConflict, ValueInvalid
 from backend.domain.names.names import StreamName
 from backend.domain.offsets.group_directory import technical_group
@@ -16,7 +17,6 @@ from backend.kafka.groups.group_members import GroupAdmin
 from backend.kafka.groups.group_offsets import GroupOffsets, Setting
 from backend.kafka.logs.log_ends import Place
 from backend.queries.clusters.clusters import ClusterRow
-from backend.tracing.offset_lock import setting_offsets
 
 EARLIEST, LATEST = "earliest", "latest"
 _METADATA = "set by an operator"

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
+from backend.cluster_requests import run
+from backend.cluster_requests.trace_facts import TraceFacts
 from backend.domain.base.errors import ClusterSilent, StateConflict
 from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin, Vector
@@ -25,8 +27,6 @@ from backend.kafka.search import replaying
 from backend.kafka.search.replaying import DeadLetter
 from backend.queries.distribution.edge_losses import DeadLetterRow
 from backend.queries.distribution.leaf_routes import LeafRow
-from backend.tracing import run
-from backend.tracing.trace_facts import TraceFacts
 
 _WAIT_SECONDS = 12.0
 """Time to wait for another replay of the stream, while the caller waits for the answer."""

@@ -16,7 +16,7 @@ from backend.eventlog.tables import events
 _COLUMNS = [column.name for column in events.columns]
 
 
-def seed(connection: Connection, registry: EventRegistry, entries: Iterable[Entry]) -> Head:
+def bulk_load(connection: Connection, registry: EventRegistry, entries: Iterable[Entry]) -> Head:
     """Append entries of any streams in order, in the caller's transaction; returns the new head.
 
     The same entries in the same order give the same hashes, so a restored log ends at the exported head.

@@ -86,7 +86,7 @@ def no_gate(target: Endpoint) -> SchemaGate | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class ControlPlane:
     """The control plane as a session needs it. Each callable may raise a failure of the control plane."""
 
     foreign: Callable[[int], bool] = never_foreign
