@@ -17,7 +17,7 @@ RUN = [
 ]
 
 
-NOW = {"index", "reverse-proxy", "self-service", "set-aside", "upgrade", "zone-router"}
+NOW = {"dead-letters", "index", "reverse-proxy", "self-service", "upgrade", "zone-router"}
 """Pages that `make test` runs; between them they run commands of each kind."""
 
 
