@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from backend.cluster_requests import run
+from backend.cluster_requests import tracing
 from backend.cluster_requests.trace_facts import TraceFacts
 from backend.domain.base.errors import ClusterSilent, StateConflict
 from backend.domain.records import copy_flags, origin
@@ -75,7 +75,7 @@ def _replay(
     *,
     dry_run: bool,
 ) -> Replay:
-    found = run.run(facts, row.cluster, row.offset)
+    found = tracing.run(facts, row.cluster, row.offset)
     absent = [each.cluster for each in found.missing if each.state == "absent"]
     missing = {each.cluster: each.reason for each in found.missing if each.state != "absent"}
     if not absent:

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import SharedServices
-from backend.cluster_requests import run, trace_facts
-from backend.cluster_requests.run import Trace, TracedCopy
+from backend.cluster_requests import trace_facts, tracing
+from backend.cluster_requests.tracing import Trace, TracedCopy
 from backend.domain.access.access import Action
 from backend.domain.distribution.trace import hops
 from backend.domain.records import copy_flags
@@ -37,7 +37,7 @@ def get_trace(
     check(caller, Action.READ_TENANT, stream, trace_facts.no_stream(stream))
     with services.reading() as connection:
         known = trace_facts.read(connection, services.config, cluster, stream, partition)
-    return {"stream": stream, "partition": partition, **shown(run.run(known, cluster, offset))}
+    return {"stream": stream, "partition": partition, **shown(tracing.run(known, cluster, offset))}
 
 
 def shown(found: Trace) -> dict[str, Any]:

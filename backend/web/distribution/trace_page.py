@@ -13,8 +13,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from backend.callers import STATUS
-from backend.cluster_requests import run, trace_facts
-from backend.cluster_requests.run import Trace, TracedCopy
+from backend.cluster_requests import trace_facts, tracing
+from backend.cluster_requests.tracing import Trace, TracedCopy
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import DomainError, ValueInvalid
 from backend.domain.distribution.trace import hops
@@ -154,7 +154,7 @@ def _traced(services: ConsoleServices, caller: Caller, asked: Asked) -> Trace:
         raise trace_facts.no_stream(asked.stream)
     with services.reading() as connection:
         known = trace_facts.read(connection, services.config, asked.cluster, asked.stream, partition)
-    return run.run(known, asked.cluster, offset)
+    return tracing.run(known, asked.cluster, offset)
 
 
 def _number(text: str, what: str, highest: int) -> int:

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, ViewportSize
 
-from backend.cluster_requests.run import Trace, TracedCopy, TracedOrigin
+from backend.cluster_requests.tracing import Trace, TracedCopy, TracedOrigin
 from backend.domain.distribution.trace import CameFrom
 from backend.domain.replication.replication_health import TopicSettings
 from backend.domain.switch.cluster_switch import Phase

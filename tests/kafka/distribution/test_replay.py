@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from confluent_kafka.admin import AdminClient
 
-from backend.cluster_requests import run
+from backend.cluster_requests import tracing
 from backend.cluster_requests.replay import Replay, replay
 from backend.domain.records import copy_flags, origin
 from backend.domain.records.origin import Origin
@@ -46,7 +46,7 @@ def test_a_record_is_written_where_it_is_missing_as_it_was_read_and_once(known, 
     )
     (flags,) = [edge.flags for edge in facts.route(number) if edge.target == TARGET]
     headers = [("h", b"1"), ("copy-flags", copy_flags.encode(flags)), ("copy-origin", origin.encode(born))]
-    time_ms = run.run(facts, "cluster-1", offset).origin.timestamp_ms
+    time_ms = tracing.run(facts, "cluster-1", offset).origin.timestamp_ms
     kept = {"value": b"traced", "key": b"k", "timestamp": time_ms}
     produce(servers, aside, [{**kept, "headers": [*headers, (dead_letter_topic.ID_HEADER, row.id.encode())]}])
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from backend.cluster_requests import run
+from backend.cluster_requests import tracing
 from backend.cluster_requests.trace_facts import TraceFacts
 from backend.domain.base.errors import ClusterSilent
 from backend.domain.distribution.trace import DistributorSeen, TreeVersion
@@ -199,7 +199,7 @@ def test_the_command_shows_the_way_of_a_verified_record(estate):
 @pytest.fixture
 def known(estate, rest, monkeypatch):
     """Return the facts of a record that is everywhere, and its offset on cluster-1."""
-    monkeypatch.setattr(run, "SECONDS", 3.0)
+    monkeypatch.setattr(tracing, "SECONDS", 3.0)
     offset, _ = produced(estate, rest, "cluster-1", 3)
     complete(rest, "cluster-1", offset, partition=3)
     document = rest.ok("GET", "/trees/main")["root"]
@@ -232,7 +232,7 @@ def away(known, *clusters):
 
 def test_a_cluster_that_does_not_answer_is_unknown_not_absent(known):
     found, offset = known
-    traced = run.run(away(found, "cluster-4"), "cluster-1", offset)
+    traced = tracing.run(away(found, "cluster-4"), "cluster-1", offset)
     assert {copy.cluster for copy in traced.copies} == {"cluster-2", "cluster-3", "cluster-5"}
     (missing,) = traced.missing
     assert (missing.cluster, missing.state) == ("cluster-4", "unknown")
@@ -242,8 +242,8 @@ def test_a_cluster_that_does_not_answer_is_unknown_not_absent(known):
 @pytest.mark.nightly  # a cluster that does not answer stays
 def test_the_way_is_told_while_the_origins_cluster_is_away(known):
     found, offset = known
-    here = next(copy for copy in run.run(found, "cluster-1", offset).copies if copy.cluster == "cluster-5")
-    traced = run.run(away(found, "cluster-1"), "cluster-5", here.offset)
+    here = next(copy for copy in tracing.run(found, "cluster-1", offset).copies if copy.cluster == "cluster-5")
+    traced = tracing.run(away(found, "cluster-1"), "cluster-5", here.offset)
     assert (traced.origin.cluster, traced.origin.offset, traced.origin.present) == ("cluster-1", offset, None)
     assert len(traced.copies) == 4
     assert traced.missing == ()
@@ -253,7 +253,7 @@ def test_the_way_is_told_while_the_origins_cluster_is_away(known):
 def test_a_cluster_that_is_asked_and_silent_is_told(known):
     found, offset = known
     with pytest.raises(ClusterSilent) as silent:
-        run.run(away(found, "cluster-1"), "cluster-1", offset)
+        tracing.run(away(found, "cluster-1"), "cluster-1", offset)
     assert "cluster-1 does not answer" in silent.value.detail
 
 
@@ -266,7 +266,7 @@ def test_a_copy_that_is_not_there_is_explained_by_its_distributor(known):
         places={**found.places, "cluster-4": elsewhere},
         distributors={("cluster-1", 3): DistributorSeen("paused", None, 1)},
     )
-    traced = run.run(facts, "cluster-1", offset)
+    traced = tracing.run(facts, "cluster-1", offset)
     assert [(each.cluster, each.state, each.reason) for each in traced.missing] == [
         ("cluster-4", "absent", "distributor cluster-1:3 is paused")
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from backend.cluster_requests.run import Trace, TracedCopy, TracedOrigin
+from backend.cluster_requests.tracing import Trace, TracedCopy, TracedOrigin
 from backend.deciders import TREE
 from backend.domain.distribution.trace import Missing
 from backend.domain.tree.tree import RecordPrimaryMoved
