@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import psycopg
 import sqlalchemy as sa
+from psycopg.errors import Diagnostic
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import TimeoutError as PoolExhausted
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 
 from backend.domain.base.errors import DomainError
 from backend.eventlog.faults import DatabaseUnavailable, translate
@@ -20,6 +22,8 @@ LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 # A worker that stops in mid-transaction (SIGSTOP, a cut network) would hold the append lock for ever.
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000
+_LAST_WORDS = "sqlstate of the server's last words"
+"""Key in a pooled connection's `info`."""
 
 
 class _Pool(QueuePool):
@@ -71,8 +75,23 @@ def create_engine(
             "tcp_user_timeout": 10_000,
         },
     )
+    event.listen(engine, "connect", _listen)
     event.listen(engine, "handle_error", _translated)
     return engine
+
+
+def _listen(connection: psycopg.Connection, entry: ConnectionPoolEntry) -> None:
+    """Remember why the server ends a connection, if it says so while it owes no answer.
+
+    libpq takes that for a notice. It happens if the process stalls while it waits for an answer: it then reads the
+    answer and the end together, and the next statement finds the connection closed, without a reason.
+    """
+
+    def remember(notice: Diagnostic) -> None:
+        if notice.severity_nonlocalized == "FATAL":
+            entry.info[_LAST_WORDS] = notice.sqlstate
+
+    connection.add_notice_handler(remember)
 
 
 def _translated(context: ExceptionContext) -> DomainError | None:
@@ -81,4 +100,6 @@ def _translated(context: ExceptionContext) -> DomainError | None:
     error = context.original_exception
     sqlstate = getattr(error, "sqlstate", None)
     lost = context.is_disconnect or context.connection is None
+    if lost and sqlstate is None and context.connection is not None:
+        sqlstate = context.connection.info.get(_LAST_WORDS)
     return translate(sqlstate, str(error), lost=lost)

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from backend.settings import PROJECT_ROOT
 from tests.eventually import eventually
 
-RECORDS = 20_000  # on each cluster
+RECORDS = 30_000  # on each cluster
 TOPIC = "_treeline.verify"
 
 
@@ -85,7 +85,7 @@ def every_record_arrives_once(place, kill, looked_at):
     for line in verify.stderr:
         if "producing" in line:
             break
-    eventually(lambda: copied() > RECORDS // 2, "records are being copied", every_seconds=0.01)
+    eventually(lambda: copied() > RECORDS // 20, "records are being copied", every_seconds=0.01)
     kill(place)
     left = in_all - copied()
     told, _ = verify.communicate()

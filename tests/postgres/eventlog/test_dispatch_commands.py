@@ -112,14 +112,32 @@ class Standstill:
                 time.sleep(0.001)
 
 
+class StandstillBeforeAnAnswer(Standstill):
+    """A process that stands still while the server answers, and reads the answer and the server's end together."""
+
+    def __call__(self, connection: Connection) -> None:
+        if self.times > 0:
+            self.times -= 1
+            me = connection.scalar(sa.text("SELECT pg_backend_pid()"))
+            driver = connection.connection.driver_connection
+            driver.pgconn.send_query(b"SET idle_in_transaction_session_timeout = 1")
+            while ended(connection.engine, me) is False:
+                time.sleep(0.001)
+            driver.pgconn.consume_input()
+            while driver.pgconn.get_result() is not None:
+                pass
+            driver.pgconn.notifies()  # as the driver asks after each answer
+
+
 def ended(engine: Engine, process: int | None) -> bool:
     with engine.connect() as other:
         return not other.scalar(sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :me"), {"me": process})
 
 
+@pytest.mark.parametrize("standing", [Standstill, StandstillBeforeAnAnswer])
 @pytest.mark.parametrize("place", ["before it decides", "before the commit"])
-def test_a_command_in_which_the_process_stood_still_runs_once_more(dispatcher, database, place):
-    standstill = Standstill(1)
+def test_a_command_in_which_the_process_stood_still_runs_once_more(dispatcher, database, place, standing):
+    standstill = standing(1)
 
     def build(connection: Connection) -> Pay:
         if place == "before it decides":
@@ -137,8 +155,9 @@ def test_a_command_in_which_the_process_stood_still_runs_once_more(dispatcher, d
     assert balances(database) == {"purse": 5}
 
 
-def test_a_process_that_stands_still_again_is_told_that_nothing_was_changed(dispatcher, database):
-    standstill = Standstill(2)
+@pytest.mark.parametrize("standing", [Standstill, StandstillBeforeAnAnswer])
+def test_a_process_that_stands_still_again_is_told_that_nothing_was_changed(dispatcher, database, standing):
+    standstill = standing(2)
     with pytest.raises(DatabaseUnavailable, match=r"stalled.*25P03.*Nothing was changed"):
         pay(dispatcher, 5, answer=lambda connection, _: standstill(connection))
     assert (stored(database), balances(database)) == ([], {})
