@@ -131,6 +131,7 @@ def test_pages_show_what_their_viewer_may_see_and_do(
     expect(page.locator("#tenants")).to_have_text("member of acme")
 
 
+@pytest.mark.nightly  # tests/postgres/access/test_rest_users.py does it without a browser
 def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(console: Console, open_page) -> None:
     new_user(console, "ada")
     page = open_page(console, expect_errors=True)

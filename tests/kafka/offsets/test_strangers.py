@@ -52,6 +52,7 @@ def test_an_offset_that_no_log_has(make_groups: Made):
 
 
 @at_once
+@pytest.mark.nightly  # test_group_names has names that all keep
 def test_a_group_with_a_name_that_nobody_can_keep(make_groups: Made):
     groups = make_groups("exact")
     groups.produce("cluster-1", numbered(20))

@@ -58,6 +58,7 @@ def leaders(observed: Observed) -> list[int]:
     return [leader for leader, _ in groupby(seen.leader for seen in observed.history.partition)]
 
 
+@pytest.mark.nightly  # the model itself is tested without brokers
 def test_a_leader_that_is_killed_and_comes_back_loses_nothing(cluster: Cluster, topic: str):
     observed = kept(
         run(cluster, topic, same_in_the_model([Fault(1000, "crash", 1), Fault(5500, "restart", 1)]), seconds=8)

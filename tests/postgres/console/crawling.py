@@ -15,7 +15,7 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 MOST_PAGES = 1_000
-_MOST_OF_A_PATH, _MOST_NUMBERED = 4, 60
+_MOST_OF_A_PATH, _MOST_NUMBERED = 2, 30
 _NUMBER = re.compile(r"/[0-9]+")
 _RUNS = re.compile(r"\s*(javascript|data|vbscript):", re.IGNORECASE)
 

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from backend.replication_lab.scenarios import SCENARIOS
+from tests.nightly import some_now
 from tests.support.console.consoles import Console
 from tests.support.console.visitors import Visitor, code, head, rows, said, visitor
 
@@ -79,14 +80,15 @@ def test_a_leader_that_the_store_does_not_name_is_doubted(viewer: Visitor) -> No
     assert "Violated: two brokers never commit different records at one offset." in said(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "sentence"),
+@some_now(
+    "query, sentence",
     [
         ("mode=quick", "There is no mode 'quick'; use one of faithful, fixed"),
         ("seed=-1", "The seed is '-1': it must be a whole number."),
         ("seed=99999999999999999999", "The seed is 99999999999999999999: it must be 0 to 9223372036854775807."),
         ("step=x", "The step is 'x': it must be a whole number."),
     ],
+    now=(0,),
 )
 def test_what_cannot_be_played_is_said_above_what_can(viewer: Visitor, query: str, sentence: str) -> None:
     page = viewer.get(f"{LOSS}?{query}")
@@ -94,7 +96,7 @@ def test_what_cannot_be_played_is_said_above_what_can(viewer: Visitor, query: st
     assert len(rows(page, "data-scenario")) == len(SCENARIOS)
 
 
-@pytest.mark.parametrize("name", ["nothing", "%00", "NO%20NAME"])
+@some_now("name", ["nothing", "%00", "NO%20NAME"], now=(1,))
 def test_a_scenario_that_there_is_not_has_no_page(viewer: Visitor, name: str) -> None:
     page = viewer.get(f"/drills/replication/{name}")
     assert page.status_code == 404 and "there is no scenario" in said(page)

@@ -84,6 +84,7 @@ def test_ends_are_cleared_up_with_the_last_progress(connection):
     assert (found.cluster, found.technical_group, found.is_ended) == ("c1", "t", True)
 
 
+@pytest.mark.nightly  # the others write a few rows by the same statements
 def test_however_many_there_are_at_once(connection):
     """PostgreSQL refuses some 10,000 keys as a list."""
     groups = [f"app{number}" for number in range(20_000)]

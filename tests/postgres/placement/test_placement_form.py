@@ -178,6 +178,7 @@ def test_a_reassignment_is_handed_in(acme: Console, operator: Visitor) -> None:
     assert json.dumps(GIVEN) in unescape(again.text)
 
 
+@pytest.mark.nightly  # test_a_reassignment_is_handed_in has a short one
 def test_the_longest_reassignment_is_taken_and_a_longer_one_is_not_asked_for_again(
     acme: Console, operator: Visitor
 ) -> None:

@@ -63,6 +63,7 @@ def answer(packed: Packed, folder: Path, program: str, given: object = None, **e
     return found
 
 
+@pytest.mark.nightly  # test_contents compares the files
 def test_every_module_of_the_wheel_can_be_imported(packed: Packed, elsewhere: Path) -> None:
     files = {
         name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): str(packed.site / name)

@@ -31,7 +31,15 @@ TEMPLATE = "treeline_template"
 READY_SECONDS = 30
 _SINCE_SCRAM_ITERATIONS = 160000
 # Kills of the server process lose nothing without fsync; only a power failure would.
-FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "max_wal_size": "128MB"}
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "max_connections": "200",
+    "max_wal_size": "128MB",
+}
 OTHER_PROGRAMS = Path(os.environ["TREELINE_TEST_POSTGRES"]) if "TREELINE_TEST_POSTGRES" in os.environ else None
 """Folder of another version's programs, to run any test on it, as test_postgres_versions.py does."""
 

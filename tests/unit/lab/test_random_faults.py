@@ -20,8 +20,8 @@ from backend.replication_lab.runs.recovery import unsettled
 from tests.unit.lab import random_walks
 from tests.unit.lab.random_faults import HEALED_BY, Ran, random_schedule, run
 
-SEEDS, NIGHTLY_SEEDS, AT_ONCE = 300, 10_000, 500
-WALKS, NIGHTLY_WALKS = 1_500, 100_000
+SEEDS, NIGHTLY_SEEDS, AT_ONCE = 200, 10_000, 500
+WALKS, NIGHTLY_WALKS = 800, 100_000
 WITHOUT_POWER_LOSS = tuple(each for each in HEALED_BY if each != "power_loss")
 
 

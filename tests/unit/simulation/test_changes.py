@@ -130,7 +130,7 @@ def check(seed):
             assert arrived == sequence[: len(arrived)], f"seed {seed}: {home}'s out of order on {cluster}"
 
 
-@some_now("block", range(8), now=range(4))
+@some_now("block", range(8), now=range(2))
 def test_nothing_is_lost_or_doubled_whatever_changes(block):
     for seed in range(block, SEEDS, 8):
         check(seed)
