@@ -162,16 +162,8 @@ class CopySession:
         self._source.remove(places)
 
     def _take_up(self, streams: Sequence[StreamOnEdge]) -> None:
-        resumption = Resumption(
-            self._plan,
-            self._control_plane,
-            self._reports,
-            self._alive,
-            self._group_member,
-            self._admin,
-            self._source,
-        )
-        taken = resumption.resume(streams)
+        clients = self._group_member, self._admin, self._source
+        taken = Resumption(self._plan, self._control_plane, self._reports, self._alive, *clients).resume(streams)
         for place, progress in taken.items():
             self._progress[place] = progress
             self._loop.add(place, progress)

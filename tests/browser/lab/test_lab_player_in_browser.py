@@ -131,7 +131,7 @@ def test_without_javascript_it_is_whole(console: Console, open_page: Callable[..
     expect(page.locator("#violated")).to_be_visible()
 
 
-@some_now("width", [1280, 1000], now=(0,))
+@some_now("width", [1280, 1000], now=())
 def test_lanes_are_as_high_as_the_wires_between_them_are_drawn_for(
     console: Console, open_page: Callable[..., Page], width: int
 ) -> None:

@@ -19,47 +19,51 @@ RECORDS = 30_000  # on each cluster
 TOPIC = "_treeline.verify"
 
 
-def kill_worker(place):
-    """Kill the whole Celery worker by its parent process; the pool must not outlive it."""
-    os.kill(place.pid("worker:shifts"), signal.SIGKILL)
+def the_worker(place):
+    """Return the parent process of the whole Celery worker; the pool must not outlive it."""
+    return [place.pid("worker:shifts")]
 
 
-def kill_pool_process(place):
-    """Kill one pool process, with half of all tasks."""
-    max(map(psutil.Process, place.pool()), key=lambda process: process.num_threads()).kill()
+def a_pool_process(place):
+    """Return one pool process, with half of all tasks."""
+    return [max(map(psutil.Process, place.pool()), key=lambda process: process.num_threads()).pid]
 
 
-def kill_all_celery(place):
-    """Kill all of Celery at once, including the reconcile loop and the schedule."""
-    for pid in [place.pid(name) for name in ("worker:shifts", "worker:control", "beat")]:
-        os.kill(pid, signal.SIGKILL)
+def all_of_celery(place):
+    """Return all of Celery, including the reconcile loop and the schedule."""
+    return [place.pid(name) for name in ("worker:shifts", "worker:control", "beat")]
 
 
-def end_of(servers):
-    """Return how far the topic has grown on a cluster: its records, and a few transaction markers."""
-    reader = Consumer({"bootstrap.servers": servers, "group.id": "test-ends"})
-    try:
-        partitions = reader.list_topics(TOPIC, 15).topics[TOPIC].partitions
-        return sum(reader.get_watermark_offsets(TopicPartition(TOPIC, each), 15)[1] for each in partitions)
-    finally:
-        reader.close()
+class Ends:
+    """Reads the ends of the topic on one cluster, which count its records and a few transaction markers."""
+
+    def __init__(self, servers):
+        self._reader = Consumer({"bootstrap.servers": servers, "group.id": "test-ends"})
+        partitions = self._reader.list_topics(TOPIC, 15).topics[TOPIC].partitions
+        self._partitions = [TopicPartition(TOPIC, each) for each in partitions]
+
+    def now(self):
+        return sum(self._reader.get_watermark_offsets(each, 15)[1] for each in self._partitions)
+
+    def close(self):
+        self._reader.close()
 
 
 @pytest.mark.parametrize(
-    "kill",
+    "victims",
     [
-        kill_all_celery,
+        all_of_celery,
         # Random faults cover these, too.
-        kill_worker,
-        kill_pool_process,
+        the_worker,
+        a_pool_process,
     ],
 )
 @pytest.mark.nightly  # the same on two clusters: small/test_all_workers_killed.py
-def test_every_record_arrives_once_although_workers_are_killed(place, kill):
-    every_record_arrives_once(place, kill, looked_at="cluster-4")
+def test_every_record_arrives_once_although_workers_are_killed(place, victims):
+    every_record_arrives_once(place, victims, looked_at="cluster-4")
 
 
-def every_record_arrives_once(place, kill, looked_at):
+def every_record_arrives_once(place, victims, looked_at):
     """Kill processes while this cluster receives records; check every copy, and that other processes copy."""
     in_all = len(place.servers) * RECORDS
 
@@ -68,11 +72,13 @@ def every_record_arrives_once(place, kill, looked_at):
         return place.epochs() if running else None
 
     before = eventually(epochs, "all distributors running")
-    servers = place.servers[looked_at]
-    began = end_of(servers)
+    ends = Ends(place.servers[looked_at])
+    began = ends.now()
+    # Found before: to look for them takes longer than copying does.
+    doomed = victims(place)
 
     def copied():
-        return end_of(servers) - began
+        return ends.now() - began
 
     verify = subprocess.Popen(
         [sys.executable, "-m", "backend.cli", "verify", "--records", str(RECORDS), "--json"],
@@ -86,8 +92,10 @@ def every_record_arrives_once(place, kill, looked_at):
         if "producing" in line:
             break
     eventually(lambda: copied() > RECORDS // 20, "records are being copied", every_seconds=0.01)
-    kill(place)
+    for pid in doomed:
+        os.kill(pid, signal.SIGKILL)
     left = in_all - copied()
+    ends.close()
     told, _ = verify.communicate()
     answer = json.loads(told)
     assert verify.returncode == 0, answer["problems"][:10]

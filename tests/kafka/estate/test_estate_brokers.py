@@ -31,6 +31,9 @@ from tests.nightly import some_now
 from tests.support.estate.running import RunningEstate, boot, treeline
 from tests.support.kafka.topics import DEADLINE_SECONDS, produce, read_all, topics
 
+# A broker is added to a local estate to try placements; tests/kafka/placement does so with brokers of its own.
+pytestmark = pytest.mark.nightly
+
 ESTATE = """\
 name: three-zones
 primary: cluster-1
