@@ -67,7 +67,7 @@ def test_there_and_back_while_applications_go_on(
     page, other = open_page(admin, "/"), open_page(onlooker, "/switches")
     for each in (page, other):
         each.set_default_timeout(PATIENT)
-    expect(other.get_by_text("Plan a switch")).to_be_visible()
+    expect(other.locator("span", has_text="Plan a switch")).to_be_visible()
     expect(other.get_by_role("link", name="Plan a switch")).to_have_count(0)
     with Applications(tenant) as applications:
         names = ["g0", "g1", "producer-0", "producer-1"]
