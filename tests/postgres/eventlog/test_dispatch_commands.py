@@ -97,6 +97,9 @@ def test_whatever_fails_leaves_nothing(dispatcher, database, error, amount, chan
     assert balances(database) == {}
 
 
+SHORT_TIMEOUT = "SET idle_in_transaction_session_timeout = 1"
+
+
 class Standstill:
     """A process that stands still in a transaction, as often as told, for longer than the database allows."""
 
@@ -106,32 +109,31 @@ class Standstill:
     def __call__(self, connection: Connection) -> None:
         if self.times > 0:
             self.times -= 1
-            me = connection.scalar(sa.text("SELECT pg_backend_pid()"))
-            connection.execute(sa.text("SET idle_in_transaction_session_timeout = 1"))
-            while ended(connection.engine, me) is False:
-                time.sleep(0.001)
+            self.stand_still(connection, connection.scalar(sa.text("SELECT pg_backend_pid()")))
+
+    def stand_still(self, connection: Connection, me: int | None) -> None:
+        connection.execute(sa.text(SHORT_TIMEOUT))
+        wait_until_ended(connection.engine, me)
 
 
 class StandstillBeforeAnAnswer(Standstill):
     """A process that stands still while the server answers, and reads the answer and the server's end together."""
 
-    def __call__(self, connection: Connection) -> None:
-        if self.times > 0:
-            self.times -= 1
-            me = connection.scalar(sa.text("SELECT pg_backend_pid()"))
-            driver = connection.connection.driver_connection
-            driver.pgconn.send_query(b"SET idle_in_transaction_session_timeout = 1")
-            while ended(connection.engine, me) is False:
-                time.sleep(0.001)
-            driver.pgconn.consume_input()
-            while driver.pgconn.get_result() is not None:
-                pass
-            driver.pgconn.notifies()  # as the driver asks after each answer
+    def stand_still(self, connection: Connection, me: int | None) -> None:
+        client = connection.connection.driver_connection.pgconn
+        client.send_query(SHORT_TIMEOUT.encode())
+        wait_until_ended(connection.engine, me)
+        client.consume_input()
+        while client.get_result() is not None:
+            pass
+        client.notifies()  # as the driver asks after each answer
 
 
-def ended(engine: Engine, process: int | None) -> bool:
-    with engine.connect() as other:
-        return not other.scalar(sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :me"), {"me": process})
+def wait_until_ended(engine: Engine, process: int | None) -> None:
+    running = sa.text("SELECT count(*) FROM pg_stat_activity WHERE pid = :process")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+        while other.scalar(running, {"process": process}):
+            time.sleep(0.001)
 
 
 @pytest.mark.parametrize("standing", [Standstill, StandstillBeforeAnAnswer])

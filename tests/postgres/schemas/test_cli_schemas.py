@@ -12,13 +12,13 @@ from tests.postgres.schemas.test_schemas_pages import MINE, NOBODYS, THEIRS, avr
 from tests.support.api.program import Program
 from tests.support.console.consoles import serve_here
 from tests.support.console.visitors import Visitor, clusters_and_tenants
-from tests.support.database.postgres import RunningPostgres, create_database
+from tests.support.database.postgres import RunningPostgres
 
 
 @pytest.fixture(scope="module")
 def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """Yield the program with subjects of acme, globex and no tenant on c1, the primary, which is down."""
-    create_database(postgres.server, "cli_schemas", template=postgres.template(clusters_and_tenants))
+    postgres.create("cli_schemas", postgres.template(clusters_and_tenants))
     folder = tmp_path_factory.mktemp("schemas")
     with serve_here(postgres.server.url("cli_schemas"), with_schemas=True) as console:
         was_read(

@@ -18,13 +18,13 @@ from tests.nightly import some_now
 from tests.postgres.shell.test_rest_commands import FILE
 from tests.support.api.program import Program, program_of
 from tests.support.api.rest import NOBODY_LISTENS
-from tests.support.database.postgres import RunningPostgres, create_database
+from tests.support.database.postgres import RunningPostgres
 
 
 @pytest.fixture(scope="module")
 def program(postgres: RunningPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """Yield the program with a control plane that has what FILE declares."""
-    create_database(postgres.server, "exit_codes", template=postgres.template(None))
+    postgres.create("exit_codes", postgres.template(None))
     with program_of(postgres.server.url("exit_codes"), tmp_path_factory.mktemp("program")) as found:
         file = found.folder / "declared.yaml"
         file.write_text(json.dumps(FILE))

@@ -25,7 +25,7 @@ from backend.estate.ports import free_ports
 from backend.login_limits import LoginLimits
 from backend.settings import PROJECT_ROOT, Settings
 from tests.support.api import http
-from tests.support.database.postgres import TEMPLATE, Content, Database, RunningPostgres, create_database
+from tests.support.database.postgres import TEMPLATE, Content, Database, RunningPostgres
 
 logs.configure()
 # A logger keeps the output that it first wrote to: in a process with commands, the control plane would keep
@@ -231,7 +231,7 @@ def running_rest(database: Database) -> Iterator[Rest]:
 def new_database(postgres: RunningPostgres) -> str:
     """Return the URL of a migrated database that a module's tests share."""
     name = f"test_{secrets.token_hex(6)}"
-    create_database(postgres.server, name, template=TEMPLATE)
+    postgres.create(name, TEMPLATE)
     return postgres.server.url(name)
 
 
