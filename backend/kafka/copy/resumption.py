@@ -26,7 +26,7 @@ _REQUEST_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class _Held:
-    """ControlPlane of the target and the control plane about the partitions."""
+    """Knowledge of the target and the control plane about the partitions."""
 
     own: Mapping[Place, Position]
     """Positions by (topic on the target, partition); `inbound` has the same keys."""

@@ -39,7 +39,7 @@ class Verdict(Enum):
 
 
 class SchemaGate(Protocol):
-    """ControlPlane about the target's schemas, shared by the sessions' threads."""
+    """Knowledge about the target's schemas, shared by the sessions' threads."""
 
     @property
     def highest(self) -> int:
