@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class Prefix:
-    """ControlPlane from another source about the records before an offset: a commit there, or a checkpoint."""
+    """Knowledge from another source about the records before an offset: a commit there, or a checkpoint."""
 
     offset: int
     seen: Vector
