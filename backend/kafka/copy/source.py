@@ -41,6 +41,7 @@ _UNREADABLE = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
     }
 )
+_OF_A_PARTITION = _OUTSIDE | _UNREADABLE | {KafkaError._PARTITION_EOF}
 
 
 class SourcePartition:
@@ -158,6 +159,9 @@ class Source:
 
         `offset` is the end of the partition if the error reports it; other errors may have none.
         """
+        if self._partitions[place].parked_until is not None and error.code() in _OF_A_PARTITION:
+            # It was queued before the partition was unassigned (seen with librdkafka 2.16).
+            return
         if error.code() == KafkaError._PARTITION_EOF:
             self._partitions[place].position = offset
             self.healed(place)
