@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.base.message_headers import headers_of
 
 _OFFSET_TAIL = -2000
 """librdkafka's tail offset: minus n is the n-th record before the end."""
@@ -65,7 +66,7 @@ def _look(consumer: Consumer, places: list[tuple[str, int]], headers: set[str], 
             if topic is None or partition is None:
                 continue
             if error is None:
-                carried = dict(message.headers() or ())
+                carried = dict(headers_of(message))
                 if not headers.isdisjoint(carried):
                     found.add(topic)
             elif error.code() == KafkaError._PARTITION_EOF or not error.retriable():

@@ -48,6 +48,10 @@ class LoginUnsupported(Exception):
         self.reason = reason
 
 
+class HeaderNameUnreadable(KafkaException):
+    """A record has a header name that is not UTF-8, which a client in Python can neither read nor write."""
+
+
 _REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "it is larger than the topic's max.message.bytes there",
     KafkaError.RECORD_LIST_TOO_LARGE: "it is larger than the topic's segments there",
@@ -81,6 +85,8 @@ def copy_failed(where: str, error: BaseException) -> CopyFailed:
 
 
 def refusal(error: BaseException) -> str | None:
-    """Return why a target will never accept a record as it is; None for a failure of any other kind."""
+    """Return why a target will never get a record as it is; None for a failure of any other kind."""
+    if isinstance(error, HeaderNameUnreadable):
+        return "the name of a header is not UTF-8, and only the record loop in C can write it"
     inner = kafka_error(error)
     return None if inner is None else _REFUSALS.get(inner.code())

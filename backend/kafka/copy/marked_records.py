@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.base.message_headers import headers_of
 
 _REQUEST_SECONDS = 10.0
 
@@ -154,6 +155,6 @@ class TopicReader:
         return int(high)
 
     def _incoming(self, message: Message, partition: int, offset: int) -> Incoming:
-        headers = message.headers() or []
+        headers = headers_of(message)
         flags = tuple(header[1] for header in headers if header[0] == self._flags_header)
-        return Incoming(partition, offset, message.key(), message.value(), flags)  # type: ignore[arg-type]
+        return Incoming(partition, offset, message.key(), message.value(), flags)

@@ -6,14 +6,15 @@ reference and the fallback for the loop in C (`native_loop.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from backend.domain.records.marks import MetadataInvalid
 from backend.domain.records.partition_edge import Header, PartitionEdge
+from backend.kafka.base.errors import HeaderNameUnreadable
 from backend.kafka.base.liveness import Alive
+from backend.kafka.base.message_headers import headers_of, unreadable_names
 from backend.kafka.copy.measuring import Copies
 from backend.kafka.copy.schema_wait import EVERYWHERE, KEYS, VALUES, SchemaWait, wire_id
 from backend.kafka.copy.source import Place, Source, SourcePartition
@@ -145,11 +146,13 @@ class RecordLoop:
         """Wait for records and produce the copies; return the number of records read. Raises KafkaException."""
         messages = self._source.read(most, wait_seconds)
         for message in messages:
-            self.take(message)
+            headers = self.decide(message)
+            if headers is not None:
+                self.copy(message, headers)
         return len(messages)
 
-    def take(self, message: Message) -> list[Header] | None:
-        """Handle one message; return the headers of its copy, None if it was skipped. Raises KafkaException."""
+    def decide(self, message: Message) -> list[Header] | None:
+        """Pass one message; return the headers of the copy to make of it, if any. Raises KafkaException."""
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None and partition is not None
         place = (topic, partition)
@@ -166,24 +169,30 @@ class RecordLoop:
         if self._schemas is not None and self._waits(self._schemas, place, progress, message):
             self.remove(place)
             return None
-        headers = progress.edge.copy(offset, message.headers())  # type: ignore[arg-type]
+        headers = progress.edge.copy(offset, headers_of(message))
         progress.source.position = offset + 1
         progress.dirty = True
         if headers is None:
             self._totals.skipped_records += 1
             progress.copies.add(0, 0, 0, message.timestamp()[1])
-            return None
+        return headers
+
+    def copy(self, message: Message, headers: list[Header]) -> None:
+        """Produce the copy of a message that was decided on. Raises KafkaException."""
+        place = message.topic() or "", message.partition() or 0
+        progress = self._partitions[place]
         if not self.in_transaction:
             self.begin()
+        if unreadable := unreadable_names(headers):
+            raise HeaderNameUnreadable(f"{unreadable} of its header names")
         value, key = message.value(), message.key()
         size = len(value or b"") + len(key or b"") + sum(len(name) + len(held or b"") for name, held in headers)
         self._make_room(place, progress, size + _RECORD_BYTES + _HEADER_BYTES * len(headers))
         timestamp_ms = message.timestamp()[1]
-        self.produce(progress.target_topic, partition, value, key, timestamp_ms, headers)
+        self.produce(progress.target_topic, place[1], value, key, timestamp_ms, headers)
         progress.copies.add(1, size, timestamp_ms, timestamp_ms)
         self._totals.copied_records += 1
         self._totals.copied_bytes += size
-        return headers
 
     def _waits(self, schemas: SchemaWait, place: Place, progress: Progress, message: Message) -> bool:
         if (news := schemas.gate.news) != self._schema_news:
@@ -198,9 +207,8 @@ class RecordLoop:
         def remember(part: int, schema_id: int) -> None:
             known.add((None if part == EVERYWHERE else place, part, schema_id))
 
-        headers: Sequence[Header] | None = message.headers()  # type: ignore[assignment]
         ids, offset = (found[0], found[1]), message.offset() or 0
-        return any(ids) and schemas.holds_up(place, progress, offset, ids, headers, remember)
+        return any(ids) and schemas.holds_up(place, progress, offset, ids, headers_of(message), remember)
 
     def _make_room(self, place: Place, progress: Progress, size_bytes: int) -> None:
         """Flush the producer before a partition's next request begins."""

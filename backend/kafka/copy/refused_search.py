@@ -94,7 +94,7 @@ class RefusedSearch:
                 del self._left[place]
             elif (one.source.position or 0) >= until:
                 del self._left[place]
-                if one.source.parked_until is None:
+                if one.source.is_assigned:
                     self._source.hold(place)
                     self._waiting.add(place)
         stalled = time.monotonic() - self._moved_at > _STALLED_SECONDS

@@ -241,10 +241,11 @@ class CopySession:
         messages = self._source.read(1, wait_seconds)
         assert isinstance(self._loop, RecordLoop)
         for message in messages:
-            headers = self._loop.take(message)
+            headers = self._loop.decide(message)
             if headers is None:
                 continue
             try:
+                self._loop.copy(message, headers)
                 self._commit()
             except KafkaException as error:
                 reason = refusal(error)

@@ -55,6 +55,11 @@ class SourcePartition:
         """Leader epoch under which the record before the position was written."""
         self.parked_until: float | None = 0.0
 
+    @property
+    def is_assigned(self) -> bool:
+        """Tell whether the consumer reads the partition, or waits for its records."""
+        return self.parked_until is None
+
 
 class Source:
     """Consumer that is assigned partitions one by one and never joins a group; used by one thread."""
@@ -111,7 +116,7 @@ class Source:
     def remove(self, places: Iterable[Place]) -> None:
         """Stop reading these partitions."""
         dropped = {place: self._partitions.pop(place) for place in places}
-        assigned = [TopicPartition(*place) for place, one in dropped.items() if one.parked_until is None]
+        assigned = [TopicPartition(*place) for place, one in dropped.items() if one.is_assigned]
         if assigned:
             self.consumer.incremental_unassign(assigned)
         for place in dropped:
@@ -159,7 +164,7 @@ class Source:
 
         `offset` is the end of the partition if the error reports it; other errors may have none.
         """
-        if self._partitions[place].parked_until is not None and error.code() in _OF_A_PARTITION:
+        if not self._partitions[place].is_assigned and error.code() in _OF_A_PARTITION:
             # It was queued before the partition was unassigned (seen with librdkafka 2.16).
             return
         if error.code() == KafkaError._PARTITION_EOF:
@@ -301,7 +306,7 @@ class Source:
 
     def ask_ends(self, admin: AdminClient, timeout_seconds: float) -> None:
         """Request the partitions' ends while nothing is read: fetched ends are outdated then."""
-        places = [place for place, one in self._partitions.items() if one.parked_until is None]
+        places = [place for place, one in self._partitions.items() if one.is_assigned]
         self._asked_ends.update(_ask(admin, places, OffsetSpec.latest(), timeout_seconds))  # type: ignore[no-untyped-call]
         unread = [place for place in places if self._partitions[place].position is None]
         self._asked_starts.update(_ask(admin, unread, OffsetSpec.earliest(), timeout_seconds))  # type: ignore[no-untyped-call]
@@ -311,7 +316,7 @@ class Source:
         for place, one in self._partitions.items():
             position = self._asked_starts.get(place) if one.position is None else one.position
             end = self.end(place)
-            unknown = one.parked_until is not None or position is None or end < 0
+            unknown = not one.is_assigned or position is None or end < 0
             yield place, None if unknown else max(0, end - (position or 0)), end
 
     def first_offset(self, place: Place) -> int | None:

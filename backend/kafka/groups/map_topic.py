@@ -5,7 +5,7 @@ Distributors carry the records from one cluster to the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from backend.domain.offsets import offset_map
 from backend.domain.offsets.offset_map import End, GroupPartition, MapInvalid, Progress
 from backend.domain.records import copy_flags
-from backend.domain.records.partition_edge import Header
 from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.base.message_headers import headers_of
 from backend.kafka.logs.following import TopicFollower
 from backend.kafka.logs.log_ends import partitions
 
@@ -110,8 +110,7 @@ class MapReader:
             except MapInvalid:
                 unreadable += 1
                 continue
-            headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
-            flags, _ = copy_flags.decode([value for name, value in headers if name == self._header])
+            flags, _ = copy_flags.decode([value for name, value in headers_of(message) if name == self._header])
             found.append(MapRow(group_partition=group_partition, cluster=cluster, progress=progress, flags=flags))
         if unreadable:
             # Another program wrote them; the translator writes no such records.

@@ -18,8 +18,8 @@ from backend.domain.records import copy_flags, origin
 from backend.domain.records.incarnations import Incarnations
 from backend.domain.records.log_prefix import Hole, LogPrefix
 from backend.domain.records.origin import Vector
-from backend.domain.records.partition_edge import Header
 from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.base.message_headers import headers_of
 from backend.kafka.logs.following import committed_reader
 
 _CHUNK_RECORDS = 2_000
@@ -209,7 +209,7 @@ def row_adder(
     def add(message: Message) -> None:
         offset = message.offset()
         assert offset is not None
-        headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
+        headers = headers_of(message)
         rows.log.append(log)
         rows.offset.append(offset)
         rows.timestamp_ms.append(message.timestamp()[1])

@@ -15,10 +15,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from backend.domain.distribution.edges import Endpoint
-from backend.domain.records.partition_edge import Header
 from backend.kafka.admin.topics import TopicAdmin, TopicFacts
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, kafka_error, sentence
+from backend.kafka.base.message_headers import headers_of
 from backend.kafka.logs.following import TopicFollower
 
 LARGEST_RECORD_BYTES = 8 * 1024 * 1024
@@ -99,8 +99,7 @@ class SchemasReader:
 
 
 def _record(message: Message) -> LogRecord:
-    headers: Sequence[Header] = message.headers() or ()  # type: ignore[assignment]
-    names = frozenset(name for name, _ in headers)
+    names = frozenset(name for name, _ in headers_of(message))
     return LogRecord(message.offset() or 0, message.key(), message.value(), names, message.timestamp()[1])
 
 

@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, sentence
+from backend.kafka.base.message_headers import headers_of
 from backend.kafka.base.probe import ConnectionReasons
 
 GROUP = "_treeline.trace"  # names the reader for access rules; nothing is ever committed for it
@@ -268,4 +269,4 @@ def _record(message: Message) -> LogRecord:
     offset = message.offset()
     assert offset is not None
     # Copies of records with timestamp 0 have 1: librdkafka takes 0 for none (`record_loop.py`).
-    return LogRecord(offset, message.timestamp()[1] or 1, message.headers() or ())  # type: ignore[arg-type]
+    return LogRecord(offset, message.timestamp()[1] or 1, headers_of(message))

@@ -19,6 +19,7 @@ from confluent_kafka import (
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.client_config import client_config
 from backend.kafka.base.errors import KafkaCallFailed, refusal, sentence
+from backend.kafka.base.message_headers import headers_of
 from backend.kafka.copy import dead_letter_topic
 from backend.kafka.copy.transactions import abort, cause_of
 from backend.kafka.search.record_search import Place
@@ -74,7 +75,7 @@ def read_dead_letter(
 
 
 def _dead_letter(message: Message, name: bytes) -> DeadLetter | None:
-    headers: list[Header] = message.headers() or []  # type: ignore[assignment]
+    headers = headers_of(message)
     if not headers or headers[-1] != (dead_letter_topic.ID_HEADER, name):
         return None
     return DeadLetter(message.key(), message.value(), message.timestamp()[1], headers[:-1])

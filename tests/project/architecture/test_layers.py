@@ -58,6 +58,19 @@ def test_the_domain_asks_nothing_outside_its_arguments():
     assert wrong == []
 
 
+def test_headers_of_records_are_read_in_one_place():
+    """A name that is not UTF-8 is a null pointer in the list that confluent-kafka returns."""
+    wrong = []
+    for path in python_files("backend", "workers", "spark", "client"):
+        if shown(path) == "backend/kafka/base/message_headers.py":
+            continue
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="message" | "record"), attr="headers")):
+                    wrong.append(f"{shown(path)}:{node.lineno}")
+    assert wrong == []
+
+
 def test_only_the_dispatcher_appends():
     """Seeding bypasses it for benches and restores; the store and its twin define what appending is."""
     allowed = {

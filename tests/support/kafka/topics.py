@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+from kafka import KafkaProducer
 
 DEADLINE_SECONDS = 180.0
 BROKER_SECONDS = 10.0
@@ -125,6 +126,33 @@ def produce(servers: str, topic: str, records: Iterable[Mapping[str, Any]], **co
         producer.poll(0)
     assert producer.flush(DEADLINE_SECONDS) == 0
     assert not failed, failed[0]
+
+
+class NameInBytes(str):
+    """A header's name as any bytes: kafka-python asks it for its encoding, and writes the answer."""
+
+    content: bytes
+
+    def __new__(cls, content: bytes) -> NameInBytes:
+        made = super().__new__(cls, content.decode("latin-1"))
+        made.content = content
+        return made
+
+    def encode(self, *_: object) -> bytes:
+        return self.content
+
+
+def produce_with_names(
+    servers: str, topic: str, headers: list[tuple[bytes, bytes]], value: bytes = b"v", partition: int = 0
+) -> int:
+    """Produce one record whose header names are any bytes; return its offset."""
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=0)
+    try:
+        named = [(NameInBytes(name), content) for name, content in headers]
+        sent = producer.send(topic, value, headers=named, partition=partition)
+        return int(sent.get(DEADLINE_SECONDS).offset)
+    finally:
+        producer.close()
 
 
 def read_all(servers: str, topic: str, isolation: str = "read_committed") -> list[Message]:
