@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 import backend.domain
 from backend.domain.base.event import Event
 from backend.eventlog import canonical
-from backend.eventlog.faults import EventUnreadable
+from backend.eventlog.faults import EventUnreadable, NotStorable
 from backend.eventlog.upcasters import UPCASTERS, Upcasters
 
 
@@ -54,12 +54,22 @@ class EventRegistry:
         return dict(self._classes)
 
     def encode(self, event: Event) -> dict[str, Any]:
-        """Return the event's fields as JSON types; raises ValueError for a class that is not registered."""
+        """Return the event's fields as JSON types.
+
+        Raises ValueError for a class that is not registered, and NotStorable for a value that does not fit its
+        field: nobody could read such an event again.
+        """
         if self._classes.get(event.stored_name) is not type(event):
             raise ValueError(f"{type(event).__qualname__} is not registered")
+        adapter = self._adapters[event.stored_name]
         # Not mode="json": that turns NaN into null silently; as it is, `canonical.check` refuses it.
-        fields: dict[str, Any] = self._adapters[event.stored_name].dump_python(event)
-        return {name: canonical.plain(value) for name, value in fields.items()}
+        fields: dict[str, Any] = adapter.dump_python(event, warnings="none")
+        data = {name: canonical.plain(value) for name, value in fields.items()}
+        try:
+            adapter.validate_python(data)
+        except ValidationError as error:
+            raise NotStorable(f"{event.stored_name} does not fit its class: {error}") from error
+        return data
 
     def decode(self, name: str, version: int, data: Mapping[str, Any]) -> Event:
         """Return the event in its newest shape; raises EventUnreadable."""

@@ -33,8 +33,9 @@ class AdoptedTopic:
     environment: str
     stream: str
     partitions: int
-    replication_factor: int
-    min_insync_replicas: int
+    replication_factor: int | None
+    """None: not declared, as for a topic that joins a stream which leaves it to each cluster."""
+    min_insync_replicas: int | None
     retention_ms: int
     cleanup_policy: str
     max_message_bytes: int

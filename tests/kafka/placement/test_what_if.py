@@ -129,7 +129,7 @@ def test_all_eligible_replicas_are_told_however_many_an_answer_has(
     brokers.kill(1)
     everywhere = {(name, number): (1,) for name in names for number in range(3)}
     eventually(lambda: eligible(admin.describe(names)) == everywhere, "broker 1 is out of sync, and eligible")
-    assert eligible(replication_observation.describe(admin._ask, names, most_at_once=2)) == everywhere
+    assert eligible(replication_observation.describe(admin._send, names, most_at_once=2)) == everywhere
     # It is away: eligible or not, it cannot lead.
     assert answer(watched, 3, topic)[0] == {f"{each}-{number}": {"offline"} for each in "ab" for number in (0, 1)}
 

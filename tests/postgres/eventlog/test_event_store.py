@@ -121,6 +121,12 @@ def test_one_event_that_cannot_be_stored_stops_all_writes(log):
     assert log.head() == EMPTY
 
 
+def test_an_event_that_nobody_could_read_again_is_refused(log):
+    with pytest.raises(NotStorable, match="does not fit its class"):
+        append(log, "a", Paid(amount=None, currency="EUR"))
+    assert log.head() == EMPTY
+
+
 def test_no_writes_append_nothing(log):
     assert log.append_all([]) == []
     assert log.head() == EMPTY

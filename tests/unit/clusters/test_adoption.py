@@ -13,6 +13,7 @@ from backend.domain.clusters.adoption_facts import AdoptionFacts, DeclaredStream
 from backend.domain.names.formats import ClusterFormats
 from backend.domain.names.names import StreamName
 from backend.domain.topics.stream_settings import StreamSettings
+from backend.eventlog.registry import domain_registry
 
 FULL = "{tenant}-{instance}-{environment}-{topic}"
 SHORT = "{tenant}-{environment}-{topic}"
@@ -308,6 +309,16 @@ ADOPTED = AdoptedTopic(
 )
 BEGUN = AdoptionBegun(cluster="c3", topics=(ADOPTED,))
 ENDED = AdoptionEnded(cluster="c3", refused={})
+
+
+def test_a_topic_joins_a_stream_that_leaves_replicas_to_each_cluster():
+    """Its event is read again as it was written: adoptions into such streams never ended."""
+    declared = DeclaredStream(settings=StreamSettings(partitions=4), topic_id=None)
+    planned = plan(streams={ORDERS: declared})
+    (joined,) = planned.topics_to_adopt(None)
+    assert (joined.replication_factor, joined.min_insync_replicas) == (None, None)
+    begun, registry = AdoptionBegun(cluster="c3", topics=(joined,)), domain_registry()
+    assert registry.decode("AdoptionBegun", 2, registry.encode(begun)) == begun
 
 
 @pytest.mark.parametrize(
