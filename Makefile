@@ -13,9 +13,10 @@ PYTEST_ARGS ?=
 WORDS ?=
 MINUTES ?= 5
 SEED ?=
-# Side by side; which tests stay together: tests/parallel_groups.py. The order is that of the folders: of files sorted by
-# their number of tests, the longest tests would come last, and one worker would wait for the other.
-PYTEST_WORKERS ?= 3
+# Side by side, more than there are processors, since many tests wait; which stay together: tests/parallel_groups.py.
+# The order is that of the folders: of files sorted by their number of tests, the longest tests would come last, and
+# one worker would wait for the other.
+PYTEST_WORKERS ?= 4
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 VENV_MADE := $(VENV)/.made

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from backend.api.access import audit, grants, login, members, users
+from backend.api.access import audit, grants, login, members, tenant_audit, users
 from backend.api.clusters import adoption, clusters
 from backend.api.distribution import edge_losses, trace
 from backend.api.frame import health, problems, projections
@@ -25,6 +25,7 @@ from backend.api.frame.requests import known_parameters, plausible_body
 from backend.api.frame.services import Services
 from backend.api.history import events, operations, undo
 from backend.api.lab import drills
+from backend.api.messages import messages
 from backend.api.offsets import offsets
 from backend.api.placement import placement_policies, placement_runs, placements
 from backend.api.replication import replication
@@ -34,6 +35,7 @@ from backend.api.tenants import applications, streams, tenants
 from backend.api.tree import trees
 from backend.api.webhooks import webhooks
 from backend.api.zones import route_epochs, zones
+from backend.messages.reader import MessageReader
 from backend.oidc.provider import provider_of
 from backend.settings import Settings, settings
 from backend.shared_routes import shared_routes
@@ -114,6 +116,7 @@ def routes() -> Sequence[BaseRoute]:
         drills,
         projections,
         trace,
+        messages,
         edge_losses,
         offsets,
         switch_plans,
@@ -126,6 +129,7 @@ def routes() -> Sequence[BaseRoute]:
         members,
         login,
         audit,
+        tenant_audit,
     ):
         api.include_router(module.router)
     return shared_routes((api, health.router))
@@ -134,6 +138,7 @@ def routes() -> Sequence[BaseRoute]:
 def create_app(config: Settings | None = None) -> FastAPI:
     """The application; it connects to its database when it starts, and waits for it if it is away."""
     services = Services(config or settings())
+    reader = MessageReader(services.engine)
     telemetry = Telemetry(services.config)
 
     @asynccontextmanager
@@ -141,6 +146,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
         services.start()
         with _closing_early(services.closing), metrics_served(services):
             yield
+        reader.close()
         services.stop()
         telemetry.close()
 
@@ -156,6 +162,7 @@ def create_app(config: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     app.state.provider = provider_of(services.config)
+    app.state.messages = reader
     app.state.discovery = discovery.Discovery(services)
     app.router.routes.extend(routes())
     problems.install(app)

@@ -55,7 +55,7 @@ class Parser:
 
         Raises RegistryError (invalid schema), also if a referenced version is not registered.
         """
-        key = (content, tuple(_referenced(catalog, content)), strict)
+        key = (content, tuple(referenced(catalog, content)), strict)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -110,8 +110,11 @@ def not_registered(reference: Reference) -> refusals.RegistryError:
     )
 
 
-def _referenced(catalog: Catalog, content: Content) -> list[Referenced]:
-    """Return all references of a schema, each after its own references; soft-deleted versions count."""
+def referenced(catalog: Catalog, content: Content) -> list[Referenced]:
+    """Return all references of a schema, each after its own references; soft-deleted versions count.
+
+    Raises RegistryError (invalid schema), also if a referenced version is not registered, or hidden.
+    """
     seen: set[Reference] = set()
     found: list[Referenced] = []
 

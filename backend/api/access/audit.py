@@ -6,12 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
+from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import MOST_ITEMS, Reading, SharedServices
@@ -41,29 +43,41 @@ class Form(StrEnum):
 Text = Annotated[str, Query(max_length=300)]
 
 
-def _filter(
+def _filter_of_all(
     actor: Annotated[str, Query(max_length=300, description="Who.")] = "",
     kind: Annotated[
         str,
         Query(
             max_length=300,
-            description="Name of an event; or LoggedIn, LoginRefused, LoggedOut, SessionEnded, ClusterProbed; or "
-            "Logins for all of these.",
+            description="Name of an event; or LoggedIn, LoginRefused, LoggedOut, SessionEnded, ClusterProbed, "
+            "MessagesRead; or Logins for all of these.",
         ),
     ] = "",
-    tenant: Annotated[str, Query(max_length=300, description="Only entries of this tenant.")] = "",
     since: Annotated[
         datetime | None, Query(description="From this time on; UTC if there is no time zone.")
     ] = None,
     until: Annotated[datetime | None, Query(description="Before this time.")] = None,
     workers: Annotated[bool, Query(description="Include what workers did by themselves.")] = False,
 ) -> AuditFilter:
-    for text in (actor, kind, tenant):
-        if not text.isprintable():
-            raise ValueInvalid("actor, kind and tenant must not contain non-printable characters")
-    return AuditFilter(
-        actor=actor, kind=kind, tenant=tenant, since=in_utc(since), until=in_utc(until), workers=workers
-    )
+    for text in (actor, kind):
+        _check_printable(text)
+    return AuditFilter(actor=actor, kind=kind, since=in_utc(since), until=in_utc(until), workers=workers)
+
+
+AskedOfAll = Annotated[AuditFilter, Depends(_filter_of_all)]
+
+
+def _filter(
+    found: AskedOfAll,
+    tenant: Annotated[str, Query(max_length=300, description="Only entries of this tenant.")] = "",
+) -> AuditFilter:
+    _check_printable(tenant)
+    return replace(found, tenant=tenant)
+
+
+def _check_printable(text: str) -> None:
+    if not text.isprintable():
+        raise ValueInvalid("actor, kind and tenant must not contain non-printable characters")
 
 
 AskedFor = Annotated[AuditFilter, Depends(_filter)]
@@ -82,6 +96,13 @@ def list_audit(
     A page may have fewer items than `limit`, or none, although more follow. Addresses and user agents are shown
     only to callers who may manage users.
     """
+    return listed_audit(connection, caller, asked, limit, cursor)
+
+
+def listed_audit(
+    connection: Connection, caller: Caller, asked: AuditFilter, limit: int, cursor: str | None
+) -> dict[str, Any]:
+    """Return the answer of a list: one page of matching entries. Raises ValueInvalid (cursor)."""
     place = Place() if cursor is None else Place.of(cursor)
     if place is None:
         raise ValueInvalid("this cursor is invalid: use the next_cursor of the page before")

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from backend.commands.shell.exit_codes import Code
 from backend.commands.shell.output import Form, FormOption, JsonOption, show
-from backend.commands.shell.rest import answer, rest_client
+from backend.commands.shell.rest import answer, fail, rest_client
 
 COLUMNS = ("time", "kind", "actor", "tenant", "means", "address", "position", "stream", "reason")
 PAGE = 500
 
 Actor = Annotated[str | None, typer.Option(help="Only actions of this user.")]
 Kind = Annotated[
-    str | None, typer.Option(help="Only events of this name, or LoginRefused …; Logins for all logins.")
+    str | None,
+    typer.Option(help="Only events of this name, or LoginRefused, MessagesRead …; Logins for all of these."),
 ]
 Tenant = Annotated[str | None, typer.Option(help="Only entries of this tenant.")]
 Since = Annotated[str | None, typer.Option(help="From this time on (ISO 8601; UTC if there is no time zone).")]
 Until = Annotated[str | None, typer.Option(help="Before this time.")]
 Workers = Annotated[bool, typer.Option("--workers", help="Include what workers did by themselves.")]
 
-audit_app = typer.Typer(help="Audit trail: changes, logins and refused logins.", invoke_without_command=True)
+audit_app = typer.Typer(
+    help="Audit trail: changes, logins, refused logins and reads of messages.", invoke_without_command=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -38,20 +43,26 @@ def audit(
     since: Since = None,
     until: Until = None,
     workers: Workers = False,
+    own: Annotated[
+        bool, typer.Option("--own", help="With --tenant: only its own entries, which its owners may read.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of items.")] = 100,
     output: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """List changes, logins and refused logins, the newest first."""
+    """List changes, logins, refused logins and reads of messages, the newest first."""
     if context.invoked_subcommand is not None:
         return
-    asked = _query(actor, kind, tenant, since, until, workers)
+    if own and not tenant:
+        fail("--own needs --tenant: name the tenant whose entries to list.", Code.BAD_INPUT)
+    path = f"/tenants/{quote(tenant or '', safe='')}/audit" if own else "/audit"
+    asked = _query(actor, kind, None if own else tenant, since, until, workers)
     items: list[dict[str, Any]] = []
     with rest_client() as client:
         cursor: dict[str, str] = {}
         while len(items) < limit:
             params = {**asked, **cursor, "limit": str(min(limit - len(items), PAGE))}
-            page = answer(client.get("/audit", params=params))
+            page = answer(client.get(path, params=params))
             items += page["items"]
             if page["next_cursor"] is None:
                 break

@@ -49,6 +49,8 @@ class Action(StrEnum):
     READ_TENANT = "read-tenant"
     """Read a tenant and all that is in it, the traces of its records, the offsets of its groups, and its events.
     """
+    READ_MESSAGES = "messages:read"
+    """Read keys, values and headers of the records in a tenant's streams; each request is in the audit."""
     DECLARE_STREAMS = "declare-streams"
     """Declare and change streams of a tenant, and applications, which request access to streams."""
     MANAGE_TENANT = "manage-tenant"
@@ -69,14 +71,16 @@ ROLES: Mapping[Role, frozenset[Action]] = {
     Role.TENANT: frozenset({Action.OWN_ACCOUNT}),
     Role.VIEWER: frozenset({Action.OWN_ACCOUNT, Action.READ_ESTATE, Action.READ_TENANT}),
     # Also within tenants, members aside: operators apply whole files, and adopting topics declares streams.
+    # Viewers read no messages: records may hold personal data.
     Role.OPERATOR: frozenset(Action) - {Action.MANAGE_MEMBERS, Action.MANAGE_USERS, Action.MANAGE_WEBHOOKS},
     Role.ADMIN: frozenset(Action),
 }
 MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
-    Membership.MEMBER: frozenset({Action.READ_TENANT, Action.DECLARE_STREAMS}),
+    Membership.MEMBER: frozenset({Action.READ_TENANT, Action.READ_MESSAGES, Action.DECLARE_STREAMS}),
     Membership.OWNER: frozenset(
         {
             Action.READ_TENANT,
+            Action.READ_MESSAGES,
             Action.DECLARE_STREAMS,
             Action.MANAGE_TENANT,
             Action.DECIDE_ACCESS,

@@ -171,6 +171,20 @@ class PasswordsBusy(DomainError):
     kind = Kind.UNAVAILABLE
 
 
+class MessagesBusy(DomainError):
+    """Too many requests read messages at once."""
+
+    slug = "messages-busy"
+    kind = Kind.UNAVAILABLE
+
+
+class DecodingUnavailable(DomainError):
+    """Messages cannot be decoded at the moment."""
+
+    slug = "decoding-unavailable"
+    kind = Kind.UNAVAILABLE
+
+
 class StaleVersion(DomainError):
     """The resource changed since it was read."""
 

@@ -15,6 +15,8 @@ from confluent_kafka import Message
 
 from backend.domain.records.partition_edge import Header
 
+__all__ = ["UNREADABLE_NAME", "Message", "headers_of", "unreadable_names"]
+
 UNREADABLE_NAME = "".join(("\N{REPLACEMENT CHARACTER}", "?"))
 """Stands for a name that is not UTF-8, which is lost. Told by identity: another producer may use the same text."""
 # Once a call is hot, the interpreter skips its check for a result beside an exception; `methodcaller` never does.

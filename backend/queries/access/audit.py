@@ -1,4 +1,4 @@
-"""The audit trail: the event log and the logins beside it, the newest first, with actor, time and origin.
+"""The audit trail: the event log and the rows beside it (`logins.py`), newest first, with actor, time and origin.
 
 Both are read in the order of their own place, position and id, and continue where the page before ended: a page
 costs as much at the beginning of a log of millions as at its end. Where no index leads to the requested rows, at
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import Any
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Table
@@ -38,8 +38,9 @@ LOGINS = "Logins"
 class AuditFilter:
     """Filter of the audit; empty or None means no restriction.
 
-    `workers`: include what workers did by themselves. Times outside the range of possible events are moved to its
-    nearest end.
+    `workers`: include what workers did by themselves. `own_streams`: of a tenant's events only those that its
+    members may read, and not those of others that name the tenant. Times outside the range of possible events are
+    moved to its nearest end.
     """
 
     actor: str = ""
@@ -48,6 +49,7 @@ class AuditFilter:
     since: datetime | None = None
     until: datetime | None = None
     workers: bool = False
+    own_streams: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "since", _in_reach(self.since))
@@ -55,8 +57,8 @@ class AuditFilter:
 
     @property
     def of_logins(self) -> bool:
-        """Tell whether the filter may match logins."""
-        return not self.tenant and (not self.kind or self.kind == LOGINS or self.kind in set(LoginKind))
+        """Tell whether the filter may match rows that are no events."""
+        return not self.kind or self.kind == LOGINS or self.kind in set(LoginKind)
 
     @property
     def of_events(self) -> bool:
@@ -103,7 +105,7 @@ def place_after(connection: Connection, position: int) -> Place:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """An event or a login. `provenance`: None if it is unknown, or its retention has ended."""
+    """An event, or a row that is no event. `provenance`: None if it is unknown, or its retention has ended."""
 
     time: datetime
     kind: str
@@ -115,6 +117,8 @@ class AuditRow:
     @property
     def tenant(self) -> str | None:
         """Return the tenant that the row belongs to, by the event's stream or the event itself."""
+        if self.login is not None:
+            return self.login.tenant or None
         return None if self.event is None else _tenant(self.event)
 
 
@@ -129,12 +133,16 @@ class Page:
 def page(connection: Connection, asked: AuditFilter, place: Place, most: int) -> Page:
     """Return up to `most` rows that match the filter, below a place."""
     found, cut = _events(connection, asked, place, most + 1)
-    rows = list(islice(_merged(found, _logins(connection, asked, place, most + 1)), most + 1))
+    beside = _logins(connection, asked, place, most + 1)
+    if cut is not None:
+        # Events that the page does not reach come before older logins.
+        beside = list(takewhile(lambda row: row.time >= cut.time, beside))
+    rows = list(islice(_merged(found, beside), most + 1))
     reached, rows = len(rows) <= most, _with_provenance(connection, rows[:most])
     position = min((row.event.position for row in rows if row.event), default=place.position)
     login = min((row.login.id for row in rows if row.login), default=place.login)
     if reached and cut is not None:
-        position = cut
+        position = cut.position
     return Page(rows, Place(position, login) if not reached or cut is not None else None)
 
 
@@ -150,10 +158,17 @@ def _merged(found: Sequence[AuditRow], beside: Sequence[AuditRow]) -> Iterator[A
         yield (logins if login_next else events).popleft()
 
 
+class _Cut(NamedTuple):
+    """The lowest event that was scanned, where scanning stopped before the beginning."""
+
+    position: int
+    time: datetime
+
+
 def _events(
     connection: Connection, asked: AuditFilter, place: Place, most: int
-) -> tuple[list[AuditRow], int | None]:
-    """Return matching events, and the position where scanning stopped before the beginning, if it did."""
+) -> tuple[list[AuditRow], _Cut | None]:
+    """Return matching events, and where scanning stopped before the beginning, if it did."""
     if not asked.of_events:
         return [], None
     position = events.c.position
@@ -167,7 +182,7 @@ def _events(
     query = query.where(*_between(connection, asked, events, position))
     cut = None
     if asked.tenant or (asked.actor and asked.kind):
-        query = query.where(_of_tenant(asked.tenant)) if asked.tenant else query
+        query = query.where(_of_tenant(asked)) if asked.tenant else query
         top = connection.execute(sa.select(sa.func.max(position)).where(position < place.position)).scalar()
         lowest = max(0, (top or 0) - WINDOW_EVENTS)
         query, cut = query.where(position > lowest), lowest + 1 if lowest else None
@@ -176,7 +191,9 @@ def _events(
     if cut is None or len(stored) == most:
         return rows, None
     time = connection.execute(sa.select(events.c.time).where(position == cut)).scalar()
-    return rows, None if time is None or (asked.since and time < asked.since - _ORDER) else cut
+    if time is None or (asked.since and time < asked.since - _ORDER):
+        return rows, None
+    return rows, _Cut(cut, time)
 
 
 def _logins(connection: Connection, asked: AuditFilter, place: Place, most: int) -> list[AuditRow]:
@@ -184,6 +201,8 @@ def _logins(connection: Connection, asked: AuditFilter, place: Place, most: int)
         return []
     query = sa.select(logins).where(logins.c.id < place.login)
     query = query.where(*_between(connection, asked, logins, logins.c.id))
+    if asked.tenant:
+        query = query.where(logins.c.tenant == asked.tenant)
     if asked.actor:
         query = query.where(logins.c.user == asked.actor)
     if asked.kind and asked.kind != LOGINS:
@@ -191,7 +210,7 @@ def _logins(connection: Connection, asked: AuditFilter, place: Place, most: int)
     found = []
     for row in connection.execute(query.order_by(logins.c.id.desc()).limit(most)):
         provenance = Provenance(row.means, row.address, row.agent)
-        login = LoginRow(row.id, row.time, row.kind, row.user, row.reason, provenance)
+        login = LoginRow(row.id, row.time, row.kind, row.user, row.reason, row.tenant, provenance)
         found.append(AuditRow(row.time, row.kind, row.user, provenance, None, login))
     return found
 
@@ -211,10 +230,10 @@ def _between(
         yield place <= (connection.execute(last).scalar() or 0)
 
 
-def _of_tenant(tenant: str) -> ColumnElement[bool]:
-    stream = events.c.stream
-    applications = stream.startswith(f"application-{tenant}/", autoescape=True)
-    return sa.or_(stream == f"tenant-{tenant}", applications, events.c.data["tenant"].as_string() == tenant)
+def _of_tenant(asked: AuditFilter) -> ColumnElement[bool]:
+    stream, tenant = events.c.stream, asked.tenant
+    own = stream == f"tenant-{tenant}", stream.startswith(f"application-{tenant}/", autoescape=True)
+    return sa.or_(*own) if asked.own_streams else sa.or_(*own, events.c.data["tenant"].as_string() == tenant)
 
 
 def _tenant(event: StoredEvent) -> str | None:

@@ -1,4 +1,4 @@
-"""Logins, logouts, refused logins and cluster probes: rows that are kept for a limited time, no events.
+"""Logins, logouts, refused logins, cluster probes and reads of messages: rows kept for a limited time, no events.
 
 A log that nothing can be removed from is no place for people's addresses; and refused logins are written for
 unauthenticated requests, so their number must be limited (`backend/login_limits.py` counts them).
@@ -31,9 +31,12 @@ logins = sa.Table(
     sa.Column("means", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("agent", sa.Text, nullable=False),
+    # The tenant whose messages were read; empty for all other rows.
+    sa.Column("tenant", sa.Text, nullable=False, server_default=""),
     sa.Index("logins_time", "time", "id"),
     sa.Index("logins_user", "user", "id"),
     sa.Index("logins_kind", "kind", "id"),
+    sa.Index("logins_tenant", "tenant", "id", postgresql_where=sa.text("tenant <> ''")),
 )
 
 
@@ -47,6 +50,8 @@ class LoginKind(StrEnum):
     """Ended by its user, from another session."""
     PROBED = "ClusterProbed"
     """A dry run connected to a cluster, or a change failed because no broker answered."""
+    MESSAGES = "MessagesRead"
+    """A request read messages of a stream; the reason says which."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,48 @@ class LoginRow:
     kind: str
     user: str
     reason: str
+    tenant: str
     provenance: Provenance
 
 
 def record(
-    connection: Connection, kind: LoginKind, user: str, means: str, provenance: Provenance, reason: str = ""
+    connection: Connection,
+    kind: LoginKind,
+    user: str,
+    means: str,
+    provenance: Provenance,
+    reason: str = "",
+    tenant: str = "",
 ) -> int:
     """Record what happened just now; return the row's id."""
-    said = replace(provenance, means=means)
-    values = {"user": user, "reason": reason, "means": said.means, "address": said.address, "agent": said.agent}
+    values = _values(user, replace(provenance, means=means), reason, tenant)
     row = sa.insert(logins).values(time=sa.func.now(), kind=kind, **values).returning(logins.c.id)
     return int(connection.execute(row).scalar_one())
+
+
+def record_once(
+    connection: Connection,
+    kind: LoginKind,
+    user: str,
+    provenance: Provenance,
+    reason: str,
+    tenant: str,
+    within: timedelta,
+) -> int:
+    """Record what happened just now, unless a row says the same and is not older; return the row's id."""
+    same = _values(user, provenance, reason, tenant)
+    query = sa.select(logins.c.id).where(
+        logins.c.kind == kind,
+        logins.c.time > sa.func.now() - within,
+        *(logins.c[column] == value for column, value in same.items()),
+    )
+    row = connection.execute(query.order_by(logins.c.id.desc()).limit(1)).scalar_one_or_none()
+    return record(connection, kind, user, provenance.means, provenance, reason, tenant) if row is None else row
+
+
+def _values(user: str, provenance: Provenance, reason: str, tenant: str) -> dict[str, str]:
+    said = {"means": provenance.means, "address": provenance.address, "agent": provenance.agent}
+    return {"user": user, "reason": reason, "tenant": tenant, **said}
 
 
 def change_reason(connection: Connection, row: int, reason: str) -> None:

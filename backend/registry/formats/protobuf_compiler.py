@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -53,18 +53,22 @@ _OF_THE_NAME = {errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, e
 """Errors for a name that no file can have; a full disk fails with another error."""
 
 
-def compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
+def compiled(
+    text: str, imports: Mapping[str, str], before_exec: Callable[[], None] | None = None
+) -> FileDescriptorSet:
     """Return the schema's file, last, after all that it imports. `imports`: path -> text.
+
+    `before_exec` is called in the compiler's process before it starts; only a process without threads may use it.
 
     Raises SchemaInvalid with the compiler's messages, lines and columns; CheckUnfinished if it gives no verdict.
     """
     try:
-        return _compiled(text, imports)
+        return _compiled(text, imports, before_exec)
     except OSError as error:
         raise CheckUnfinished(f"the Protobuf compiler cannot be started: {error.strerror or error}") from error
 
 
-def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
+def _compiled(text: str, imports: Mapping[str, str], before_exec: Callable[[], None] | None) -> FileDescriptorSet:
     main = "schema.proto"
     while main in imports:
         main = f"_{main}"
@@ -80,6 +84,7 @@ def _compiled(text: str, imports: Mapping[str, str]) -> FileDescriptorSet:
                 capture_output=True,
                 timeout=_SECONDS,
                 check=False,
+                preexec_fn=before_exec,
             )
         except subprocess.TimeoutExpired as error:
             raise CheckUnfinished(f"the Protobuf schema took longer than {_SECONDS} s to compile") from error

@@ -1,4 +1,4 @@
-"""`/audit`: who changed what, when, from where and how; logins, refused logins and cluster probes."""
+"""`/audit`: who changed what, when, from where and how; logins, cluster probes and reads of messages."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _SAID = {
     LoginKind.OUT: "Logged out",
     LoginKind.ENDED: "Session ended from another session",
     LoginKind.PROBED: "Cluster probed",
+    LoginKind.MESSAGES: "Messages read",
 }
 
 

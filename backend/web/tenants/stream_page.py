@@ -54,6 +54,7 @@ def _context(connection: Connection, caller: Caller, name: StreamName, at: str |
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}"
     offers = [
+        offer(caller, Action.READ_MESSAGES, name.tenant, "Messages", f"{here}/-messages"),
         offer(caller, Action.DECLARE_STREAMS, name.tenant, "Change", f"{here}/-change"),
         offer(caller, Action.MANAGE_TENANT, name.tenant, "Delete", f"{here}/-delete"),
     ]

@@ -54,7 +54,7 @@ def test_a_member_is_added_changed_and_removed_after_previews_that_say_so(acme: 
     assert "gil will be owner of acme, effective with the next request" in said(typed)
     assert "globex" not in typed.text
     preview = owner.preview(NEW, **FORMS[NEW])
-    assert rows(preview, "data-field")["Permissions"] == "Permissions declare-streams, read-tenant"
+    assert rows(preview, "data-field")["Permissions"] == "Permissions declare-streams, messages:read, read-tenant"
     assert code(preview, "same-command") == "treeline member set acme gil member"
     assert '-X PUT "$TREELINE_URL/api/v1/tenants/acme/members/gil"' in code(preview, "same-curl")
     assert members(acme) == {"mia": "member", "otto": "owner"}

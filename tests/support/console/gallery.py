@@ -163,6 +163,8 @@ NO_PICTURE = {
     "/offsets/-export": "a file",
     "/tenants/{tenant}/{instance}": "redirects to the tenant",
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",
+    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages": "needs brokers, which the gallery has not",
+    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-export": "a file",
 }
 """Addresses that are no pages, with the reason; those that end with -live or -applied are none either."""
 

@@ -24,6 +24,7 @@ TABLE = {
     Action.READ_ESTATE: "no  yes yes yes no  no",
     Action.CHANGE_ESTATE: "no  no  yes yes no  no",
     Action.READ_TENANT: "no  yes yes yes yes yes",
+    Action.READ_MESSAGES: "no  no  yes yes yes yes",
     Action.DECLARE_STREAMS: "no  no  yes yes yes yes",
     Action.MANAGE_TENANT: "no  no  yes yes no  yes",
     Action.DECIDE_ACCESS: "no  no  yes yes no  yes",

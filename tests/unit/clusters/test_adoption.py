@@ -312,7 +312,7 @@ ENDED = AdoptionEnded(cluster="c3", refused={})
 
 
 def test_a_topic_joins_a_stream_that_leaves_replicas_to_each_cluster():
-    """Its event is read again as it was written: adoptions into such streams never ended."""
+    """Read its event again as it was written: adoptions into such streams never ended."""
     declared = DeclaredStream(settings=StreamSettings(partitions=4), topic_id=None)
     planned = plan(streams={ORDERS: declared})
     (joined,) = planned.topics_to_adopt(None)

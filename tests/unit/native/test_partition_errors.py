@@ -36,5 +36,5 @@ def test_an_error_is_passed_on_with_its_offset_if_it_has_one(code: int, offset: 
         error=KafkaError(code),
     )
     assert message.offset() == offset
-    assert loop.take(message) is None
+    assert loop.decide(message) is None
     assert source.errors == [(PLACE, offset, code)]

@@ -1,0 +1,4 @@
+"""REST route of the messages of streams.
+
+Of this layer's rooms it imports frame.
+"""

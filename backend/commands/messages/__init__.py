@@ -1,0 +1,4 @@
+"""Command `treeline messages`.
+
+Of this layer's rooms it imports shell.
+"""

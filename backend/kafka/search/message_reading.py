@@ -1,0 +1,360 @@
+"""Pages of a topic's messages over several partitions, by time, and a live tail of new ones.
+
+A page never reads beyond the ends that the logs had when it began, so that a busy topic ends too. Its positions
+say how far each partition was scanned: the walk from page to page gives every record exactly once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from confluent_kafka import OFFSET_END, Message
+
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.search import record_merge
+from backend.kafka.search.record_merge import BackwardCursor, Cursor, ForwardCursor, Merge, Record
+from backend.kafka.search.record_search import LogRange
+from backend.kafka.search.topic_reader import TopicPlace, TopicReader
+
+MOST_BEHIND = 10_000
+"""Records of a partition that a tail may be behind before it skips to the end."""
+_BATCH_RECORDS = 4_000
+_LEAST_WINDOW = 16
+_PAGE_WAIT_MS = 10
+_TAIL_WAIT_MS = 500
+_QUEUE_KBYTES = 4 * 1024
+_RESPONSE_BYTES = 4 * 1024 * 1024
+_LEAST_RESPONSE_BYTES = 1_000_000  # librdkafka allows no less
+_PARTITION_BYTES = 1024 * 1024
+_LEAST_PARTITION_BYTES = 32 * 1024  # a batch with the usual `batch.size` of 16 KB, so not one for each request
+_TAIL_SECONDS = 10.0
+_CHECK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of one request: seconds; records and bytes that are scanned, over all partitions.
+
+    The first record comes even if it has more bytes.
+    """
+
+    seconds: float
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Earliest:
+    """Read forward from the beginning."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """Read backward from the end."""
+
+
+@dataclass(frozen=True)
+class AtOffset:
+    """Read forward from an offset of a single partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True)
+class Since:
+    """Read forward from the first record of each partition with this timestamp or a later one."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class After:
+    """Read forward from an offset of each partition; one without an offset is read from its beginning."""
+
+    offsets: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Before:
+    """Read backward what is below an offset of each partition; one without an offset is not read."""
+
+    offsets: Mapping[int, int]
+
+
+Start = Earliest | Newest | AtOffset | Since | After | Before
+
+
+class Selected(NamedTuple):
+    """A message that was selected, and what `Select` made of it."""
+
+    message: Message
+    decoded: object
+
+
+class EndedBy(StrEnum):
+    """Reason why a page ended."""
+
+    LIMIT = "limit"
+    END = "end"
+    TIME = "time"
+    RECORDS = "records"
+    BYTES = "bytes"
+
+
+class PageEnded(Exception):
+    """The page has no room, or no time, for more than `found` of the present batch: nothing more is read.
+
+    The page's positions are behind this batch. The one who raises it has to move them to what was left out.
+    """
+
+    def __init__(self, found: list[Selected], ended_by: EndedBy) -> None:
+        super().__init__(f"the page is ended by its {ended_by}")
+        self.found = found
+        self.ended_by = ended_by
+
+
+Select = Callable[[list[Message]], list[Selected]]
+"""Returns those of a batch that match, in the order of the batch. Of a page, it may raise PageEnded."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Selected messages, and where the next page begins."""
+
+    found: list[Selected]
+    """Forward, merged by timestamp; backward, newest first. Never against the order of a partition's offsets."""
+    after: Mapping[int, int] | None
+    """Offsets for `After`, or for `Before` if `backward`; None if everything was scanned."""
+    backward: bool
+    scanned_records: int
+    scanned_bytes: int
+    """Bytes of keys, values and headers."""
+    ended_by: EndedBy
+    ranges: Mapping[int, LogRange]
+    """Readable offsets of each partition when the page was begun."""
+    started: Mapping[int, int]
+    """Where the page began in each partition, in terms of `after`."""
+
+
+class OffsetOutside(Exception):
+    """An offset is outside of the partition's log, whose readable offsets are from `low` to `high`, exclusive."""
+
+    def __init__(self, partition: int, offset: int, log_range: LogRange) -> None:
+        super().__init__(
+            f"offset {offset} is not in partition {partition}, which has {log_range.low} to {log_range.high}"
+        )
+        self.partition = partition
+        self.offset = offset
+        self.low = log_range.low
+        self.high = log_range.high
+
+
+def read_messages(place: TopicPlace, start: Start, limit: int, bounds: Bounds, select: Select) -> Page:
+    """Return at most `limit` selected messages; positions are moved by every page, or it fails.
+
+    Raises KafkaCallFailed, also if nothing was scanned in the time allowed; OffsetOutside for an offset outside of
+    the log (the end itself is inside), and for one of `After` above its end; ClusterUnreachable for a secret that
+    cannot be read or a forbidden address.
+    """
+    room = record_merge.BUFFER_BYTES // (2 * len(place.partitions))
+    reader = TopicReader(
+        place,
+        bounds.seconds,
+        wait_ms=_PAGE_WAIT_MS,
+        partition_bytes=max(_LEAST_PARTITION_BYTES, min(_PARTITION_BYTES, room // 2)),
+        response_bytes=_RESPONSE_BYTES,
+        queue_kbytes=_QUEUE_KBYTES,
+    )
+    try:
+        ranges = reader.ranges()
+        cursors = _cursors(reader, start, ranges, room, limit)
+        backward = isinstance(start, Newest | Before)
+        merge = Merge(reader, cursors, backward=backward)
+        return _page(merge, limit, bounds, select, ranges, backward=backward)
+    finally:
+        reader.close()
+
+
+def _cursors(
+    reader: TopicReader, start: Start, ranges: Mapping[int, LogRange], room: int, limit: int
+) -> list[Cursor]:
+    window = max(_LEAST_WINDOW, limit * 5 // 4 // len(ranges))
+    match start:
+        case Newest():
+            positions = {partition: each.high for partition, each in ranges.items()}
+        case Before(offsets):
+            positions = {p: min(offsets.get(p, each.low), each.high) for p, each in ranges.items()}
+        case _:
+            positions = _first_offsets(reader, start, ranges)
+            return [ForwardCursor(p, positions[p], each.high, room) for p, each in ranges.items()]
+    return [BackwardCursor(p, positions[p], each.low, room, window) for p, each in ranges.items()]
+
+
+def _first_offsets(
+    reader: TopicReader, start: Earliest | AtOffset | Since | After, ranges: Mapping[int, LogRange]
+) -> dict[int, int]:
+    match start:
+        case Earliest():
+            return {partition: each.low for partition, each in ranges.items()}
+        case AtOffset(offset):
+            for partition, each in ranges.items():
+                if not each.low <= offset <= each.high:
+                    raise OffsetOutside(partition, offset, each)
+            return dict.fromkeys(ranges, offset)
+        case Since(timestamp_ms):
+            found = reader.offsets(max(0, timestamp_ms), ranges)
+            return {p: each.high if found[p] < 0 else min(found[p], each.high) for p, each in ranges.items()}
+        case After(offsets):
+            positions = {}
+            for partition, each in ranges.items():
+                # Records below the beginning were deleted since the last page. Above the end were never any: it is
+                # another log, or was truncated.
+                positions[partition] = max(offsets.get(partition, each.low), each.low)
+                if positions[partition] > each.high:
+                    raise OffsetOutside(partition, positions[partition], each)
+            return positions
+
+
+def _page(
+    merge: Merge, limit: int, bounds: Bounds, select: Select, ranges: Mapping[int, LogRange], *, backward: bool
+) -> Page:
+    started = merge.positions
+    found: list[Selected] = []
+    scanned_records = scanned_bytes = 0
+    step = limit
+    ended_by: EndedBy | None = None
+    while ended_by is None:
+        positions = merge.positions
+        batch = merge.take(
+            min(step, bounds.records - scanned_records),
+            bounds.bytes - scanned_bytes,
+            at_least_one=scanned_records == 0,
+        )
+        step = min(step * 2, _BATCH_RECORDS)
+        scanned_records += len(batch)
+        scanned_bytes += sum(record.size for record in batch)
+        told: EndedBy | None = None
+        try:
+            selected = select([record.message for record in batch]) if batch else []
+        except PageEnded as ended:
+            selected, told = ended.found, ended.ended_by
+        room = limit - len(found)
+        found += selected[:room]
+        if len(selected) > room:
+            # Records behind the last one of the page are scanned again by the next page.
+            positions = _scanned_to(positions, batch, found[-1].message, backward=backward)
+            ended_by = EndedBy.LIMIT
+            break
+        positions = merge.positions
+        if told is not None:
+            ended_by = told
+        elif merge.is_over:
+            ended_by = EndedBy.END
+        elif len(found) == limit:
+            ended_by = EndedBy.LIMIT
+        elif merge.time_over is not None:
+            if positions == started:
+                raise merge.time_over
+            ended_by = EndedBy.TIME
+        elif scanned_records >= bounds.records:
+            ended_by = EndedBy.RECORDS
+        elif not batch:
+            ended_by = EndedBy.BYTES
+    return Page(
+        found=found,
+        after=None if ended_by is EndedBy.END else positions,
+        backward=backward,
+        scanned_records=scanned_records,
+        scanned_bytes=scanned_bytes,
+        ended_by=ended_by,
+        ranges=ranges,
+        started=started,
+    )
+
+
+def _scanned_to(
+    positions: Mapping[int, int], batch: list[Record], last: Message, *, backward: bool
+) -> dict[int, int]:
+    """Return the positions after the records of a batch up to `last`."""
+    moved = dict(positions)
+    end = (last.partition(), last.offset())
+    for record in batch:
+        partition = record.message.partition()
+        assert partition is not None
+        moved[partition] = record.offset if backward else record.offset + 1
+        if (partition, record.offset) == end:
+            break
+    return moved
+
+
+class Tail:
+    """Reader of what is written to a topic from now on, used by one thread; `queue_kbytes` bounds its memory.
+
+    Raises KafkaCallFailed, and ClusterUnreachable for a secret that cannot be read or a forbidden address. A
+    cluster that is away for a while is no failure.
+    """
+
+    def __init__(self, place: TopicPlace, select: Select, queue_kbytes: int = 1024) -> None:
+        self._select = select
+        self._check_at = 0.0
+        self.skipped = 0
+        """Number of offsets that were skipped, since reading did not keep up with writing."""
+        self._reader = TopicReader(
+            place,
+            _TAIL_SECONDS,
+            wait_ms=_TAIL_WAIT_MS,
+            partition_bytes=max(_LEAST_PARTITION_BYTES, queue_kbytes * 1024 // len(place.partitions)),
+            response_bytes=max(_LEAST_RESPONSE_BYTES, queue_kbytes * 1024),
+            queue_kbytes=queue_kbytes,
+        )
+        try:
+            self._positions = self._reader.offsets(OFFSET_END, place.partitions)
+        except KafkaCallFailed:
+            self._reader.close()
+            raise
+        self._reader.begin(self._positions)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._reader.close()
+
+    def read(self, wait_seconds: float) -> list[Selected]:
+        """Return selected new messages, in log order per partition; wait at most so long for the first one."""
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            new: list[Message] = []
+            for message in self._reader.read(max(0.0, deadline - time.monotonic())):
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None and offset is not None
+                if message.error() is None:
+                    new.append(message)
+                    offset += 1
+                self._positions[partition] = offset
+            found = self._select(new) if new else []
+            self._skip()
+            if found or time.monotonic() >= deadline:
+                return found
+
+    def _skip(self) -> None:
+        """Go to the ends of the partitions in which too many records have not been read."""
+        late = [
+            partition
+            for partition, position in self._positions.items()
+            if self._reader.end_seen(partition) - position > MOST_BEHIND
+        ]
+        if not late or time.monotonic() < self._check_at:
+            return
+        # The ends seen include open transactions, so these partitions may have nothing to be skipped, for long.
+        self._check_at = time.monotonic() + _CHECK_SECONDS
+        self._reader.allow(_TAIL_SECONDS)
+        for partition, end in self._reader.offsets(OFFSET_END, late).items():
+            behind = end - self._positions[partition]
+            if behind > MOST_BEHIND:
+                self._reader.stop([partition])
+                self._reader.begin({partition: end})
+                self._positions[partition] = end
+                self.skipped += behind

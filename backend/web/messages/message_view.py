@@ -1,0 +1,127 @@
+"""A message as the page shows it: one line in the list, and everything below it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from backend.messages.facts import MessageFacts
+from backend.web.words.figures import counted, moment
+
+_LINE_CHARACTERS = 300
+_SHOWN_CHARACTERS = 16_000
+"""Longest text of a key or value on the page; exports have all of it."""
+_LONGEST_HEADER, _MOST_HEADERS = 1_000, 100
+_NULL = "null"
+_KINDS = {"avro": "Avro", "json": "JSON", "protobuf": "Protobuf", "text": "Text", "bytes": "Bytes in Base64"}
+
+
+@dataclass(frozen=True)
+class HeaderView:
+    """A header, and what it means if it is one of Treeline's."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class FieldView:
+    """A key or a value: in one line, and in full."""
+
+    line: str
+    text: str
+    kind: str
+    """Format in words, with the schema id."""
+    is_null: bool
+    cut: int
+    """Characters that are not shown."""
+
+
+@dataclass(frozen=True)
+class MessageView:
+    """A message of the page."""
+
+    partition: int
+    offset: int
+    timestamp: str
+    key: FieldView
+    value: FieldView
+    headers: tuple[HeaderView, ...]
+    more_headers: int
+    source: str
+    """Where it was produced, in words."""
+    problem: str
+    trace: str
+    """Address of its trace."""
+
+    @property
+    def id(self) -> str:
+        """Return the id of its element on the page."""
+        return f"m-{self.partition}-{self.offset}"
+
+
+def message_view(facts: MessageFacts, document: Mapping[str, Any]) -> MessageView:
+    """Return the view of one item of an answer."""
+    partition, offset, headers = document["partition"], document["offset"], document["headers"]
+    record = {"stream": str(facts.stream), "cluster": facts.cluster, "partition": partition, "offset": offset}
+    return MessageView(
+        partition=partition,
+        offset=offset,
+        timestamp=moment(document["timestamp_ms"], exact=True),
+        key=_field(document["key"], document["key_format"], document.get("key_schema_id")),
+        value=_field(document["value"], document["value_format"], document["schema_id"]),
+        headers=tuple(_header(facts, document, *each) for each in headers[:_MOST_HEADERS]),
+        more_headers=max(0, len(headers) - _MOST_HEADERS),
+        source=_source(facts, document),
+        problem=document.get("problem", ""),
+        trace=f"/trace?{urlencode(record)}",
+    )
+
+
+def _field(value: object, form: str, schema_id: int | None) -> FieldView:
+    kind = _KINDS[form] + (f", schema {schema_id}" if schema_id is not None else "")
+    if value is None and form in ("bytes", "text"):
+        return FieldView(_NULL, "", _NULL, is_null=True, cut=0)
+    if form in ("text", "bytes"):
+        text = line = str(value)
+    else:
+        text = line = json.dumps(value, ensure_ascii=False)
+        if len(line) <= _SHOWN_CHARACTERS:  # indenting is slow, and what is cut off needs none
+            text = json.dumps(value, ensure_ascii=False, indent=2)
+    shown = _storable(text[:_SHOWN_CHARACTERS])
+    one_line = " ".join(_storable(line[:_LINE_CHARACTERS]).split())
+    return FieldView(one_line, shown, kind, is_null=False, cut=len(text) - len(text[:_SHOWN_CHARACTERS]))
+
+
+def _header(facts: MessageFacts, document: Mapping[str, Any], name: str, value: str | None) -> HeaderView:
+    said = _NULL if value is None else _storable(value[:_LONGEST_HEADER])
+    cut = 0 if value is None else len(value) - len(value[:_LONGEST_HEADER])
+    more = f" … and {counted(cut, 'character')} more" if cut else ""
+    return HeaderView(_storable(name[:_LONGEST_HEADER]), f"{said}{more}", _meaning(facts, document, name))
+
+
+def _meaning(facts: MessageFacts, document: Mapping[str, Any], name: str) -> str:
+    if name == facts.flags_header:
+        return f"Copy flags: {document['copy_flags'] or 'none'}"
+    if name == facts.origin_header:
+        origin = document["origin"]
+        if origin is None:
+            return "Origin of another record, which a program passed on"
+        return f"Origin: offset {origin['offset']:,} of {origin['cluster']}, incarnation {origin['incarnation']}"
+    return ""
+
+
+def _source(facts: MessageFacts, document: Mapping[str, Any]) -> str:
+    origin = document["origin"]
+    if origin is None:
+        return f"Produced on {facts.cluster}"
+    return f"Copied from {origin['cluster']}, offset {origin['offset']:,} (copy flags {document['copy_flags']})"
+
+
+def _storable(text: str) -> str:
+    """Return a text that can be sent as UTF-8: JSON may have halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()

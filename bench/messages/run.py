@@ -1,0 +1,175 @@
+"""Messages of a large stream: the first page by time, the newest page, and how fast filters scan.
+
+Requests go through the REST API with audit and decoding. The peer is a plain loop with confluent-kafka that
+searches the same log for the same text, in the same run. Fails if a first page by time takes a second or more, or
+a filter scans fewer than 200,000 records per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import httpx2
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from local_estates import Estate, estate
+
+FILE = """\
+name: messages
+primary: cluster-1
+clusters:
+  cluster-1: {brokers: 1}
+  cluster-2: {brokers: 1}
+tree: {level: 1, children: [{cluster: cluster-1}, {cluster: cluster-2}]}
+tenants:
+  bench: {instances: {load: {environments: {prod: {streams: {orders: {partitions: 6}}}}}}}
+"""
+STREAM, TOPIC, PARTITIONS = "bench/load/prod/orders", "bench-load-prod-orders", 6
+T0 = 1_790_000_000_000
+MOST_SECONDS, LEAST_RATE = 1.0, 200_000
+NEEDLE = "needle-that-no-record-has"
+FILTERS = {
+    "text": f"text:{NEEDLE}",
+    "key": f"key:{NEEDLE}",
+    "header": f"header:trace={NEEDLE}",
+    "JSONPath": f'json:$.status == "{NEEDLE}"',
+}
+SCANS = 5
+"""Requests of one scan; each reads up to the bound of a request."""
+
+
+def fill(servers: str, records: int) -> None:
+    """Write records of 100 bytes: a key, a header, and a value in JSON."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "batch.num.messages": 20_000, "acks": 1})
+    for number in range(records):
+        value = b'{"id": %09d, "status": "%s", "total": %d.5, "customer": "c-%06d"}' % (
+            number,
+            (b"paid", b"open", b"sent")[number % 3],
+            number % 1000,
+            number % 999_983,
+        )
+        while True:
+            try:
+                producer.produce(
+                    TOPIC,
+                    value,
+                    b"order-%09d" % number,
+                    number % PARTITIONS,
+                    timestamp=T0 + number,
+                    headers=[("trace", b"%08x" % number)],
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 1_000_000 == 0:
+            print(f"{number:,} of {records:,} records written", file=sys.stderr)
+    producer.flush(120)
+
+
+def asked(client: httpx2.Client, **query: Any) -> tuple[float, dict[str, Any]]:
+    """Return the seconds of a request, and its answer."""
+    began = time.monotonic()
+    answer = client.get("/messages", params={"stream": STREAM, "cluster": "cluster-1", **query})
+    took = time.monotonic() - began
+    if answer.status_code != 200:
+        sys.exit(f"{answer.status_code}: {answer.text[:500]}")
+    found: dict[str, Any] = answer.json()
+    return took, found
+
+
+def pages(client: httpx2.Client, starts: list[str]) -> list[float]:
+    """Return the milliseconds of the first 50 messages from each start."""
+    found = []
+    for start in starts:
+        took, answer = asked(client, **{"from": start})
+        if len(answer["items"]) != 50:
+            sys.exit(f"{len(answer['items'])} messages from {start}")
+        found.append(took * 1000)
+    return found
+
+
+def scanned(client: httpx2.Client, condition: str) -> float:
+    """Return the records per second that requests with a filter look at, one after the other."""
+    records, seconds, start = 0, 0.0, "earliest"
+    for _ in range(SCANS):
+        took, answer = asked(client, **{"from": start, "filter": condition})
+        records, seconds = records + answer["scanned_records"], seconds + took
+        if answer["complete"]:
+            break
+        start = answer["next"]["from"]
+    return records / seconds
+
+
+def plain_loop(servers: str, records: int) -> float:
+    """Return the records per second of a loop in Python that searches values for the text."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
+    consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+    needle, seen, ended, began = NEEDLE.encode(), 0, 0, time.monotonic()
+    while ended < PARTITIONS and seen < records:
+        for message in consumer.consume(10_000, 0.1):
+            if message.error() is None:
+                seen += 1
+                assert needle not in (message.value() or b"")
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended += 1
+    took = time.monotonic() - began
+    consumer.close()
+    return seen / took
+
+
+def measure(running: Estate, records: int) -> bool:
+    """Print the table; return whether the aims are reached."""
+    servers = running.status()["clusters"]["cluster-1"]["bootstrap_servers"]
+    paused = running.treeline("distributor", "pause", "cluster-1", "1")
+    if paused.returncode:
+        sys.exit(paused.stderr)
+    fill(servers, records)
+    chance = random.Random(1)
+    with running.client() as client:
+        asked(client)  # the first one starts the decoder
+        by_time = pages(client, [f"time:{T0 + chance.randrange(records - 100)}" for _ in range(30)])
+        newest = pages(client, ["latest"] * 10)
+        rates = {name: scanned(client, condition) for name, condition in FILTERS.items()}
+    peer = plain_loop(servers, min(records, 5_000_000))
+    print(f"\n| {records:,} records of 100 bytes, {PARTITIONS} partitions | median | slowest |\n|---|---|---|")
+    print(f"| first 50 from a time | {statistics.median(by_time):.0f} ms | {max(by_time):.0f} ms |")
+    print(f"| newest 50 | {statistics.median(newest):.0f} ms | {max(newest):.0f} ms |")
+    print("\n| scan | records/s | of the plain loop |\n|---|---|---|")
+    print(f"| plain loop, confluent-kafka | {peer:,.0f} | 1 |")
+    for name, rate in rates.items():
+        print(f"| filter {name} | {rate:,.0f} | {rate / peer:.2f} |")
+    return max(by_time) < MOST_SECONDS * 1000 and min(rates.values()) >= LEAST_RATE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    records = parser.parse_args().records
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "messages.yaml"
+        file.write_text(FILE)
+        with estate(file) as running:
+            running.up("--no-verify")
+            reached = measure(running, records)
+    if not reached:
+        sys.exit("an aim is missed")
+
+
+if __name__ == "__main__":
+    main()
