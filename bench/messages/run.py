@@ -33,7 +33,6 @@ tenants:
   bench: {instances: {load: {environments: {prod: {streams: {orders: {partitions: 6}}}}}}}
 """
 STREAM, TOPIC, PARTITIONS = "bench/load/prod/orders", "bench-load-prod-orders", 6
-T0 = 1_790_000_000_000
 MOST_SECONDS, LEAST_RATE = 1.0, 200_000
 NEEDLE = "needle-that-no-record-has"
 FILTERS = {
@@ -46,7 +45,7 @@ SCANS = 5
 """Requests of one scan; each reads up to the bound of a request."""
 
 
-def fill(servers: str, records: int) -> None:
+def fill(servers: str, records: int, first_ms: int) -> None:
     """Write records of 100 bytes: a key, a header, and a value in JSON."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "batch.num.messages": 20_000, "acks": 1})
     for number in range(records):
@@ -63,7 +62,7 @@ def fill(servers: str, records: int) -> None:
                     value,
                     b"order-%09d" % number,
                     number % PARTITIONS,
-                    timestamp=T0 + number,
+                    timestamp=first_ms + number,
                     headers=[("trace", b"%08x" % number)],
                 )
                 break
@@ -139,11 +138,13 @@ def measure(running: Estate, records: int) -> bool:
     paused = running.treeline("distributor", "pause", "cluster-1", "1")
     if paused.returncode:
         sys.exit(paused.stderr)
-    fill(servers, records)
+    # Not older than retention allows.
+    first_ms = int(time.time() * 1000) - records
+    fill(servers, records, first_ms)
     chance = random.Random(1)
     with running.client() as client:
         asked(client)  # the first one starts the decoder
-        by_time = pages(client, [f"time:{T0 + chance.randrange(records - 100)}" for _ in range(30)])
+        by_time = pages(client, [f"time:{first_ms + chance.randrange(records - 100)}" for _ in range(30)])
         newest = pages(client, ["latest"] * 10)
         rates = {name: scanned(client, condition) for name, condition in FILTERS.items()}
     peer = plain_loop(servers, min(records, 5_000_000))
