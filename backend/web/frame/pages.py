@@ -11,9 +11,10 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from backend.callers import STATUS
-from backend.domain.access.access import Action, Caller, may_somewhere, refusal
+from backend.domain.access.access import Action, Caller, may, may_somewhere, refusal
 from backend.domain.base.errors import DomainError, NotFound
 from backend.domain.names.names import is_name
+from backend.eventlog.faults import DatabaseUnavailable
 from backend.web.frame import templates
 from backend.web.frame.login_page import login_page
 from backend.web.frame.requested_position import NoSuchPosition, no_such_position
@@ -55,6 +56,18 @@ def enter_in_some_tenant(viewer: Caller | None, action: Action) -> Caller:
     if viewer is not None and may_somewhere(viewer, action):
         return viewer
     return enter(viewer, action)
+
+
+def may_still(request: Request, action: Action, tenant: str | None = None) -> bool:
+    """Return whether the viewer of a page that goes on may still see it.
+
+    Without a database the last answer holds: nothing new is shown anyway, or what the viewer could see before.
+    """
+    try:
+        viewer: Caller | None = request.state.find_caller()
+    except DatabaseUnavailable:
+        return True
+    return viewer is not None and may(viewer, action, tenant)
 
 
 def refused_page(request: Request, viewer: Caller, error: DomainError) -> Response:

@@ -13,16 +13,15 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from backend.domain.access.access import Action, may
+from backend.domain.access.access import Action
 from backend.domain.base.errors import DomainError
-from backend.eventlog.faults import DatabaseUnavailable
 from backend.messages.facts import MessageFacts
 from backend.messages.live_tail import LiveTail
 from backend.messages.reader import MessageReader
 from backend.messages.request import MessageRequest
 from backend.messages.visible_schemas import schemas_of
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.pages import PageRoute, enter, may_still
 from backend.web.frame.services import Shared, Viewer
 from backend.web.messages.message_view import message_view
 from backend.web.messages.messages_page import MESSAGES, TEMPLATE, Form, stream_facts
@@ -62,7 +61,7 @@ async def messages_live(
     try:
         async with _opened(request, followed) as tail:
             while time.monotonic() < until and not services.closing.is_set():
-                if not await run_in_threadpool(_may_still, request, followed):
+                if not await run_in_threadpool(may_still, request, Action.READ_MESSAGES, followed.tenant):
                     yield ServerSentEvent(event="ended", raw_data="You may no longer read these messages.")
                     return
                 lines = await run_in_threadpool(_new_lines, tail, followed.facts)
@@ -95,12 +94,3 @@ def _new_lines(tail: LiveTail, facts: MessageFacts) -> str:
     """Return the list's lines of new messages, the newest first; empty if none came."""
     views = [message_view(facts, each) for each in reversed(tail.read(_WAIT_SECONDS))]
     return templates.block(TEMPLATE, "messages", {"items": views}) if views else ""
-
-
-def _may_still(request: Request, followed: _Followed) -> bool:
-    """Return whether the viewer may still read; without a database the last answer holds."""
-    try:
-        viewer: Viewer = request.state.find_caller()
-    except DatabaseUnavailable:
-        return True
-    return viewer is not None and may(viewer, Action.READ_MESSAGES, followed.tenant)

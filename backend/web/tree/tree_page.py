@@ -14,10 +14,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from backend.domain.access.access import Action, may, may_somewhere, refusal
-from backend.eventlog.faults import DatabaseUnavailable
 from backend.web.frame import templates
 from backend.web.frame.compression import CompressedStreamRoute
-from backend.web.frame.pages import Offer, entering, offer, reasons
+from backend.web.frame.pages import Offer, entering, may_still, offer, reasons
 from backend.web.frame.requested_position import At, NoSuchPosition, no_such_position, requested_position
 from backend.web.frame.services import Shared, Viewer, frame
 from backend.web.tree.live import Blocks, LiveTree
@@ -73,15 +72,6 @@ def _watching(viewer: Viewer) -> None:
         raise refused
 
 
-def _still_watching(request: Request) -> bool:
-    """Return whether the viewer may still see the page; without a database nothing new is shown anyway."""
-    try:
-        viewer: Viewer = request.state.find_caller()
-    except DatabaseUnavailable:
-        return True
-    return viewer is not None and may(viewer, Action.READ_ESTATE)
-
-
 @router.get("/tree/live", response_class=EventSourceResponse, dependencies=[Depends(_watching)])
 async def tree_live(
     request: Request, live: Annotated[LiveTree, Depends(_live_tree)]
@@ -94,7 +84,7 @@ async def tree_live(
     until = time.monotonic() + STREAM_SECONDS
     async with aclosing(live.watch()) as watching:
         async for news in watching:
-            if not await run_in_threadpool(_still_watching, request):
+            if not await run_in_threadpool(may_still, request, Action.READ_ESTATE):
                 break
             for name, text in news.items():
                 yield ServerSentEvent(event=name, raw_data=text)
