@@ -6,6 +6,7 @@ Each test moves the clients of a tenant of its own, from the primary to a cluste
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +81,22 @@ def problem(tenant: Tenant, path: str, body: Any, **headers: str) -> tuple[int, 
     """Return (status, slug) of a refusal."""
     answer = RestClient(tenant.url, tenant.token)("POST", path, body, **headers)
     return answer.status_code, answer.json()["type"].rpartition(":")[2]
+
+
+def accepted(tenant: Tenant, path: str, body: Any, **headers: str) -> Any:
+    """Return the JSON of a switch that is accepted as soon as nothing on the shared estate stands against it."""
+    rest = RestClient(tenant.url, tenant.token)
+
+    def answer() -> Any:
+        told = rest("POST", path, body, **headers)
+        if told.status_code == 202:
+            return told.json()
+        assert (told.status_code, told.json()["type"].rpartition(":")[2]) == (422, "switch-blocked"), told.text
+        # On a busy machine a cluster may not respond to the plan in time; the plan then names it.
+        logging.getLogger(__name__).warning("refused: %s", told.json()["detail"])
+        return None
+
+    return eventually(answer, f"{path} is accepted", 0.5)
 
 
 @pytest.mark.nightly
@@ -206,14 +223,14 @@ def test_what_stands_against_a_switch_is_refused(tenant: Tenant, groups: Groups)
     assert problem(tenant, "/switches", body)[0] == 422
     rest = RestClient(tenant.url, tenant.token)
     fresh = {**body, "plan_digest": rest.ok("POST", "/switches/plan", body)["digest"]}
-    assert rest("POST", "/switches?dry_run=true", fresh).status_code == 202
+    accepted(tenant, "/switches?dry_run=true", fresh)
     assert tenant.name not in json.dumps(rest.ok("GET", "/switches")), "nothing has begun"
     # While an unresponsive client delays the switch, no other may move the tenant; a repeat is the same switch.
     with ByHand(tenant, "stubborn") as stubborn:
-        first = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
-        again = rest("POST", "/switches", fresh, Idempotency_Key=tenant.name)
-        assert first.status_code == 202 and again.json() == first.json()
-        switch = first.json()["id"]
+        first = accepted(tenant, "/switches", fresh, Idempotency_Key=tenant.name)
+        again = accepted(tenant, "/switches", fresh, Idempotency_Key=tenant.name)
+        assert again == first
+        switch = first["id"]
         tenant.in_phase(switch, "holding", stubborn.name)
         assert problem(tenant, "/switches", fresh) == (409, "state-conflict")
         stubborn.tell(phase="held")
