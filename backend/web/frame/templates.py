@@ -20,7 +20,7 @@ from backend.web.words.long_names import wrapping
 
 _AFTER_TITLE = " · Treeline"
 # The macros of fields.html that take a label and a name.
-_FIELDS = frozenset({"text", "area", "choice", "check"})
+_FIELDS = frozenset({"text", "area", "choice", "check", "moment"})
 
 
 def _quoted(text: str) -> str:

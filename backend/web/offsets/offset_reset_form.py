@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.changes import offsets as changes
-from backend.cluster_requests.resetting import Wish, refuse_members, reset, wished_offsets
+from backend.cluster_requests.resetting import EARLIEST, LATEST, Wish, refuse_members, reset, wished_offsets
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters.clusters import leaves
@@ -35,6 +35,15 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 RESET = OFFSETS + "/-reset"
 _MOST_COMMITS = 5000
 _PLACE = re.compile(r"\b([0-9]{1,9}):([0-9]{1,18})\b")
+_OF_THE_CALENDAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?")
+_AT_OFFSET, _AT_TIME = "offset", "time"
+STARTS = (
+    (EARLIEST, "earliest offset"),
+    (LATEST, "latest offset"),
+    (_AT_TIME, "first record from a time on"),
+    (_AT_OFFSET, "an offset"),
+)
+"""Choices of the form for the new offset; the last two need a field of their own."""
 Text = Annotated[str, Query(max_length=1200)]
 
 
@@ -103,9 +112,35 @@ def _wish(change_request: ChangeRequest, given: Fields) -> Wish:
     partition = whole_number(part, "/partition") if part else None
     if partition is not None and partition < 0:
         raise ValueInvalid("a partition must be 0 or more", (FieldError("/partition", "must be 0 or more"),))
-    texts = {name: given.get(name, "").strip() for name in ("cluster", "group", "to")}
+    texts = {name: given.get(name, "").strip() for name in ("cluster", "group")}
     with change_request.services.reading() as connection:
-        return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, texts["to"])
+        return changes.wish(connection, texts["cluster"], stream, texts["group"], partition, _new_offset(given))
+
+
+def _new_offset(given: Fields) -> str:
+    """Return the new offset in the REST API's form, which the field `to` may also have itself."""
+    to = given.get("to", "").strip()
+    if to == _AT_OFFSET:
+        offset = given.get("offset", "").strip()
+        if not offset.isascii() or not offset.isdecimal():
+            raise ValueInvalid("an offset must be a whole number", (FieldError("/offset", "must be a whole number"),))
+        return offset
+    if to == _AT_TIME:
+        time = given.get("time", "").strip()
+        if not time:
+            raise ValueInvalid("choose a time", (FieldError("/time", "must not be empty"),))
+        # The calendar's times have no zone; the form says that they are UTC.
+        return f"{time}Z" if _OF_THE_CALENDAR.fullmatch(time) else time
+    return to
+
+
+def _start(to: str) -> Fields:
+    """Return the form's fields for a new offset in the REST API's form."""
+    if to in ("", EARLIEST, LATEST, _AT_OFFSET, _AT_TIME):
+        return {"to": to}
+    if to.isascii() and to.isdecimal():
+        return {"to": _AT_OFFSET, "offset": to}
+    return {"to": _AT_TIME, "time": to.removesuffix("Z") if _OF_THE_CALENDAR.fullmatch(to.removesuffix("Z")) else to}
 
 
 def _present(change_request: ChangeRequest, wish: Wish) -> Mapping[int, int]:
@@ -194,7 +229,7 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
         verb="Reset offsets",
         act=Resetting(),
         usual=lambda _: usual,
-        choices={"clusters": choices, "about_clusters": about},
+        choices={"clusters": choices, "about_clusters": about, "starts": STARTS},
     )
 
 
@@ -207,10 +242,11 @@ def reset_form(
     group: Text = "",
     cluster: Text = "",
     partition: Text = "",
+    to: Text = EARLIEST,
 ) -> Response:
     """Show the form, filled in from the query string."""
     caller: Caller = enter_in_some_tenant(viewer, Action.MANAGE_TENANT)
-    usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, "to": "earliest"}
+    usual = {"stream": stream, "group": group, "cluster": cluster, "partition": partition, **_start(to.strip())}
     return show_form(request, services, caller, _page(services, usual, caller))
 
 
@@ -218,4 +254,5 @@ def reset_form(
 def reset_offsets(request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
     """Preview the reset, or carry it out."""
     caller = enter_in_some_tenant(viewer, Action.MANAGE_TENANT)
-    return answer_form(request, services, caller, _page(services, fields, caller), fields)
+    given = {**fields, **_start(fields.get("to", "").strip())}
+    return answer_form(request, services, caller, _page(services, given, caller), given)

@@ -5,9 +5,7 @@ As of an earlier position the page shows the last observation before it.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -39,6 +37,7 @@ from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.past_observation import PastObservation, past_observation, requested_observation
 from backend.web.frame.requested_position import At
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import clock, moment, plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -51,7 +50,6 @@ COLUMNS = (
     *("cluster", "offset", "mode", "re_read_bound", "state", "reason"),
 )
 _MOST_OTHERS = 200
-_FORMULA = ("=", "+", "-", "@")
 _EXPORTED_AT_ONCE = 500
 Text = Annotated[str, Query(max_length=1200)]
 
@@ -130,21 +128,15 @@ def _exported(
     services: ConsoleServices, caller: Caller, asked: Asked, then: PastObservation | None
 ) -> Iterator[str]:
     """Yield the lines page by page, so that memory stays bounded."""
-    yield _csv([COLUMNS])
+    yield csv_lines([COLUMNS])
     after: Place | None = None
     while True:
         with services.reading() as connection:
             rows = _rows(connection, asked.wanted(caller, after, _EXPORTED_AT_ONCE), then)
-        yield _csv(line for row in rows for line in _lines(row))
+        yield csv_lines(line for row in rows for line in _lines(row))
         if len(rows) < _EXPORTED_AT_ONCE:
             return
         after = rows[-1].place
-
-
-def _csv(lines: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows(lines)
-    return text.getvalue()
 
 
 def _listed(
@@ -198,16 +190,11 @@ def _others(connection: Connection, then: PastObservation | None) -> Sequence[No
 
 def _lines(row: CommitRow) -> Iterator[Sequence[Any]]:
     committed = moment(row.committed_at_ms)
-    made = (_cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
+    made = (cell(row.group), row.stream, row.partition, row.cluster, row.committed_offset, committed)
     if not row.elsewhere:
         yield (*made, "", "", "", "", "", "")
     for each in row.elsewhere:
         yield (*made, each.cluster, each.offset, each.mode, each.re_read_bound, each.state, each.reason)
-
-
-def _cell(name: str) -> str:
-    """Return an application-chosen name so that a spreadsheet takes it for text, never for a formula."""
-    return f"'{name}" if name.startswith(_FORMULA) else name
 
 
 def _asked(group: str, stream: str, cluster: str) -> Asked:

@@ -1,0 +1,236 @@
+"""`/groups`: consumer groups on every cluster, each with its lag and one sentence that says why it lags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from backend.domain.access.access import Action, Caller, may
+from backend.domain.offsets.group_diagnosis import CODES
+from backend.queries.clusters.clusters import leaves
+from backend.queries.offsets.observed_groups import (
+    GroupRow,
+    GroupsWanted,
+    Key,
+    ObservationRow,
+    list_groups,
+    list_observations,
+    list_summaries,
+)
+from backend.queries.switch.held_environments import held_environments
+from backend.web.frame import templates
+from backend.web.frame.pages import PageRoute, enter_in_some_tenant
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.offsets.group_words import LABELS, severity
+from backend.web.words.csv_lines import cell, csv_lines
+from backend.web.words.figures import plain, span
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+GROUPS = "/groups"
+TEMPLATE = "groups.html"
+MOST_SHOWN = 100
+BY_LAG, BY_NAME = "lag", "name"
+COLUMNS = (
+    *("group", "environment", "technical_name", "cluster", "state", "protocol", "diagnosis", "stream", "topic"),
+    *("partition", "committed_offset", "end_offset", "lag_records", "records_per_second"),
+    *("produced_per_second", "time_lag_ms", "member", "client_id", "host"),
+)
+_EXPORTED_AT_ONCE = 200
+_STALE_SECONDS = 120
+Text = Annotated[str, Query(max_length=1200)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Filter and order of the page, from the query string."""
+
+    text: str
+    cluster: str
+    stream: str
+    diagnosis: str
+    order: str
+
+    def wanted(self, caller: Caller, holding: Mapping[Key, str], after: Key | None, most: int) -> GroupsWanted:
+        """Return the filter as a query for groups that the caller may see."""
+        return GroupsWanted(
+            cluster=self.cluster or None,
+            stream=self.stream or None,
+            tenants=caller.tenants_for(Action.READ_TENANT),
+            code=self.diagnosis or None,
+            text=self.text or None,
+            by_lag=self.order == BY_LAG,
+            after=after,
+            limit=most,
+            holding=holding,
+        )
+
+    def query(self, **more: str) -> str:
+        """Return the filter as a query string."""
+        order = "" if self.order == BY_LAG else self.order
+        given = {"text": self.text, "cluster": self.cluster, "stream": self.stream, "diagnosis": self.diagnosis}
+        return urlencode({key: value for key, value in {**given, "order": order, **more}.items() if value})
+
+    @property
+    def filters(self) -> bool:
+        """Return whether some groups are filtered out."""
+        return bool(self.text or self.cluster or self.stream or self.diagnosis)
+
+
+def asked(
+    text: Text = "", cluster: Text = "", stream: Text = "", diagnosis: Text = "", order: Text = BY_LAG
+) -> Asked:
+    """Read the filter; unknown orders and diagnoses count as none."""
+    return Asked(
+        text=plain(text),
+        cluster=plain(cluster),
+        stream=plain(stream),
+        diagnosis=diagnosis if diagnosis in CODES else "",
+        order=BY_NAME if order == BY_NAME else BY_LAG,
+    )
+
+
+Filter = Annotated[Asked, Query()]
+
+
+def group_address(cluster: str, technical_group: str) -> str:
+    """Return the address of a group's page."""
+    return f"{GROUPS}/-of?{urlencode({'cluster': cluster, 'group': technical_group})}"
+
+
+def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key | None) -> Mapping[str, Any]:
+    with services.reading() as connection:
+        holding = held_environments(connection)
+        rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
+        observations = list_observations(connection)
+        clusters = leaves(connection)
+    shown = rows[:MOST_SHOWN]
+    further = None
+    if len(rows) > MOST_SHOWN:
+        cluster, group = shown[-1].key
+        further = wish.query(after_cluster=cluster, after_group=group)
+    return {
+        "groups": shown,
+        "asked": wish,
+        "clusters": clusters,
+        "labels": LABELS,
+        "severity": severity,
+        "address": group_address,
+        "span": span,
+        "query": wish.query(),
+        "is_first": after is None,
+        "further": further,
+        "not_observed": _problems(observations, clusters, may(caller, Action.READ_ESTATE)),
+        "is_observed": any(each.age_seconds is not None for each in observations),
+    }
+
+
+def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> list[str]:
+    """Return a sentence for each cluster whose groups are not observed, or not all of them."""
+    found = []
+    for each in rows:
+        if each.cluster not in clusters:
+            continue
+        seen = "never" if each.age_seconds is None else f"{span(each.age_seconds * 1000)} ago"
+        if each.reason is not None or (each.age_seconds or 0) > _STALE_SECONDS:
+            why = f": {each.reason}" if each.reason and whole else ""
+            found.append(f"The groups of {each.cluster} are not observed{why}. Last observation: {seen}.")
+        elif each.truncated:
+            found.append(f"{each.cluster} has more groups than are observed: see the setting TREELINE_GROUPS_MOST.")
+    return found
+
+
+@router.get(GROUPS)
+def groups_page(
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    text: Text = "",
+    cluster: Text = "",
+    stream: Text = "",
+    diagnosis: Text = "",
+    order: Text = BY_LAG,
+    after_cluster: Text = "",
+    after_group: Text = "",
+) -> Response:
+    """Show a page of the list."""
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
+    after = (after_cluster, after_group) if after_group else None
+    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), after)
+    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+
+
+@router.get(GROUPS + "/-live")
+def groups_live(
+    services: Shared,
+    viewer: Viewer,
+    text: Text = "",
+    cluster: Text = "",
+    stream: Text = "",
+    diagnosis: Text = "",
+    order: Text = BY_LAG,
+) -> Response:
+    """Return the part of the page that is refreshed."""
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
+    context = _listed(services, caller, asked(text, cluster, stream, diagnosis, order), None)
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", context))
+
+
+@router.get(GROUPS + "/-export")
+def groups_export(
+    services: Shared,
+    viewer: Viewer,
+    text: Text = "",
+    cluster: Text = "",
+    stream: Text = "",
+    diagnosis: Text = "",
+) -> Response:
+    """Export the groups that match as CSV: one line for each partition."""
+    caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
+    lines = _exported(services, caller, asked(text, cluster, stream, diagnosis, BY_NAME))
+    name = f"groups-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _exported(services: ConsoleServices, caller: Caller, wish: Asked) -> Iterator[str]:
+    """Yield the lines page by page, so that memory stays bounded."""
+    yield csv_lines([COLUMNS])
+    after: Key | None = None
+    while True:
+        with services.reading() as connection:
+            holding = held_environments(connection)
+            rows = list_groups(connection, wish.wanted(caller, holding, after, _EXPORTED_AT_ONCE))
+        yield csv_lines(line for row in rows for line in _lines(row))
+        if len(rows) < _EXPORTED_AT_ONCE:
+            return
+        after = rows[-1].key
+
+
+def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
+    members = {each.member_id: each for each in row.members}
+    about = (cell(row.group), row.place or "", cell(row.technical_group), row.cluster, row.state, row.protocol)
+    for each in row.partitions:
+        owner = members.get(each.member or "")
+        yield (
+            *about,
+            row.diagnosis.code,
+            each.stream or "",
+            cell(each.topic),
+            each.partition,
+            each.committed_offset,
+            each.end_offset,
+            each.lag_records,
+            each.records_per_second,
+            each.produced_per_second,
+            each.time_lag_ms,
+            cell(each.member),
+            cell(owner.client_id if owner else None),
+            owner.host if owner else "",
+        )
