@@ -73,7 +73,8 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     """Return name and address of the pages that a viewer may see."""
     estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
     offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
-    offered += [("Schemas", "/schemas", tenants), ("Offsets", "/offsets", tenants)]
+    offered += [("Schemas", "/schemas", tenants), ("Groups", "/groups", tenants)]
+    offered += [("Offsets", "/offsets", tenants)]
     offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
     offered += [("Timeline", "/timeline", tenants), ("Trace", "/trace", tenants), ("Zones", "/zones", estate)]
     offered += [("Drills", "/drills", estate), ("Webhooks", "/webhooks", estate), ("Users", "/users", estate)]

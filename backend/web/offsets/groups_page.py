@@ -23,7 +23,7 @@ from backend.queries.offsets.observed_groups import (
     list_observations,
     list_summaries,
 )
-from backend.queries.switch.held_environments import held_environments
+from backend.queries.switch.switches import held_environments
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
@@ -96,9 +96,6 @@ def asked(
     )
 
 
-Filter = Annotated[Asked, Query()]
-
-
 def group_address(cluster: str, technical_group: str) -> str:
     """Return the address of a group's page."""
     return f"{GROUPS}/-of?{urlencode({'cluster': cluster, 'group': technical_group})}"
@@ -142,7 +139,9 @@ def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> l
             why = f": {each.reason}" if each.reason and whole else ""
             found.append(f"The groups of {each.cluster} are not observed{why}. Last observation: {seen}.")
         elif each.truncated:
-            found.append(f"{each.cluster} has more groups than are observed: see the setting TREELINE_GROUPS_MOST.")
+            found.append(
+                f"{each.cluster} has more groups than are observed: see the setting TREELINE_GROUPS_MOST."
+            )
     return found
 
 

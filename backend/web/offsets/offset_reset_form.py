@@ -17,6 +17,7 @@ from backend.cluster_requests.resetting import EARLIEST, LATEST, Wish, refuse_me
 from backend.domain.access.access import Action, Caller, refusal
 from backend.domain.base.errors import FieldError, NotFound, StaleVersion, ValueInvalid
 from backend.queries.clusters.clusters import leaves
+from backend.queries.offsets.observed_groups import GroupRow, groups_called
 from backend.queries.offsets.offsets import Wanted, list_offsets, streams_of_group
 from backend.queries.switch.active_clusters import ActiveRow, list_active
 from backend.web.forms.change_request import ChangeRequest
@@ -123,7 +124,9 @@ def _new_offset(given: Fields) -> str:
     if to == _AT_OFFSET:
         offset = given.get("offset", "").strip()
         if not offset.isascii() or not offset.isdecimal():
-            raise ValueInvalid("an offset must be a whole number", (FieldError("/offset", "must be a whole number"),))
+            raise ValueInvalid(
+                "an offset must be a whole number", (FieldError("/offset", "must be a whole number"),)
+            )
         return offset
     if to == _AT_TIME:
         time = given.get("time", "").strip()
@@ -140,7 +143,10 @@ def _start(to: str) -> Fields:
         return {"to": to}
     if to.isascii() and to.isdecimal():
         return {"to": _AT_OFFSET, "offset": to}
-    return {"to": _AT_TIME, "time": to.removesuffix("Z") if _OF_THE_CALENDAR.fullmatch(to.removesuffix("Z")) else to}
+    return {
+        "to": _AT_TIME,
+        "time": to.removesuffix("Z") if _OF_THE_CALENDAR.fullmatch(to.removesuffix("Z")) else to,
+    }
 
 
 def _present(change_request: ChangeRequest, wish: Wish) -> Mapping[int, int]:
@@ -207,6 +213,13 @@ def _active(connection: Connection, stream: str, group: str) -> ActiveRow | None
     return next((row for row in rows if row.zone is None and row.cluster), None)
 
 
+def _observed(connection: Connection, stream: str, group: str, cluster: str, viewer: Caller) -> GroupRow | None:
+    """Return the group on the cluster as observed last, if the fields name one that the viewer may see."""
+    place = stream.rpartition("/")[0]
+    rows = groups_called(connection, place, group, viewer.tenants_for(Action.MANAGE_TENANT))
+    return next((row for row in rows if row.cluster == cluster), None)
+
+
 def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
     stream, group = usual.get("stream", "").strip(), usual.get("group", "").strip()
     with services.reading() as connection:
@@ -221,6 +234,9 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
         about = f"Offsets are set on this cluster; the others follow. Clients of {where} are on {active.cluster}."
         choices = [(name, f"{name} (active)" if name == active.cluster else name) for name in clusters]
         usual = {**usual, "cluster": usual.get("cluster") or active.cluster or ""}
+    chosen = usual.get("cluster", "").strip()
+    with services.reading() as connection:
+        found = _observed(connection, stream, group, chosen, viewer)
     return FormPage(
         template="offset_reset_form.html",
         address=RESET,
@@ -229,7 +245,14 @@ def _page(services: ConsoleServices, usual: Fields, viewer: Caller) -> FormPage:
         verb="Reset offsets",
         act=Resetting(),
         usual=lambda _: usual,
-        choices={"clusters": choices, "about_clusters": about, "starts": STARTS},
+        choices={
+            "clusters": choices,
+            "about_clusters": about,
+            "starts": STARTS,
+            "members": () if found is None else found.members,
+            "subject": group,
+            "where": chosen,
+        },
     )
 
 
