@@ -74,8 +74,8 @@ def busy_tenants(connection: Connection) -> Mapping[str, str]:
     return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
 
 
-def held_environments(connection: Connection) -> Mapping[tuple[str, str], str]:
-    """Return (cluster, `tenant/instance/environment`) -> the switch that holds the clients there."""
+def held_environments(connection: Connection) -> dict[tuple[str, str], str]:
+    """Return (cluster, `tenant/instance/environment`) -> the switch that holds the environment's clients there."""
     return {
         (row.source, "/".join(moving.place)): row.id
         for row in _in_states(connection, HELD)
