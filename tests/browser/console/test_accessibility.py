@@ -53,6 +53,7 @@ PAGES = (
     ),
     *("/clusters/-new", "/clusters/c1/-change", "/clusters/c1/-remove", "/tree/-target/c1/2", "/tree/-primary"),
     *("/tree/-settings/c1/2", "/tree/edit", "/tree/edit?steps=level:r1:2&node=r1", "/losses", "/offsets/-reset"),
+    *("/groups", "/groups/-of?cluster=c1&group=acme-retail-prod-billing"),
     *("/losses/-acknowledge?cluster=c1&level=2", "/timeline/-rebuild", "/zones/-forget?node=zr-az1"),
 )
 

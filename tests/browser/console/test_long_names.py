@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOffline
+from backend.domain.offsets.observed_group import GroupMember
 from backend.domain.switch.switch_commands import Moving
 from backend.queries.offsets.offset_tables import groups_not_followed
 from backend.web.words.long_names import LONGEST_WHOLE, wrapping
@@ -19,7 +20,10 @@ from tests.browser.console.test_gallery import UNTOLD, console, filled, follow
 from tests.browser.offsets.test_offsets_page import ORDERS, committed
 from tests.postgres.schemas.test_schemas_pages import avro, version, was_read
 from tests.support.console.consoles import Console
-from tests.support.console.gallery import PICTURES, PROD, Picture
+from tests.support.console.gallery import GROUP, PICTURES, PROD, Picture
+from tests.support.console.grouping import group as observed_group
+from tests.support.console.grouping import observed
+from tests.support.console.grouping import partition as observed_partition
 from tests.support.console.placing import ask, cluster, documents, planned
 from tests.support.console.switching import commands, start
 from tests.support.console.visitors import record
@@ -47,6 +51,7 @@ INSTEAD = {
     "/clusters/c1": f"/clusters/{MACHINE}",
     "/placements/p1": "/placements/p9",
     "/switches/s1": "/switches/s9",
+    GROUP: f"/groups/-of?cluster={MACHINE}&group={LONGEST}",
     "/offsets/-reset": f"/offsets/-reset?group={LONGEST}&stream={STREAM}&cluster={MACHINE}",
     "/find?q=ord": "/find?q=nn",
     "/schemas/c1/acme-retail-prod-orders-value": f"/schemas/c1/{SUBJECT}",
@@ -78,6 +83,13 @@ def longest(filled: Console, database: Database, monkeypatch: pytest.MonkeyPatch
     rest.ok("POST", "/clusters", {**machine, "properties": {"client.id": LONGEST}})
     committed(database, STREAM, LONGEST)
     committed(database, ORDERS, LONGEST, reason=LONGEST)
+    names = {"technical_group": LONGEST, "group": LONGEST, "place": ENVIRONMENT}
+    member = GroupMember(member_id=LONGEST, client_id=LONGEST, host="h" * 240, instance_id=LONGEST, partitions=1)
+    reads = [
+        observed_partition(0, stream=STREAM, member=LONGEST),
+        observed_partition(0, stream=None, topic=LONGEST),
+    ]
+    observed(database, observed_group(cluster=MACHINE, members=[member], partitions=reads, **names))
     with database.engine.begin() as connection:
         silent = {"cluster": MACHINE, "technical_group": LONGEST, "topic": LONGEST, "reason": LONGEST}
         connection.execute(sa.insert(groups_not_followed).values(**silent, seen_at=sa.func.now()))

@@ -13,6 +13,7 @@ from tests.browser.distribution.test_losses_page import ASIDE
 
 PROD = "/tenants/acme/retail/prod"
 TOKEN = "Name=laptop", "Days=30", "Issue token"
+GROUP = "/groups/-of?cluster=c1&group=acme-retail-prod-billing"
 LOSS = "/drills/replication/hw-truncation-loss"
 
 
@@ -112,6 +113,8 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject and its changes"),
         Picture("schema-new", "/schemas/-new", "Form: check and register a schema"),
         Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Form: schema level"),
+        Picture("groups", "/groups", "Consumer groups on every cluster, and why they lag", True, True),
+        Picture("group", GROUP, "One consumer group: members, partitions, where it would go on", narrow=True),
         Picture("offsets-reset", "/offsets/-reset", "Form: reset a group's offsets"),
         Picture("offsets", "/offsets", "Offsets of groups on every cluster", narrow=True),
         Picture("offsets-earlier", "/offsets?at=52", "Offsets of groups as of an earlier position"),
@@ -161,6 +164,7 @@ NO_PICTURE = {
     "/login/oidc": "redirects to the provider",
     "/login/oidc/callback": "redirects from the provider to the requested page",
     "/offsets/-export": "a file",
+    "/groups/-export": "a file",
     "/tenants/{tenant}/{instance}": "redirects to the tenant",
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages": "needs brokers, which the gallery has not",
