@@ -90,7 +90,7 @@ def _position(words: Sequence[str]) -> int:
 
 def _hit(found: Found) -> Hit:
     if found.kind == "group":
-        return Hit(found.kind, found.name, f"/offsets?{urlencode({'group': found.name})}")
+        return Hit(found.kind, found.name, f"/groups?{urlencode({'text': found.name})}")
     if found.kind == "application":
         environment, _, application = found.name.rpartition("/")
         return Hit(found.kind, found.name, f"/tenants/{environment}/-applications/{application}")

@@ -54,7 +54,7 @@ def test_consumer_groups_are_found_by_either_name_where_their_streams_may_be_see
     committed(database, ORDERS, "billing-" + "g" * 241)
     committed(database, ITEMS, "audit")
     found = hits(viewer.get("/find?q=billing"))
-    assert found == [("group", "billing-" + "g" * 241, f"/offsets?group=billing-{'g' * 241}")]
+    assert found == [("group", "billing-" + "g" * 241, f"/groups?text=billing-{'g' * 241}")]
     assert viewer.get(found[0][2]).status_code == 200
     # Found by the cluster's technical name, too.
     by_its_other_name = hits(viewer.get("/find?q=acme-retail-prod-aud"))
