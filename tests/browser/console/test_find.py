@@ -88,6 +88,7 @@ def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
     assert [name for _, name, _ in hits(owner.get("/find"))] == [
         "Tenants",
         "Schemas",
+        "Groups",
         "Offsets",
         "Timeline",
         "Trace",
