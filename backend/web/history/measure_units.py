@@ -1,0 +1,103 @@
+"""Formats of measured values: with their unit in sentences, and short beside an axis.
+
+Prefixes are decimal (1 MB is 1,000,000 bytes), as the steps of an axis are 1, 2 or 5 times a power of ten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_LONGEST_FULL = 1_000_000
+_NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of measured values."""
+
+    name: str
+    """Name of the unit as an axis has it: "records per second"."""
+    singular: str
+    plural: str
+    """Text after a value; empty if the unit is in the prefix."""
+    kind: str = "count"
+    """Way to format: "count", "bytes", or "ms" for a duration in milliseconds."""
+    is_whole: bool = False
+    """True: values are whole numbers, so an axis has no fractions."""
+
+
+_RECORDS = Unit("records", "record", "records", is_whole=True)
+_UNITS = {
+    "records": _RECORDS,
+    "records per second": Unit("records per second", "record/s", "records/s"),
+    "bytes": Unit("bytes", "", "", "bytes", is_whole=True),
+    "bytes per second": Unit("bytes per second", "/s", "/s", "bytes"),
+    "milliseconds": Unit("milliseconds", "", "", "ms"),
+    "seconds": Unit("seconds", "", "", "s"),
+    "partitions": Unit("partitions", "partition", "partitions", is_whole=True),
+    "replicas": Unit("replicas", "replica", "replicas", is_whole=True),
+    "leaders": Unit("leaders", "leader", "leaders", is_whole=True),
+}
+_SHORT = {"records/s": "records per second", "bytes/s": "bytes per second", "ms": "milliseconds", "s": "seconds"}
+
+
+def unit_named(name: str) -> Unit:
+    """Return the unit with this name ("records per second" or "records/s"); unknown names become plain counts."""
+    full = _SHORT.get(name, name)
+    return _UNITS.get(full) or Unit(full, full, full)
+
+
+def said(value: float | None, unit: Unit) -> str:
+    """Format a value with its unit: `1,204 records`, `12.3 MB/s`, `350 ms`; an en dash for no value."""
+    if value is None:
+        return _NOTHING
+    if unit.kind == "bytes":
+        return f"{_scaled(value)}B{unit.plural}"
+    if unit.kind == "ms":
+        return _duration(value / 1000)
+    if unit.kind == "s":
+        return _duration(value)
+    word = unit.singular if value == 1 else unit.plural
+    return f"{_number(value)} {word}".rstrip()
+
+
+def on_axis(value: float, unit: Unit) -> str:
+    """Format the value of a tick, which has few digits: `0`, `0.5`, `200k`, `5 MB`, `20 s`."""
+    if unit.kind == "bytes":
+        return f"{_scaled(value, digits=3)}B{unit.plural}" if value else "0"
+    if unit.kind in ("ms", "s"):
+        return _duration(value / 1000 if unit.kind == "ms" else value, digits=3) if value else "0"
+    return _scaled(value, digits=3, space="")
+
+
+def _number(value: float) -> str:
+    if value >= _LONGEST_FULL:
+        return _scaled(value, space="")
+    if value >= 99.95 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+
+
+def _duration(seconds: float, digits: int = 0) -> str:
+    if seconds < 0.9995:
+        return f"{_digits(seconds * 1000, digits)} ms"
+    return f"{_digits(seconds, digits)} s"
+
+
+def _scaled(value: float, digits: int = 0, space: str = " ") -> str:
+    """Return the value with a decimal prefix; `digits`: as many at most, without trailing zeros."""
+    for size, prefix in _PREFIXES:
+        if value >= size * 0.9995:
+            return f"{_digits(value / size, digits)}{space}{prefix}"
+    return f"{_digits(value, digits)}{space}"
+
+
+def _digits(value: float, digits: int) -> str:
+    if value >= 999.5:
+        return f"{value:,.0f}"
+    if digits:
+        return f"{value:.{digits}g}"
+    if value == 0 or value >= 99.95 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
