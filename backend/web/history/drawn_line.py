@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
+LARGEST = 1e38
+"""Largest value that the tables of measures hold."""
 Spot = tuple[float, float]
 """Coordinates in a drawing: from the left, from the top."""
 
 
 def value_or_gap(value: float | None) -> float | None:
-    """Return the value as it is drawn: None where there is none or it is not finite; never negative."""
-    return None if value is None or not math.isfinite(value) else max(0.0, value)
+    """Return the value as it is drawn: None where there is none or it is no finite value; never negative."""
+    return None if value is None or not -LARGEST <= value <= LARGEST else max(0.0, value)
 
 
 def runs(spots: Iterable[Spot | None]) -> list[list[Spot]]:

@@ -22,30 +22,25 @@ class Unit:
     plural: str
     """Text after a value; empty if the unit is in the prefix."""
     kind: str = "count"
-    """Way to format: "count", "bytes", or "ms" for a duration in milliseconds."""
+    """Way to format: "count", "bytes", or "ms" and "s" for durations."""
     is_whole: bool = False
     """True: values are whole numbers, so an axis has no fractions."""
 
 
-_RECORDS = Unit("records", "record", "records", is_whole=True)
 _UNITS = {
-    "records": _RECORDS,
-    "records per second": Unit("records per second", "record/s", "records/s"),
-    "bytes": Unit("bytes", "", "", "bytes", is_whole=True),
-    "bytes per second": Unit("bytes per second", "/s", "/s", "bytes"),
-    "milliseconds": Unit("milliseconds", "", "", "ms"),
-    "seconds": Unit("seconds", "", "", "s"),
+    "records": Unit("records", "record", "records", is_whole=True),
+    "records/s": Unit("records per second", "record/s", "records/s"),
+    "B": Unit("bytes", "", "", "bytes", is_whole=True),
+    "B/s": Unit("bytes per second", "/s", "/s", "bytes"),
+    "ms": Unit("milliseconds", "", "", "ms"),
+    "s": Unit("seconds", "", "", "s"),
     "partitions": Unit("partitions", "partition", "partitions", is_whole=True),
-    "replicas": Unit("replicas", "replica", "replicas", is_whole=True),
-    "leaders": Unit("leaders", "leader", "leaders", is_whole=True),
 }
-_SHORT = {"records/s": "records per second", "bytes/s": "bytes per second", "ms": "milliseconds", "s": "seconds"}
 
 
 def unit_named(name: str) -> Unit:
-    """Return the unit with this name ("records per second" or "records/s"); unknown names become plain counts."""
-    full = _SHORT.get(name, name)
-    return _UNITS.get(full) or Unit(full, full, full)
+    """Return the unit of this name; a name that is not known here follows a value as it is."""
+    return _UNITS.get(name) or Unit(name, name, name)
 
 
 def said(value: float | None, unit: Unit) -> str:
@@ -76,7 +71,7 @@ def _number(value: float) -> str:
         return _scaled(value, space="")
     if value >= 99.95 or value == int(value):
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+    return f"{value:.1f}" if value >= 0.95 else f"{round(value, 2):g}"
 
 
 def _duration(seconds: float, digits: int = 0) -> str:
@@ -100,4 +95,4 @@ def _digits(value: float, digits: int) -> str:
         return f"{value:.{digits}g}"
     if value == 0 or value >= 99.95 or value == int(value):
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+    return f"{value:.1f}" if value >= 0.95 else f"{round(value, 2):g}"
