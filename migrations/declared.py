@@ -15,6 +15,6 @@ from backend.eventlog.tables import METADATA
 def declared_tables() -> sa.MetaData:
     """Return all tables: importing a module puts its tables into the common METADATA."""
     for package in (backend.projections, backend.queries):
-        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(found.name)
     return METADATA

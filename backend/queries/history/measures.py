@@ -1,0 +1,166 @@
+"""The history of measures: series of points for charts, their subjects, and marks of what happened meanwhile.
+
+Samples are read at the resolution that the step allows; the newest ten minutes always come from samples of a
+minute. Values are stored with seven significant digits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from backend.domain.history.metrics import METRICS as METRICS
+from backend.domain.history.metrics import Area, MetricInfo, metric_called
+from backend.domain.history.steps import MINUTE, TEN_MINUTES, TEN_MINUTES_MS, Sample, choose_step_ms, in_steps
+from backend.queries.history.marks import Mark as Mark
+from backend.queries.history.marks import marks as marks
+from backend.queries.history.measure_tables import SERIES_A_BLOCK, measure_samples, measure_series
+from backend.queries.history.switch_holds import hold_sources, read_holds
+from backend.settings import settings
+
+_GROUPS = sa.table(
+    "observed_groups",
+    sa.column("cluster", sa.Text),
+    sa.column("technical_group", sa.Text),
+    sa.column("tenants", ARRAY(sa.Text)),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Values of one series over time."""
+
+    metric: str
+    subject: str
+    step_ms: int
+    points: Sequence[tuple[int, float | None]]
+    """(start in milliseconds since 1970, value) of each step; None where nothing was measured."""
+
+
+def read_measure(
+    connection: Connection, metric: str, subject: str, from_ms: int, to_ms: int, step_ms: int | None = None
+) -> Measured:
+    """Return one series from `from_ms` until before `to_ms`; see `read_many`."""
+    return read_many(connection, metric, [subject], from_ms, to_ms, step_ms)[subject]
+
+
+def read_many(
+    connection: Connection,
+    metric: str,
+    subjects: Collection[str],
+    from_ms: int,
+    to_ms: int,
+    step_ms: int | None = None,
+) -> dict[str, Measured]:
+    """Return the series of several subjects, each with the same steps, by subject, with at most two statements.
+
+    `step_ms`: a multiple of a minute; None: at most 180 points. A subject without samples has points without
+    values. Rights are not checked: see `list_subjects` and `has_subject`. Raises ValueInvalid for an unknown
+    metric, and for a step or range that is not possible.
+    """
+    info = metric_called(metric)
+    minutes_since_ms = int(1000 * (time.time() - 3600 * settings().history_minute_hours))
+    chosen_ms = choose_step_ms(from_ms, to_ms, step_ms, minutes_since_ms)
+    # The first step may begin earlier.
+    from_ms = from_ms // chosen_ms * chosen_ms
+    if info.is_sampled:
+        found = _samples(connection, metric, subjects, from_ms, to_ms, chosen_ms)
+    else:
+        found = read_holds(connection, from_ms, to_ms)
+    return {
+        subject: Measured(
+            metric=metric,
+            subject=subject,
+            step_ms=chosen_ms,
+            points=in_steps(found.get(subject, ()), from_ms, to_ms, chosen_ms, info.aggregate),
+        )
+        for subject in subjects
+    }
+
+
+def list_subjects(connection: Connection, metric: str, tenants: Collection[str] | None = None) -> list[str]:
+    """Return the subjects with a history of this metric, sorted.
+
+    `tenants`: only groups that one of these tenants may see, and nothing of other metrics; None: all. Raises
+    ValueInvalid for an unknown metric.
+    """
+    info = metric_called(metric)
+    if tenants is not None and info.area is not Area.GROUPS:
+        return []
+    if not info.is_sampled:
+        return hold_sources(connection)
+    query = sa.select(measure_series.c.subject).where(measure_series.c.metric == metric)
+    if tenants is not None:
+        query = query.where(measure_series.c.subject.in_(_groups_of(tenants)))
+    return sorted(connection.scalars(query))
+
+
+def has_subject(connection: Connection, metric: str, subject: str, tenants: Collection[str] | None = None) -> bool:
+    """Return whether `list_subjects` has this subject."""
+    info = metric_called(metric)
+    if tenants is not None and info.area is not Area.GROUPS:
+        return False
+    if not info.is_sampled:
+        return subject in hold_sources(connection)
+    query = sa.select(measure_series.c.id).where(_is_series(info, [subject]))
+    if tenants is not None:
+        query = query.where(measure_series.c.subject.in_(_groups_of(tenants)))
+    return connection.execute(query).one_or_none() is not None
+
+
+def _groups_of(tenants: Collection[str]) -> sa.Select[tuple[str]]:
+    theirs = _GROUPS.c.tenants.op("&&")(sa.cast(sorted(tenants), ARRAY(sa.Text)))
+    return sa.select(_GROUPS.c.cluster + "/" + _GROUPS.c.technical_group).where(theirs)
+
+
+def _is_series(info: MetricInfo, subjects: Collection[str]) -> ColumnElement[bool]:
+    return sa.and_(measure_series.c.metric == info.name, measure_series.c.subject.in_(subjects))
+
+
+def _samples(
+    connection: Connection, metric: str, subjects: Collection[str], from_ms: int, to_ms: int, step_ms: int
+) -> dict[str, list[Sample]]:
+    query = sa.select(measure_series).where(_is_series(METRICS[metric], subjects))
+    series = {row.id: row for row in connection.execute(query)}
+    found: dict[str, list[Sample]] = {row.subject: [] for row in series.values()}
+    if not series:
+        return found
+    since, until = _time(from_ms), _time(to_ms)
+    steps: Iterable[int] = (MINUTE,) if step_ms % TEN_MINUTES_MS else (TEN_MINUTES, MINUTE)
+    for step_seconds in steps:
+        newest = since
+        for row in connection.execute(_rows(series, step_seconds, since, until)):
+            samples = found[series[row.id].subject]
+            samples.extend((at, step_seconds, value) for at, value in zip(row.times, row.values, strict=True))
+            newest = max(newest, _time(1000 * (max(row.times) + step_seconds)))
+        # Minutes that are no part of ten minutes yet.
+        since = newest
+    return found
+
+
+def _rows(series: Collection[int], step_seconds: int, since: datetime, until: datetime) -> sa.Select[Any]:
+    """Build the query for the samples of series: two arrays for each, of times and values."""
+    of, each = measure_samples.c, measure_series.c
+    value = of["values"][each.id % SERIES_A_BLOCK + 1]
+    inside = [of.at >= since, of.at < until, of.at >= each.since, value.is_not(None)]
+    return (
+        sa.select(
+            each.id,
+            sa.func.array_agg(sa.cast(sa.func.extract("epoch", of.at), sa.BigInteger)).label("times"),
+            sa.func.array_agg(value).label("values"),
+        )
+        .join(measure_samples, sa.and_(of.step_seconds == step_seconds, of.block == each.id // SERIES_A_BLOCK))
+        .where(each.id.in_(series), *inside)
+        .group_by(each.id)
+    )
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
