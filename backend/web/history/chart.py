@@ -120,9 +120,13 @@ class Chart:
     """Id of its element on a page."""
     title: str
     """What is measured, and of what: "Lag of cluster-1:2"."""
+    subject: str
+    """The latter alone, for charts of one measure side by side."""
     span: str
     """The covered time in words: "last 24 hours"."""
     unit: str
+    peak: float
+    """Largest value; -1 without any."""
     frame: Frame
     figures: Figures | None
     """None: there is no value in this time."""
@@ -135,7 +139,7 @@ class Chart:
     badges: tuple[Badge, ...]
     readings: tuple[Reading, ...]
     links: dict[str, str] = field(default_factory=dict)
-    """Addresses of this chart: "page", "csv" and "json", as far as it has them."""
+    """Addresses of this chart: "page", "figure" (to refresh it), "csv" and "json"."""
 
     @property
     def sentence(self) -> str:
@@ -158,6 +162,7 @@ def chart(
     *,
     key: str,
     title: str,
+    subject: str,
     span: str,
     unit: Unit,
     from_ms: int,
@@ -169,7 +174,7 @@ def chart(
     """Return the chart of points from `from_ms` to `to_ms`; the points are in order of time, one for each step."""
     scale = _Scale(from_ms, max(to_ms, from_ms + 1))
     shown = [(ms, value_or_gap(value)) for ms, value in points if scale.has(ms)]
-    peak = max((value for _, value in shown if value is not None), default=0.0)
+    peak = max((value for _, value in shown if value is not None), default=-1.0)
     ticks = value_ticks(peak, most=size.most_values, whole=unit.is_whole)
     rise = (size.floor - size.top) / ticks[-1]
     long = to_ms - from_ms > DAY_MS
@@ -188,8 +193,10 @@ def chart(
     return Chart(
         key=key,
         title=title,
+        subject=subject,
         span=span,
         unit=unit.name,
+        peak=peak,
         frame=size,
         figures=_figures(shown, unit, to_ms, step_ms, long),
         line=line_path(stretches),

@@ -49,6 +49,7 @@ def drawn(
         points,
         key="c",
         title="Lag of c1:2",
+        subject="c1:2",
         span="last hour",
         unit=unit_named(unit),
         from_ms=start,
