@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from backend.web.history.chart_scales import DAY_MS, time_ticks, utc, value_ticks
-from backend.web.history.drawn_line import Spot, area_path, dots, line_path, runs, value_or_gap
+from backend.web.history.chart_scales import DAY_MS, HOUR_MS, time_ticks, utc, value_ticks
+from backend.web.history.drawn_line import Spot, area_path, dots, line_path, runs, stem_path, value_or_gap
 from backend.web.history.measure_units import Unit, on_axis, said
 
 Points = Sequence[tuple[int, float | None]]
@@ -53,6 +53,8 @@ LARGE = Frame(height=260.0, top=28.0, below=26.0, most_values=5, most_times=7)
 SMALL = Frame(height=124.0, top=10.0, below=24.0, most_values=2, most_times=4)
 _MIN_BADGE_DISTANCE = 6.0
 _MIN_RANGE_DISTANCE = 16.0
+_LABEL_PX, _SIGN_PX = 16, 6.6
+"""Width of a value's text beside the axis: what is around it, and each of its characters."""
 _NOW_STEPS = 3
 """A value as old as this many steps still counts as the present one: the newest step may not be over."""
 
@@ -146,11 +148,16 @@ class Chart:
         """Return the chart in words, for those who do not see it."""
         if self.figures is None:
             return f"{self.title}, {self.span}: no values"
-        now = "now" if self.figures.is_now else f"at {self.figures.last_at} UTC, the last known,"
-        return (
-            f"{self.title}, {self.span}: {now} {self.figures.last}, "
-            f"peak {self.figures.peak} at {self.figures.peak_at} UTC"
-        )
+        last = f"now {self.figures.last}"
+        if not self.figures.is_now:
+            last = f"last {self.figures.last} at {self.figures.last_at} UTC"
+        peak = f"peak {self.figures.peak} at {self.figures.peak_at} UTC"
+        return f"{self.title}, {self.span}: {last}, {peak}"
+
+    @property
+    def scale_width(self) -> int:
+        """Return the width of the values beside the axis in pixels."""
+        return max(36, math.ceil(_LABEL_PX + _SIGN_PX * max(len(tick.text) for tick in self.values)))
 
     def with_links(self, **links: str) -> Chart:
         """Return the same chart with these addresses."""
@@ -170,14 +177,19 @@ def chart(
     step_ms: int,
     marks: Sequence[MarkedEvent] = (),
     size: Frame = LARGE,
+    are_events: bool = False,
 ) -> Chart:
-    """Return the chart of points from `from_ms` to `to_ms`; the points are in order of time, one for each step."""
+    """Return the chart of points from `from_ms` to `to_ms`; the points are in order of time, one for each step.
+
+    `are_events`: each value is that of an event, and not of something that has a value at any time.
+    """
     scale = _Scale(from_ms, max(to_ms, from_ms + 1))
     shown = [(ms, value_or_gap(value)) for ms, value in points if scale.has(ms)]
     peak = max((value for _, value in shown if value is not None), default=-1.0)
     ticks = value_ticks(peak, most=size.most_values, whole=unit.is_whole)
     rise = (size.floor - size.top) / ticks[-1]
-    long = to_ms - from_ms > DAY_MS
+    # A day's first step may begin before it.
+    long = to_ms - from_ms > DAY_MS + HOUR_MS
     readings = [
         Reading(
             time=utc(ms),
@@ -188,7 +200,8 @@ def chart(
         )
         for ms, value in shown
     ]
-    stretches = runs(_spots(shown, readings, step_ms))
+    spots = _spots(shown, readings, step_ms)
+    stretches = [[spot] for spot in spots if spot is not None] if are_events else runs(spots)
     lines = _lines(marks, scale, long)
     return Chart(
         key=key,
@@ -198,8 +211,8 @@ def chart(
         unit=unit.name,
         peak=peak,
         frame=size,
-        figures=_figures(shown, unit, to_ms, step_ms, long),
-        line=line_path(stretches),
+        figures=_figures(shown, unit, math.inf if are_events else to_ms - _NOW_STEPS * step_ms, long),
+        line=stem_path(spots, size.floor) if are_events else line_path(stretches),
         area=area_path(stretches, size.floor),
         dots=tuple((left / 10, top) for left, top in dots(stretches)),
         values=tuple(Tick(round(size.floor - tick * rise, 1), on_axis(tick, unit)) for tick in ticks),
@@ -236,9 +249,8 @@ def _spots(
     return spots
 
 
-def _figures(
-    shown: Sequence[tuple[int, float | None]], unit: Unit, to_ms: int, step_ms: int, long: bool
-) -> Figures | None:
+def _figures(shown: Sequence[tuple[int, float | None]], unit: Unit, now_ms: float, long: bool) -> Figures | None:
+    """Return the figures; a last value since `now_ms` is the present one. None if there are no values."""
     known = [(ms, value) for ms, value in shown if value is not None]
     if not known:
         return None
@@ -246,7 +258,7 @@ def _figures(
     # The first of equal ones: max() keeps it.
     peak_ms, peak = max(known, key=lambda each: each[1])
     return Figures(
-        is_now=to_ms - last_ms <= _NOW_STEPS * step_ms,
+        is_now=last_ms >= now_ms,
         last=said(last, unit),
         last_at=_clock(last_ms, long),
         peak=said(peak, unit),

@@ -8,12 +8,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may, tenants_read
@@ -35,6 +35,7 @@ from backend.web.history.measure_charts import (
     charts_address,
     measure_title,
     read_charts,
+    title_of_many,
     window,
 )
 from backend.web.words.figures import plain
@@ -49,8 +50,8 @@ MOST_RANKED = 200
 MOST_SUGGESTED = 200
 MOST_MARKS = 50
 _BEGINS = (
-    "No values yet. The history begins at the first minute after the control plane has started. If it stays empty, "
-    "check that a worker with the queue treeline.control runs: it reads and stores all values."
+    "No values yet. The history begins at the first minute after the control plane has started. If it stays "
+    "empty, check that a worker with the queue treeline.control runs: it reads and stores all values."
 )
 _NOTHING = {
     Area.SWITCHES: "No switch has completed yet. The hold time of each one appears here once it has.",
@@ -86,9 +87,17 @@ def charts_page(
     subject: Text = "",
     chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
     wanted: Annotated[str, Query(max_length=600, alias="filter")] = "",
+    before: Annotated[str, Query(max_length=600)] = "",
 ) -> Response:
-    """Show the chart of a subject or, without one, those of the subjects with the largest peaks."""
+    """Show the chart of a subject or, without one, those of the subjects with the largest peaks.
+
+    `before`: the measure before the form was sent. Another one may not have the same subject; then all are shown.
+    """
     caller, asked = _asked(viewer, metric, subject, chosen, wanted)
+    if before:
+        if before != asked.metric.name and not _is_known(services, caller, asked):
+            asked = replace(asked, subject="", filter="")
+        return RedirectResponse(asked.address(), 303)
     context = _read(services, caller, asked)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
@@ -186,7 +195,7 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
         "asked": asked,
         "groups": _in_groups(_offered(caller)),
         "ranges": [(each, asked.address(range=each.name)) for each in RANGES.values()],
-        "title": measure_title(asked.metric, asked.subject) if asked.subject else asked.metric.text,
+        "title": measure_title(asked.metric, asked.subject) if asked.subject else title_of_many(asked.metric),
         "subjects": subjects[:MOST_SUGGESTED],
         "total": len(subjects),
         "matching": len(matching),
@@ -197,6 +206,11 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
         "live": asked.address(f"{CHARTS}/-live"),
         "all": charts_address(asked.metric.name, chosen=asked.range),
     }
+
+
+def _is_known(services: ConsoleServices, caller: Caller, asked: Asked) -> bool:
+    with services.looking() as connection:
+        return has_subject(connection, asked.metric.name, asked.subject, tenants_read(caller))
 
 
 def _check_subject(connection: Connection, caller: Caller, asked: Asked) -> None:

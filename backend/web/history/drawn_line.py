@@ -44,6 +44,11 @@ def area_path(stretches: Sequence[Sequence[Spot]], floor: float) -> str:
     )
 
 
+def stem_path(spots: Iterable[Spot | None], floor: float) -> str:
+    """Return the path of a stem from the floor to each spot, for values that stand for themselves."""
+    return "".join(f"M{spot[0]:g} {floor:g}L{spot[0]:g} {spot[1]:g}" for spot in spots if spot is not None)
+
+
 def dots(stretches: Sequence[Sequence[Spot]]) -> list[Spot]:
     """Return the spots without neighbours."""
     return [each[0] for each in stretches if len(each) == 1]

@@ -28,6 +28,8 @@ _TITLES_OF_ALL = {
     "switch.hold_ms": "Hold time of clients, all switches",
     "zones.cross_zone_bytes": "Bytes between zones, all zones",
 }
+_SUBJECT_WORDS = {"edge": "distributors", "group": "groups", "cluster": "clusters", "broker": "brokers"}
+"""Plural of what a metric is about, by the first part of its name."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,12 @@ def measure_title(info: MetricInfo, subject: str) -> str:
     return _TITLES.get(info.name, f"{info.text} of {{}}").format(subject_text(subject))
 
 
+def title_of_many(info: MetricInfo) -> str:
+    """Return the title of charts of one metric side by side: "Lag of distributors"."""
+    word = _SUBJECT_WORDS.get(info.name.partition(".")[0])
+    return measure_title(info, word) if word else info.text
+
+
 def subject_text(subject: str) -> str:
     """Return a subject as a title has it: a way between zones in words."""
     start, way, end = subject.partition(">")
@@ -116,6 +124,7 @@ def _drawn(info: MetricInfo, measured: Measured, shown: Window, marks: Sequence[
         step_ms=measured.step_ms,
         marks=marks,
         size=size,
+        are_events=not info.is_sampled,
     )
     return drawn.with_links(
         page=charts_address(info.name, subject, shown.range),

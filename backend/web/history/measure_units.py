@@ -53,8 +53,8 @@ def said(value: float | None, unit: Unit) -> str:
         return _duration(value / 1000)
     if unit.kind == "s":
         return _duration(value)
-    word = unit.singular if value == 1 else unit.plural
-    return f"{_number(value)} {word}".rstrip()
+    shown = float(round(value)) if unit.is_whole else value
+    return f"{_number(shown)} {unit.singular if shown == 1 else unit.plural}".rstrip()
 
 
 def on_axis(value: float, unit: Unit) -> str:

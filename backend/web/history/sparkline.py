@@ -39,7 +39,9 @@ def sparkline(
 
     `name` says what is measured ("Lag of cluster-1:2"); `unit` is a metric's unit; `span` is the covered time.
     """
-    known = [value_or_gap(value) for value in values]
+    # The newest minute may not have been stored yet.
+    past = values[:-1] if len(values) > 1 and values[-1] is None else values
+    known = [value_or_gap(value) for value in past]
     present = [value for value in known if value is not None]
     if not present:
         return None

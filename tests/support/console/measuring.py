@@ -29,7 +29,13 @@ def measured(database: Database, series: Series, step_seconds: int = MINUTE) -> 
         ids = known | {each: len(known) + n for n, each in enumerate(new)}
         if new:
             rows = [
-                {"id": ids[each], "metric": each[0], "subject": each[1], "since": begun, "seen_at": datetime.now(UTC)}
+                {
+                    "id": ids[each],
+                    "metric": each[0],
+                    "subject": each[1],
+                    "since": begun,
+                    "seen_at": datetime.now(UTC),
+                }
                 for each in new
             ]
             connection.execute(sa.insert(measure_series), rows)
@@ -64,7 +70,9 @@ _SIZES = {"records": 900.0, "records/s": 240.0, "s": 1.5, "B/s": 3.2e6, "B": 4.1
 def a_week(database: Database) -> None:
     """Store a week of every sampled metric for the clusters of `visitors`: days and nights, peaks, and two gaps."""
     series = {
-        (info.name, subject): _walk(_SIZES[info.unit] / (1 + n), info.unit == "partitions", f"{info.name} {subject}")
+        (info.name, subject): _walk(
+            _SIZES[info.unit] / (1 + n), info.unit == "partitions", f"{info.name} {subject}"
+        )
         for info in METRICS.values()
         if info.is_sampled
         for n, subject in enumerate(SUBJECTS[info.subject])

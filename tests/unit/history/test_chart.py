@@ -156,10 +156,7 @@ def test_it_says_what_it_shows() -> None:
 
 def test_an_old_value_is_not_the_present_one() -> None:
     view = drawn([7, 8, None, None, None, None])
-    assert (
-        view.sentence
-        == "Lag of c1:2, last hour: at 11:55 UTC, the last known, 8 records, peak 8 records at 11:55 UTC"
-    )
+    assert view.sentence == "Lag of c1:2, last hour: last 8 records at 11:55 UTC, peak 8 records at 11:55 UTC"
 
 
 def test_no_values_are_said_and_leave_an_empty_drawing() -> None:
@@ -173,6 +170,23 @@ def test_no_values_are_said_and_leave_an_empty_drawing() -> None:
 def test_constant_values_are_a_level_line(value: float, top: float) -> None:
     (line,) = spots(drawn([value] * 5).line)
     assert {spot[1] for spot in line} == {top}
+
+
+def test_values_of_events_stand_alone() -> None:
+    view = chart(
+        [(NOON - MINUTE_MS, 5.0), (NOON, 10.0)],
+        key="c",
+        title="Hold time of clients",
+        subject="all",
+        span="last hour",
+        unit=unit_named("ms"),
+        from_ms=NOON - HOUR_MS,
+        to_ms=NOON,
+        step_ms=MINUTE_MS,
+        are_events=True,
+    )
+    assert [len(part) for part in spots(view.line)] == [2, 2] and len(view.dots) == 2 and view.area == ""
+    assert view.sentence == "Hold time of clients, last hour: last 10 ms at 12:00 UTC, peak 10 ms at 12:00 UTC"
 
 
 def test_one_point_is_a_dot() -> None:
@@ -225,5 +239,7 @@ def test_a_sparkline_says_its_newest_value_and_peak() -> None:
     line = sparkline([1, 20, 4], name="Lag of c1:2", unit="records")
     assert line is not None and line.end is not None
     assert line.text == "Lag of c1:2, last hour: now 4 records, peak 20 records"
-    old = sparkline([1, 20, None], name="Lag of c1:2", unit="records")
+    unfinished = sparkline([1, 20, None], name="Lag of c1:2", unit="records")
+    assert unfinished is not None and unfinished.end is not None and "now 20 records" in unfinished.text
+    old = sparkline([1, 20, None, None], name="Lag of c1:2", unit="records")
     assert old is not None and old.end is None and "last known 20 records" in old.text
