@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 revision = "0047_measures"
-down_revision = "0045_messages_read"
+down_revision = "0046_observed_groups"
 branch_labels = None
 depends_on = None
 
