@@ -16,21 +16,20 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from backend.domain.history.metrics import ALL, Area, MetricInfo, metric_called
 from backend.domain.history.metrics import METRICS as METRICS
-from backend.domain.history.metrics import Area, MetricInfo, metric_called
 from backend.domain.history.steps import MINUTE, TEN_MINUTES, TEN_MINUTES_MS, Sample, choose_step_ms, in_steps
+from backend.projections.clusters import clusters
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_targets
 from backend.queries.history.marks import Mark as Mark
 from backend.queries.history.marks import marks as marks
 from backend.queries.history.measure_tables import SERIES_A_BLOCK, measure_samples, measure_series
 from backend.queries.history.switch_holds import hold_sources, read_holds
+from backend.queries.offsets.group_tables import observed_groups
 from backend.settings import settings
 
-_GROUPS = sa.table(
-    "observed_groups",
-    sa.column("cluster", sa.Text),
-    sa.column("technical_group", sa.Text),
-    sa.column("tenants", ARRAY(sa.Text)),
-)
+_EDGE = tree_targets.c.cluster + ":" + sa.cast(tree_targets.c.level, sa.Text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +102,7 @@ def list_subjects(connection: Connection, metric: str, tenants: Collection[str] 
 
 
 def has_subject(connection: Connection, metric: str, subject: str, tenants: Collection[str] | None = None) -> bool:
-    """Return whether `list_subjects` has this subject."""
+    """Return whether `list_subjects` has this subject, or will have it once it is sampled."""
     info = metric_called(metric)
     if tenants is not None and info.area is not Area.GROUPS:
         return False
@@ -112,12 +111,49 @@ def has_subject(connection: Connection, metric: str, subject: str, tenants: Coll
     query = sa.select(measure_series.c.id).where(_is_series(info, [subject]))
     if tenants is not None:
         query = query.where(measure_series.c.subject.in_(_groups_of(tenants)))
-    return connection.execute(query).one_or_none() is not None
+    return connection.execute(query).one_or_none() is not None or _exists(connection, info, subject, tenants)
 
 
-def _groups_of(tenants: Collection[str]) -> sa.Select[tuple[str]]:
-    theirs = _GROUPS.c.tenants.op("&&")(sa.cast(sorted(tenants), ARRAY(sa.Text)))
-    return sa.select(_GROUPS.c.cluster + "/" + _GROUPS.c.technical_group).where(theirs)
+def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Collection[str] | None) -> bool:
+    """Return whether a subject exists now, whatever was sampled of it."""
+    match info.area:
+        case Area.DISTRIBUTION:
+            of = tree_targets.c
+            query = sa.select(of.level).where(as_of(tree_targets, None), subject == _EDGE)
+        case Area.GROUPS:
+            of = observed_groups.c
+            cluster, _, group = subject.partition("/")
+            query = sa.select(of.cluster).where(of.cluster == cluster, of.technical_group == group)
+            if tenants is not None:
+                query = query.where(_is_seen_by(tenants))
+        case Area.CLUSTERS if not info.name.startswith("broker."):
+            query = sa.select(clusters.c.name).where(as_of(clusters, None), clusters.c.name == subject)
+        case _:
+            return info.area is Area.ZONES and subject == ALL
+    return connection.execute(query.limit(1)).one_or_none() is not None
+
+
+def is_full(connection: Connection) -> bool:
+    """Return whether no further series can be kept: groups with a small lag may be missing."""
+    series = connection.scalar(sa.select(sa.func.count()).select_from(measure_series))
+    return (series or 0) >= settings().history_most_series
+
+
+def _groups_of(tenants: Collection[str]) -> sa.Select[str]:
+    """Return the subjects of the groups whose sums members of these tenants may see.
+
+    These are groups of one of the tenants, by name or because they read its streams only. A sum over streams of
+    several tenants cannot be divided afterwards, and would tell one of them about the other's.
+    """
+    of = observed_groups.c
+    return sa.select(of.cluster + "/" + of.technical_group).where(_is_seen_by(tenants))
+
+
+def _is_seen_by(tenants: Collection[str]) -> ColumnElement[bool]:
+    of, theirs = observed_groups.c, sa.cast(sorted(tenants), ARRAY(sa.Text))
+    is_own = sa.func.split_part(of.place, "/", 1) == sa.any_(theirs)
+    is_theirs_alone = sa.and_(of.tenants.overlap(theirs), of.tenants.contained_by(theirs))
+    return sa.or_(sa.func.coalesce(is_own, sa.false()), is_theirs_alone)
 
 
 def _is_series(info: MetricInfo, subjects: Collection[str]) -> ColumnElement[bool]:
