@@ -29,6 +29,7 @@ _OF_SWITCHES = frozenset({"SwitchStarted", "SwitchCompleted", "SwitchAborted", "
 _CLOCKS_DIFFER = timedelta(minutes=2)
 """Events have the time of the process that appended them, positions the order in which they were appended."""
 _LAST = 2**63 - 1
+_NEAR = events.alias("near").c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +53,22 @@ def marks(
 
     `tenants`: only switches that move clients of these tenants; None: all marks.
     """
+    rows = connection.execute(marks_query(from_ms, to_ms, tenants, most)).all()
+    return [
+        Mark(position=row.position, time=row.time, text=SENTENCES[row.name].format_map(_Known(row.data)))
+        for row in reversed(rows)
+    ]
+
+
+def marks_query(from_ms: int, to_ms: int, tenants: Collection[str] | None, most: int) -> sa.Select[Any]:
+    """Build the query for the newest marks of a time range, newest first."""
     since, until = _time(from_ms), _time(to_ms)
     names = sorted(SENTENCES if tenants is None else _OF_SWITCHES)
     named = sa.func.unnest(sa.bindparam("names", names, ARRAY(sa.Text))).table_valued("name").render_derived()
     inside = [
         events.c.name == named.c.name,
-        events.c.position >= _position(events.c.time >= since - _CLOCKS_DIFFER, _LAST, events.c.time.asc()),
-        events.c.position <= _position(events.c.time <= until + _CLOCKS_DIFFER, 0, events.c.time.desc()),
+        events.c.position >= _position(_NEAR.time >= since - _CLOCKS_DIFFER, _LAST, _NEAR.time.asc()),
+        events.c.position <= _position(_NEAR.time <= until + _CLOCKS_DIFFER, 0, _NEAR.time.desc()),
         sa.between(events.c.time, since, until),
     ]
     if tenants is not None:
@@ -67,16 +77,12 @@ def marks(
     of_name = sa.select(events.c.position, events.c.time, events.c.name, events.c.data).where(*inside)
     newest = of_name.order_by(events.c.position.desc()).limit(most).lateral("newest")
     query = sa.select(newest).select_from(named.join(newest, sa.true()))
-    rows = connection.execute(query.order_by(newest.c.position.desc()).limit(most)).all()
-    return [
-        Mark(position=row.position, time=row.time, text=SENTENCES[row.name].format_map(_Known(row.data)))
-        for row in reversed(rows)
-    ]
+    return query.order_by(newest.c.position.desc()).limit(most)
 
 
 def _position(condition: ColumnElement[bool], otherwise: int, order: Any) -> ColumnElement[int]:
     """Return the position of the first event by this order, found by the index on times."""
-    found = sa.select(events.c.position).where(condition).order_by(order).limit(1).scalar_subquery()
+    found = sa.select(_NEAR.position).where(condition).order_by(order).limit(1).scalar_subquery()
     return sa.func.coalesce(found, otherwise)
 
 

@@ -157,7 +157,8 @@ def _is_seen_by(tenants: Collection[str]) -> ColumnElement[bool]:
 
 
 def _is_series(info: MetricInfo, subjects: Collection[str]) -> ColumnElement[bool]:
-    return sa.and_(measure_series.c.metric == info.name, measure_series.c.subject.in_(subjects))
+    wanted = sa.literal(list(subjects), ARRAY(sa.Text))
+    return sa.and_(measure_series.c.metric == info.name, measure_series.c.subject == sa.any_(wanted))
 
 
 def _samples(
@@ -193,7 +194,7 @@ def _rows(series: Collection[int], step_seconds: int, since: datetime, until: da
             sa.func.array_agg(value).label("values"),
         )
         .join(measure_samples, sa.and_(of.step_seconds == step_seconds, of.block == each.id // SERIES_A_BLOCK))
-        .where(each.id.in_(series), *inside)
+        .where(each.id == sa.any_(sa.literal(list(series), ARRAY(sa.Integer))), *inside)
         .group_by(each.id)
     )
 
