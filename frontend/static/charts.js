@@ -22,7 +22,7 @@
     label.textContent = `${time} UTC: ${value === "–" ? "no value" : value}`;
     // Within the drawing: beside the line, on the side that has more room.
     const width = plot.querySelector(".chart-plot").clientWidth;
-    const start = plot.clientWidth - width;
+    const start = plot.querySelector(".chart-plot").getBoundingClientRect().left - plot.getBoundingClientRect().left;
     const place = (left(point) / 100) * width;
     const fits = place + 12 + label.offsetWidth < width;
     label.style.left = `${start + Math.max(0, fits ? place + 12 : place - 12 - label.offsetWidth)}px`;

@@ -50,7 +50,7 @@ class Frame:
 
 
 LARGE = Frame(height=260.0, top=28.0, below=26.0, most_values=5, most_times=7)
-SMALL = Frame(height=124.0, top=10.0, below=24.0, most_values=2, most_times=4)
+SMALL = Frame(height=124.0, top=10.0, below=24.0, most_values=3, most_times=4)
 _MIN_BADGE_DISTANCE = 6.0
 _MIN_RANGE_DISTANCE = 16.0
 _LABEL_PX, _SIGN_PX = 16, 6.6
@@ -215,7 +215,11 @@ def chart(
         line=stem_path(spots, size.floor) if are_events else line_path(stretches),
         area=area_path(stretches, size.floor),
         dots=tuple((left / 10, top) for left, top in dots(stretches)),
-        values=tuple(Tick(round(size.floor - tick * rise, 1), on_axis(tick, unit)) for tick in ticks),
+        # Without values there is nothing to be read from an axis.
+        values=tuple(
+            Tick(round(size.floor - tick * rise, 1), on_axis(tick, unit))
+            for tick in (ticks if peak >= 0 else [0.0])
+        ),
         times=tuple(
             Tick(scale.percent(ms), text) for ms, text in time_ticks(from_ms, to_ms, most=size.most_times)
         ),

@@ -64,8 +64,8 @@ class Window:
 
 
 def window(chosen: Range) -> Window:
-    """Return the range's window that ends now."""
-    to_ms = int(time.time() * 1000) // MINUTE_MS * MINUTE_MS
+    """Return the range's window that ends with the present minute."""
+    to_ms = (int(time.time() * 1000) // MINUTE_MS + 1) * MINUTE_MS
     return Window(chosen, to_ms - chosen.length_ms, to_ms)
 
 
