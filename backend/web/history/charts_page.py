@@ -20,7 +20,7 @@ from backend.domain.access.access import Action, Caller, may, tenants_read
 from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.history.metrics import METRICS, Area, MetricInfo, metric_called
 from backend.queries.history.largest import largest_since
-from backend.queries.history.measures import has_subject, list_subjects, marks, read_many
+from backend.queries.history.measures import has_subject, is_full, list_subjects, marks, read_many
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
@@ -50,11 +50,11 @@ MOST_RANKED = 200
 MOST_SUGGESTED = 200
 MOST_MARKS = 50
 _BEGINS = (
-    "No values yet. The history begins at the first minute after the control plane has started. If it stays "
+    "No values. The history begins at the first minute after the control plane has started. If it stays "
     "empty, check that a worker with the queue treeline.control runs: it reads and stores all values."
 )
 _NOTHING = {
-    Area.SWITCHES: "No switch has completed yet. The hold time of each one appears here once it has.",
+    Area.SWITCHES: "No switch has completed in this time. Hold times appear here once switches have completed.",
     Area.GROUPS: f"{_BEGINS} Groups appear once they have committed an offset to a topic of a stream.",
     Area.ZONES: f"{_BEGINS} Traffic between zones is reported by the nodes of the zone router.",
 }
@@ -116,7 +116,7 @@ def charts_live(
     return HTMLResponse(templates.block(TEMPLATE, "cockpit", _read(services, caller, asked)))
 
 
-@router.get(CHARTS + "/-figure-live")
+@router.get(CHARTS + "/figure/-live")
 def figure_live(
     services: Shared,
     viewer: Viewer,
@@ -186,6 +186,7 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
         subjects = list_subjects(connection, asked.metric.name, tenants)
         matching = [each for each in subjects if asked.filter.lower() in each.lower()]
         happened = marks(connection, shown.from_ms, shown.to_ms, tenants, MOST_MARKS)
+        full = is_full(connection)
         whole, small = None, []
         if asked.subject:
             _check_subject(connection, caller, asked)
@@ -201,8 +202,10 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
         "total": len(subjects),
         "matching": len(matching),
         "by_last_hour": len(matching) > MOST_RANKED,
+        "is_full": full,
         "whole": whole,
         "small": small,
+        "has_values": any(each.figures for each in (whole, *small) if each),
         "nothing": _NOTHING.get(asked.metric.area, _BEGINS),
         "live": asked.address(f"{CHARTS}/-live"),
         "all": charts_address(asked.metric.name, chosen=asked.range),

@@ -128,7 +128,7 @@ def _drawn(info: MetricInfo, measured: Measured, shown: Window, marks: Sequence[
     )
     return drawn.with_links(
         page=charts_address(info.name, subject, shown.range),
-        figure=charts_address(info.name, subject, shown.range, f"{CHARTS}/-figure-live"),
+        figure=charts_address(info.name, subject, shown.range, f"{CHARTS}/figure/-live"),
         csv=charts_address(info.name, subject, shown.range, f"{CHARTS}/-export"),
         json=f"/api/v1/history?{of_rest}",
     )

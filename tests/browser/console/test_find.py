@@ -90,6 +90,7 @@ def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
         "Schemas",
         "Offsets",
         "Timeline",
+        "Charts",
         "Trace",
         "Account",
     ]

@@ -68,7 +68,7 @@ _SIZES = {"records": 900.0, "records/s": 240.0, "s": 1.5, "B/s": 3.2e6, "B": 4.1
 
 
 def a_week(database: Database) -> None:
-    """Store a week of every sampled metric for the clusters of `visitors`: days and nights, peaks, and two gaps."""
+    """Store a week of every sampled metric for the clusters of `visitors`: days, nights, peaks, and two gaps."""
     series = {
         (info.name, subject): _walk(
             _SIZES[info.unit] / (1 + n), info.unit == "partitions", f"{info.name} {subject}"
