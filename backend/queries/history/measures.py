@@ -29,7 +29,7 @@ from backend.queries.history.switch_holds import hold_sources, read_holds
 from backend.queries.offsets.group_tables import observed_groups
 from backend.settings import settings
 
-_EDGE = tree_targets.c.cluster + ":" + sa.cast(tree_targets.c.level, sa.Text)
+_EDGE = sa.func.concat(tree_targets.c.cluster, ":", tree_targets.c.level, type_=sa.Text)
 
 
 @dataclass(frozen=True, kw_only=True)
