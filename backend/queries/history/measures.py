@@ -119,7 +119,7 @@ def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Col
     match info.area:
         case Area.DISTRIBUTION:
             of = tree_targets.c
-            query = sa.select(of.level).where(as_of(tree_targets, None), subject == _EDGE)
+            query = sa.select(of.level).where(as_of(tree_targets, None), _EDGE.in_([subject]))
         case Area.GROUPS:
             of = observed_groups.c
             cluster, _, group = subject.partition("/")
