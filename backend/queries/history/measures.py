@@ -29,7 +29,7 @@ from backend.queries.history.switch_holds import hold_sources, read_holds
 from backend.queries.offsets.group_tables import observed_groups
 from backend.settings import settings
 
-_EDGE = tree_targets.c.cluster + ":" + sa.cast(tree_targets.c.level, sa.Text)
+_EDGE = sa.func.concat(tree_targets.c.cluster, ":", tree_targets.c.level, type_=sa.Text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Col
     match info.area:
         case Area.DISTRIBUTION:
             of = tree_targets.c
-            query = sa.select(of.level).where(as_of(tree_targets, None), subject == _EDGE)
+            query = sa.select(of.level).where(as_of(tree_targets, None), _EDGE.in_([subject]))
         case Area.GROUPS:
             of = observed_groups.c
             cluster, _, group = subject.partition("/")
