@@ -16,7 +16,7 @@ from backend.commands.access import audit, users
 from backend.commands.clusters import adopt
 from backend.commands.distribution import distributor, edge_losses, trace, verify
 from backend.commands.estate import estate
-from backend.commands.history import events, undo
+from backend.commands.history import events, measures, undo
 from backend.commands.lab import drill
 from backend.commands.messages import messages
 from backend.commands.offsets import offsets
@@ -68,6 +68,7 @@ for commands in (
     login,
     trace,
     messages,
+    measures,
     undo,
     edge_losses,
     offsets,

@@ -274,6 +274,25 @@ class Settings(AccessSettings):
         "are deleted after the next snapshot. A row takes some 400 bytes, or the size of a "
         "cluster's health.",
     )
+    history_minute_hours: float = Field(
+        25.0,
+        ge=1,
+        description="Retention of the samples that are taken every minute for charts, in hours: a day, and an "
+        "hour in which the samples of ten minutes are computed from them. A sample takes some 5 bytes.",
+    )
+    history_hours: float = Field(
+        192.0,
+        ge=1,
+        description="Retention of samples of ten minutes for charts, in hours: a week, and a day to compare "
+        "its first one with.",
+    )
+    history_most_series: int = Field(
+        50_000,
+        ge=100,
+        description="Maximum number of series (one metric of one distributor, group, cluster, broker or pair of "
+        "zones) whose history is kept. Groups come last, those with the largest lag first; a "
+        "series takes some 14 kB.",
+    )
     broker_settled_seconds: float = Field(
         60.0,
         ge=0,

@@ -79,6 +79,8 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "POST /projections/rebuild": ("projections rebuild",),
     "GET /trace": ("trace",),
     "GET /messages": ("messages",),
+    "GET /history": ("history",),
+    "GET /history/subjects": ("history",),
     "GET /set-aside": ("set-aside list",),
     "POST /set-aside/replay": ("set-aside replay",),
     "GET /losses": ("losses list",),

@@ -30,6 +30,7 @@ from workers.distribution.rerooting import Rerooting
 from workers.distribution.worker_session import TaskHost
 from workers.leases import ended_holders, leases
 from workers.leases.process_lease import ProcessLease
+from workers.measure_sampler import MeasureSampler
 from workers.placement.host import placement_run_host
 from workers.placement.planning import PlacementHost
 from workers.placement.policy import PlacementPolicies
@@ -219,6 +220,11 @@ def _snapshots() -> SnapshotKeeper:
 
 
 @cache
+def _measures() -> MeasureSampler:
+    return MeasureSampler(context.engine(), settings())
+
+
+@cache
 def _barriers() -> Barriers:
     return Barriers(context.engine(), settings())
 
@@ -283,6 +289,7 @@ def reconcile() -> None:
         _placement_policies().tick()
         _webhooks().tick()
         _snapshots().tick()
+        _measures().tick()
         _audit_retention().tick()
         _reconciler().tick()
 

@@ -1,8 +1,8 @@
 """Observer of the replication of all online clusters; it stores its last observation of each.
 
 An observation is one large request and two small ones; settings are read every minute, those of new topics at
-once. Nothing here is an event: what is missed now is observed next time. Two processes that observe at the same
-time, because a lease moved, do no harm.
+once, and sizes of replicas every minute. Nothing here is an event: what is missed now is observed next time. Two
+processes that observe at the same time, because a lease moved, do no harm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy import Engine
 
 from backend.domain.base.errors import DomainError
+from backend.domain.replication.replica_sizes import ReplicaSizes, appended_bytes
 from backend.domain.replication.replication_alerts import alerts
 from backend.domain.replication.replication_health import ObservedCluster, TopicSettings, health
 from backend.domain.replication.topic_replication import factor_mismatches, seen_topics
@@ -39,6 +40,11 @@ less often than every ten seconds. Each takes some 5 microseconds, so at most a 
 TOPICS_A_SECOND = 100
 """Topics whose settings are read per second, on average: some 300 microseconds each, including the broker's
 time."""
+REPLICAS_A_SECOND = 5_000
+"""Replicas whose sizes are read per second, on average: on clusters with more than 300,000 replicas, this is less
+often than every minute. Each takes some 10 microseconds.
+"""
+SIZES_SECONDS = 60.0
 _TIMES_A_PROBE = 6
 """Factor by which an answer may take longer than a probe: it covers every partition."""
 
@@ -98,6 +104,8 @@ class ClusterWatch:
         """Topics whose settings were requested; some may be hidden."""
         self._lag_times_ms: Mapping[int, int] = {}
         self._partitions = 0
+        self._sizes: ReplicaSizes | None = None
+        self._sizes_at = self._sizes_due = float("-inf")
         self.declared: Mapping[str, int] = {}
         """Declared replication factors by topic."""
 
@@ -127,7 +135,7 @@ class ClusterWatch:
 
     def _look_and_keep(self) -> None:
         try:
-            document = self._look()
+            seen, document = self._look()
         except KafkaCallFailed as error:
             log.warning("replication: observation failed", cluster=self._row.name, reason=error.reason)
             self._keep_reason(error.reason)
@@ -142,12 +150,34 @@ class ClusterWatch:
             with self._engine.begin() as connection:
                 broker_presence.store_brokers(connection, self._id, brokers)
                 replication.store_health(connection, self._id, document)
+            self._keep_sizes(seen)
 
     def _keep_reason(self, reason: str) -> None:
         with self._engine.begin() as connection:
             replication.store_failure(connection, self._id, reason)
 
-    def _look(self) -> dict[str, Any]:
+    def _keep_sizes(self, seen: ObservedCluster) -> None:
+        """Store the sizes of replicas if they are due, and what was appended since they were last read."""
+        if self._admin is None or time.monotonic() < self._sizes_due:
+            return
+        before, self._sizes = self._sizes, None
+        try:
+            self._sizes = self._admin.sizes(seen)
+        except KafkaCallFailed as error:
+            log.warning("replication: sizes not read", cluster=self._row.name, reason=error.reason)
+        since, self._sizes_at = self._sizes_at, time.monotonic()
+        replicas = sum(len(each.replicas) for each in seen.partitions.values())
+        self._sizes_due = self._sizes_at + max(SIZES_SECONDS, replicas / REPLICAS_A_SECOND)
+        document = None
+        if self._sizes is not None:
+            rate = None
+            if before is not None:
+                rate = appended_bytes(before, self._sizes) / (self._sizes_at - since)
+            document = {"bytes_in_per_second": rate, "brokers": self._sizes.brokers}
+        with self._engine.begin() as connection:
+            replication.store_sizes(connection, self._id, document)
+
+    def _look(self) -> tuple[ObservedCluster, dict[str, Any]]:
         if self._admin is None:
             row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds
             self._admin = ReplicaAdmin(row.name, row.bootstrap_servers, row.properties, seconds)
@@ -160,7 +190,7 @@ class ClusterWatch:
         topics = seen_topics(seen, self._topics, self.declared)
         here = sum(each.is_here for each in seen.brokers.values())
         unlike = factor_mismatches(self.declared, topics, here)
-        return {
+        return seen, {
             **asdict(found),
             "fewer_than_declared": asdict(unlike.fewer),
             "more_than_declared": asdict(unlike.more),

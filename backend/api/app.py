@@ -23,7 +23,7 @@ from backend.api.frame.gate import Gate
 from backend.api.frame.metrics_port import metrics_served
 from backend.api.frame.requests import known_parameters, plausible_body
 from backend.api.frame.services import Services
-from backend.api.history import events, operations, undo
+from backend.api.history import events, measures, operations, undo
 from backend.api.lab import drills
 from backend.api.messages import messages
 from backend.api.offsets import groups, offsets
@@ -110,6 +110,7 @@ def routes() -> Sequence[BaseRoute]:
         grants,
         events,
         undo,
+        measures,
         operations,
         placements,
         placement_runs,

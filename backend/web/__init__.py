@@ -20,7 +20,7 @@ from backend.web.clusters import (
 from backend.web.distribution import distributor_forms, losses_page, trace_page
 from backend.web.forms.refusals import show_refusals
 from backend.web.frame import find_page, login_page, oidc_page, operation_page, static
-from backend.web.history import timeline_page, undo_page, upkeep_forms
+from backend.web.history import charts_page, timeline_page, undo_page, upkeep_forms
 from backend.web.lab import lab_page
 from backend.web.messages import messages_live, messages_page
 from backend.web.offsets import group_page, groups_page, offset_reset_form, offsets_page
@@ -67,7 +67,7 @@ def routes() -> Sequence[BaseRoute]:
         *(distributor_forms, primary_form, tree_edit_page, operation_page),
         *(adoption_page, cluster_defaults_form, cluster_forms, cluster_remove_form, clusters_page, losses_page),
         *(replication_elect_form, replication_page, replication_what_if_page, placement_policy_form),
-        *(upkeep_forms, lab_page, zones_page, undo_page, timeline_page),
+        *(upkeep_forms, lab_page, zones_page, undo_page, timeline_page, charts_page),
         *(group_page, groups_page, offset_reset_form, offsets_page, trace_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
         *(tenant_forms, stream_forms, stream_delete_form, tenants_page, messages_page, messages_live, stream_page),

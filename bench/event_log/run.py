@@ -8,37 +8,27 @@ the database alone. The peer of a rebuild and of recording many outcomes at once
 from __future__ import annotations
 
 import argparse
-import secrets
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(PROJECT_ROOT))
+sys.path[:0] = [str(PROJECT_ROOT), str(PROJECT_ROOT / "bench")]
 
 import history  # noqa: E402  beside this file
 import sqlalchemy as sa  # noqa: E402
-from alembic import command  # noqa: E402
-from alembic.config import Config  # noqa: E402
 from history import METADATA, TIME  # noqa: E402
-from sqlalchemy import Engine  # noqa: E402
+from local_postgres import postgres  # noqa: E402
+from sqlalchemy import Connection, Engine  # noqa: E402
 
 from backend import deciders  # noqa: E402
 from backend.dispatch import Directed, Dispatcher  # noqa: E402
 from backend.domain.tenants import stream_records, tenant_commands  # noqa: E402
-from backend.estate.programs.postgres import PostgresServer  # noqa: E402
 from backend.eventlog.bulk_load import bulk_load  # noqa: E402
-from backend.eventlog.engine import create_engine  # noqa: E402
-from backend.eventlog.faults import DatabaseUnavailable  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.eventlog.store import PostgresEventLog  # noqa: E402
 from backend.projections import rebuilding, runner, streams  # noqa: E402
@@ -51,38 +41,9 @@ STREAMS = 200
 AT_ONCE = 500  # as workers/topics/recording.py
 
 
-@contextmanager
-def postgres() -> Iterator[Engine]:
-    """Yield a migrated database on a server that ends with the block."""
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        server = PostgresServer(data_dir=Path(folder) / "data", port=port, password=secrets.token_hex(8))
-        server.initialise()
-        process = subprocess.Popen(server.command(), stderr=subprocess.DEVNULL)
-        try:
-            owner = create_engine(server.url("postgres"), role=None)
-            while process.poll() is None:
-                try:
-                    with owner.connect() as connection:
-                        config = Config(PROJECT_ROOT / "alembic.ini")
-                        config.attributes["connection"] = connection
-                        command.upgrade(config, "head")
-                        connection.execute(
-                            sa.text("CREATE TABLE bare (position bigserial PRIMARY KEY, data jsonb)")
-                        )
-                        connection.commit()
-                    break
-                except DatabaseUnavailable:
-                    time.sleep(0.05)
-            owner.dispose()
-            engine = create_engine(server.url("postgres"))
-            yield engine
-            engine.dispose()
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
+def bare_table(connection: Connection) -> None:
+    """Create the table of the peer."""
+    connection.execute(sa.text("CREATE TABLE bare (position bigserial PRIMARY KEY, data jsonb)"))
 
 
 def per_second(what: str, count: int, work: Callable[[], object]) -> None:
@@ -209,7 +170,7 @@ def main() -> None:
     events = parser.parse_args().events
     registry = domain_registry()
     print(f"| event log, {events:,} events | figure |\n|---|---:|")
-    with postgres() as engine:
+    with postgres(bare_table) as engine:
         dispatcher = Dispatcher(engine, registry, PROJECTIONS)
         commands(engine, dispatcher)
         recording(dispatcher)

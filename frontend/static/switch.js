@@ -16,7 +16,8 @@
 
   const live = document.getElementById("live");
   if (!live) return;
-  const SILENT_SECONDS = 5; // the page polls more than once a second
+  // Most pages poll more than once a second.
+  const SILENT_SECONDS = Number(document.getElementById("cockpit").dataset.silentSeconds ?? 5);
   let heard = Date.now();
 
   const say = (state, text) => {

@@ -70,6 +70,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         f"{_STREAM} --from earliest --filter key:order-17",
         f"{_STREAM} --filter header:trace --filter 'json:$.status == \"paid\"'",
     ),
+    "history": (
+        "edge.lag_records cluster-1:3",
+        "edge.lag_records",
+        "cluster.bytes_in_per_second cluster-1 --hours 24 -o json",
+    ),
     "set-aside list": ("", "-w 10"),
     "set-aside replay": ("4 --dry-run", "4"),
     "losses list": ("", "-o json"),

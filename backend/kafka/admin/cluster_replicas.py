@@ -17,7 +17,8 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from backend.domain.replication.replication_health import ObservedBroker
+from backend.domain.replication.replica_sizes import ReplicaSizes
+from backend.domain.replication.replication_health import ObservedBroker, ObservedCluster
 from backend.kafka.admin.configs import topic_configs
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.base.requests import UNSUPPORTED, Place, Send, SendEach, explained
@@ -106,6 +107,26 @@ def copied(send_each: SendEach, adding: Mapping[Place, Sequence[int]]) -> dict[P
         for place, size in () if isinstance(answer, KafkaCallFailed) else _held(answer):
             found[place] += size
     return dict(found)
+
+
+def replica_sizes(send_each: SendEach, seen: ObservedCluster) -> ReplicaSizes | None:
+    """Return the sizes of all replicas, with one request to each online broker.
+
+    A broker that does not answer or refuses is left out; None if all are. Raises KafkaCallFailed if none answers.
+    """
+    here = [broker for broker, each in seen.brokers.items() if each.is_here]
+    leaders: dict[Place, tuple[int, int]] = {}
+    brokers: dict[int, int] = {}
+    for broker, answer in send_each({each: DescribeLogDirsRequest(topics=None) for each in here}).items():
+        # Without the right to see them, older brokers answer with no folders at all.
+        if isinstance(answer, KafkaCallFailed) or answer.error_code or not answer.results:
+            continue
+        brokers[broker] = 0
+        for place, size in _held(answer):
+            brokers[broker] += size
+            if place in seen.partitions and seen.partitions[place].leader == broker:
+                leaders[place] = broker, size
+    return ReplicaSizes(leaders=leaders, brokers=brokers) if brokers else None
 
 
 def brokers_of(send: Send, metadata: Any) -> dict[int, ObservedBroker]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kafka.protocol.api_message import ApiMessage
 
+from backend.domain.replication.replica_sizes import ReplicaSizes
 from backend.domain.replication.replication_health import ObservedCluster, PartitionDescribed, TopicSettings
 from backend.kafka.admin import cluster_replicas, reassignments, replication_observation, replication_throttle
 from backend.kafka.admin.cluster_replicas import ClusterReplicas
@@ -89,6 +90,11 @@ class ReplicaAdmin:
             moving = self._reported_reassignments()
             metadata = self._ask_same(cluster_replicas.everything())
             return replication_observation.read(metadata, self._send, moving)
+
+    def sizes(self, seen: ObservedCluster) -> ReplicaSizes | None:
+        """Return the sizes of all replicas of an observation; None if no broker reports them."""
+        with self._named():
+            return cluster_replicas.replica_sizes(self._send_each, seen)
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings]:
         """Return the settings that these topics' replication is judged by, except topics gone or not readable."""

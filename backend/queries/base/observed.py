@@ -97,6 +97,8 @@ cluster_replication = sa.Table(
     sa.Column("health", JSONB(none_as_null=True)),
     # Why the polls since have failed.
     sa.Column("reason", sa.Text),
+    # Bytes of replicas, polled about once a minute; see backend.domain.replication.replica_sizes.
+    sa.Column("sizes", JSONB(none_as_null=True)),
 )
 
 STALE = timedelta(minutes=1)

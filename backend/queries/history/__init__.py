@@ -1,4 +1,4 @@
-"""Observations at earlier positions, and long-running operations.
+"""Observations at earlier positions, measures over time, and long-running operations.
 
 Of this layer's rooms it imports base, clusters, distribution, offsets and tree.
 """

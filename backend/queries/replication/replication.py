@@ -100,6 +100,11 @@ def store_health(connection: Connection, kafka_cluster_id: str, health: dict[str
     _keep(connection, kafka_cluster_id, seen_at=_NOW, health=health, reason=None)
 
 
+def store_sizes(connection: Connection, kafka_cluster_id: str, sizes: dict[str, Any] | None) -> None:
+    """Store the bytes of each broker's replicas, and those appended per second; None if they cannot be read."""
+    _keep(connection, kafka_cluster_id, sizes=sizes)
+
+
 def store_failure(connection: Connection, kafka_cluster_id: str, reason: str) -> None:
     """Store why an observation failed; the previous observation stays and ages."""
     _keep(connection, kafka_cluster_id, reason=reason)

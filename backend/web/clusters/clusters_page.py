@@ -26,6 +26,8 @@ from backend.web.frame.page_cache import cached
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.history.chart import SMALL, Chart
+from backend.web.history.measure_charts import DEFAULT_RANGE, read_charts, read_sparklines, window
 from backend.web.tree.tree_view import Distributor
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -33,6 +35,8 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 CLUSTERS = "/clusters"
 CLUSTER = CLUSTERS + "/{cluster}"
 MOST_SHOWN = 200
+BYTES_IN = "cluster.bytes_in_per_second"
+UNDER_REPLICATED = "cluster.under_replicated_partitions"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ def cluster_page(cluster: str, request: Request, services: Shared, viewer: Viewe
     offers = [
         offer(caller, Action.CHANGE_ESTATE, None, label, f"{CLUSTERS}/{cluster}/{way}") for label, way in ways
     ]
-    context = {**context, "offers": offers, "reasons": reasons(offers)}
+    charts = _charts(services, cluster) if context["past"] is None else []
+    context = {**context, "offers": offers, "reasons": reasons(offers), "figures": charts}
     return templates.page("cluster.html", {**frame(request, caller), **context})
 
 
@@ -95,7 +100,10 @@ def _listed(services: ConsoleServices, caller: Caller, at: str | None) -> dict[s
         position, past = requested_position(connection, caller, at)
         active = list_active(connection, position)
         views = _views(connection, list_clusters(connection, position), active, position)
-    return {"clusters": views, "past": past, "offline": sum(each.row.state == "offline" for each in views)}
+        names = [each.row.name for each in views] if position is None else []
+        trends = read_sparklines(connection, BYTES_IN, names)
+    offline = sum(each.row.state == "offline" for each in views)
+    return {"clusters": views, "past": past, "offline": offline, "trends": trends}
 
 
 def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None) -> dict[str, object]:
@@ -117,6 +125,16 @@ def _one(services: ConsoleServices, caller: Caller, cluster: str, at: str | None
         "more_places": max(0, len(places) - MOST_SHOWN),
         "broker_exits": broker_exits(row.name) if position is None else [],
     }
+
+
+def _charts(services: ConsoleServices, cluster: str) -> list[Chart]:
+    shown = window(DEFAULT_RANGE)
+    with services.reading() as connection:
+        return [
+            view
+            for metric in (BYTES_IN, UNDER_REPLICATED)
+            for view in read_charts(connection, metric, [cluster], shown, size=SMALL)
+        ]
 
 
 def _views(

@@ -76,7 +76,8 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     offered += [("Schemas", "/schemas", tenants), ("Groups", "/groups", tenants)]
     offered += [("Offsets", "/offsets", tenants)]
     offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
-    offered += [("Timeline", "/timeline", tenants), ("Trace", "/trace", tenants), ("Zones", "/zones", estate)]
+    offered += [("Timeline", "/timeline", tenants), ("Charts", "/charts", tenants)]
+    offered += [("Trace", "/trace", tenants), ("Zones", "/zones", estate)]
     offered += [("Drills", "/drills", estate), ("Webhooks", "/webhooks", estate), ("Users", "/users", estate)]
     return [(name, address) for name, address, seen in offered if seen]
 

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from sqlalchemy import Connection
 
 from backend.domain.access.access import Action
+from backend.domain.history.metrics import ALL
 from backend.domain.switch.cluster_switch import ENDED
 from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import SwitchRow, list_phases, list_switches, moving_switches
@@ -18,6 +19,8 @@ from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.requested_position import At, requested_position
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.history.chart import SMALL
+from backend.web.history.measure_charts import RANGES, read_charts, window
 from backend.web.switch.active_cluster_view import active_cluster_views
 from backend.web.switch.switch_view import Live, SwitchView
 
@@ -37,6 +40,9 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         found = list_switches(connection, position, most=MOST_SHOWN + 1 if position is None else None)
         views = _views(connection, services, found[:MOST_SHOWN], position)
         active = list_active(connection, position)
+        charts = []
+        if position is None and found:
+            charts = read_charts(connection, "switch.hold_ms", [ALL], window(RANGES["7d"]), size=SMALL)
         moving = moving_switches(connection) if position is None else [row for row in found if row.is_moving]
     places = active_cluster_views(active, moving)
     offers = [offer(caller, Action.CHANGE_ESTATE, None, "Plan a switch", "/switches/plan")]
@@ -46,6 +52,7 @@ def switches_page(request: Request, services: Shared, viewer: Viewer, at: At = N
         "places": places[:MOST_SHOWN],
         "more_places": len(places) > MOST_SHOWN,
         "per_cluster": sorted(Counter(row.cluster for row in active if row.cluster is not None).items()),
+        "figures": charts,
         "offers": offers,
         "reasons": reasons(offers),
         "past": past,

@@ -27,6 +27,7 @@ from backend.queries.tree.trees import TreeRow, get_tree
 from backend.settings import settings
 from backend.web.frame.timeline_view import TimelineItem, timeline_items
 from backend.web.tree.tree_layout import Arrow, Diagram, layout
+from backend.web.tree.tree_trends import NO_TRENDS, Trends, lag_chart, rate_chart, read_trends, trends_again
 from backend.web.words.figures import compact, counted, full, wrapped
 
 EVENTS_SHOWN = 60
@@ -54,6 +55,7 @@ class TreeState:
     """Cluster -> number of environments whose clients are routed there."""
     at_risk: Mapping[str, int | None] = field(default_factory=dict)
     """Cluster -> unreplicated records, at most; None if unknown. Empty for an earlier position."""
+    trends: Trends = NO_TRENDS
 
 
 def read(connection: Connection, at: int | None = None) -> TreeState:
@@ -61,15 +63,17 @@ def read(connection: Connection, at: int | None = None) -> TreeState:
     head = event_queries.head(connection).position
     position = head if at is None else at
     tree, clusters = get_tree(connection, at), tuple(list_clusters(connection, at))
+    distributors = _distributors(connection, tree, clusters, at)
     return TreeState(
         position=position,
         head=head,
         tree=tree,
         clusters=clusters,
-        distributors=_distributors(connection, tree, clusters, at),
+        distributors=distributors,
         events=tuple(timeline_items(connection, event_queries.newest_events(connection, position, EVENTS_SHOWN))),
         active=_active(connection, at),
         at_risk={} if at is not None else records_at_risk(connection),
+        trends=NO_TRENDS if at is not None else read_trends(connection, distributors),
     )
 
 
@@ -78,7 +82,8 @@ def read_again(connection: Connection, before: TreeState) -> TreeState:
     if event_queries.head(connection).position != before.head:
         return read(connection)
     distributors = _distributors(connection, before.tree, before.clusters, None)
-    return replace(before, distributors=distributors, at_risk=records_at_risk(connection))
+    trends = trends_again(connection, distributors, before.trends)
+    return replace(before, distributors=distributors, at_risk=records_at_risk(connection), trends=trends)
 
 
 def _active(connection: Connection, at: int | None) -> Mapping[str, int]:
@@ -148,6 +153,16 @@ class Distributor:
     @property
     def reason(self) -> str | None:
         return self.row.observed.reason if self.row.observed else None
+
+    @property
+    def rate_chart(self) -> str:
+        """Return the address of its chart of rates."""
+        return rate_chart(self.key)
+
+    @property
+    def lag_chart(self) -> str:
+        """Return the address of its chart of lags."""
+        return lag_chart(self.key)
 
     @property
     def rate(self) -> float | None:

@@ -36,6 +36,7 @@ PAGES = (
     *("/offsets?at=9", "/schemas?at=9", "/trace?at=9", "/clusters/c1/replication?at=9"),
     *("/switches/s1", "/switches/s1/-abort", "/switches/plan", "/placements", "/placements/p1", "/placements/p2"),
     "/placements/-new",
+    *("/charts", "/charts?metric=edge.lag_records&subject=c1:2", "/charts?metric=switch.hold_ms&range=7d"),
     *("/zones", "/drills", "/drills/replication/log-divergence", "/drills/schedule", "/timeline", "/timeline/3"),
     *(
         "/timeline/-differences?from=3",

@@ -91,6 +91,7 @@ def test_a_tenant_finds_its_own_and_no_other(acme: Console) -> None:
         "Groups",
         "Offsets",
         "Timeline",
+        "Charts",
         "Trace",
         "Account",
     ]

@@ -31,6 +31,7 @@ from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
 from tests.support.console.consoles import Console, serve_here
 from tests.support.console.gallery import PICTURES, Picture
+from tests.support.console.measuring import a_week
 from tests.support.console.placing import GROWN, ask, documents, failed, planned
 from tests.support.console.replicating import look, looked_at
 from tests.support.console.switching import COMPLETED, all_online, client, clusters_say, commands, start, to
@@ -85,6 +86,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     add_dead_letter(database)
     told_of(acme, database)
     held(monkeypatch)
+    a_week(database)
     reports(acme)
     begin(database, 43, committed=39)
     monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)

@@ -7,6 +7,7 @@ from tests.browser.offsets.test_offsets_page import ORDERS, committed
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.console.consoles import Console
 from tests.support.console.grouping import group, observed, of_globex, partition
+from tests.support.console.measuring import a_week
 from tests.support.console.placing import GROWN, ask, documents, failed, planned
 from tests.support.console.replicating import look, looked_at, online
 from tests.support.console.switching import client, commands, start
@@ -25,6 +26,7 @@ def fill(acme: Console, database: Database) -> None:
     told_of(acme, database)
     reports(acme, epochs=(41, 12, None), crossing=1000)
     begin(database, 43, committed=39)
+    a_week(database)
     online(database)
     look(database, looked_at(away=(2,)))
     committed(database, ORDERS, "billing")

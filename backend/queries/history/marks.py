@@ -1,0 +1,102 @@
+"""Events that explain a change in a chart: switches, changes of the tree, moves of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from backend.eventlog.tables import events
+
+SENTENCES: Mapping[str, str] = {
+    "SwitchStarted": "Switch from {source} to {target} started",
+    "SwitchCompleted": "Switch completed",
+    "SwitchAborted": "Switch aborted",
+    "SwitchFailed": "Switch failed",
+    "TreeReplaced": "Tree changed",
+    "DistributorTargetSwitched": "{cluster} level {level} copies to {target} instead of {previous}",
+    "PrimaryMoved": "Primary moved to {cluster}",
+    "PlacementRunStarted": "Replicas of {cluster} are being moved",
+    "PlacementRunEnded": "Move of replicas of {cluster} ended",
+}
+"""Events that are marks, with their sentences."""
+_OF_SWITCHES = frozenset({"SwitchStarted", "SwitchCompleted", "SwitchAborted", "SwitchFailed"})
+_CLOCKS_DIFFER = timedelta(minutes=2)
+"""Events have the time of the process that appended them, positions the order in which they were appended."""
+_LAST = 2**63 - 1
+_NEAR = events.alias("near").c
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """An event, as a mark in a chart."""
+
+    position: int
+    time: datetime
+    text: str
+
+
+class _Known(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def marks(
+    connection: Connection, from_ms: int, to_ms: int, tenants: Collection[str] | None, most: int = 50
+) -> list[Mark]:
+    """Return the newest marks of a time range, in the order of the log.
+
+    `tenants`: only switches that move clients of these tenants; None: all marks.
+    """
+    rows = connection.execute(marks_query(from_ms, to_ms, tenants, most)).all()
+    return [
+        Mark(position=row.position, time=row.time, text=SENTENCES[row.name].format_map(_Known(row.data)))
+        for row in reversed(rows)
+    ]
+
+
+def marks_query(from_ms: int, to_ms: int, tenants: Collection[str] | None, most: int) -> sa.Select[Any]:
+    """Build the query for the newest marks of a time range, newest first."""
+    since, until = _time(from_ms), _time(to_ms)
+    names = sorted(SENTENCES if tenants is None else _OF_SWITCHES)
+    named = sa.func.unnest(sa.bindparam("names", names, ARRAY(sa.Text))).table_valued("name").render_derived()
+    inside = [
+        events.c.name == named.c.name,
+        events.c.position >= _position(_NEAR.time >= since - _CLOCKS_DIFFER, _LAST, _NEAR.time.asc()),
+        events.c.position <= _position(_NEAR.time <= until + _CLOCKS_DIFFER, 0, _NEAR.time.desc()),
+        sa.between(events.c.time, since, until),
+    ]
+    if tenants is not None:
+        inside.append(_moves(tenants))
+    # Each name by its own index: among a million events a handful are marks.
+    of_name = sa.select(events.c.position, events.c.time, events.c.name, events.c.data).where(*inside)
+    newest = of_name.order_by(events.c.position.desc()).limit(most).lateral("newest")
+    query = sa.select(newest).select_from(named.join(newest, sa.true()))
+    return query.order_by(newest.c.position.desc()).limit(most)
+
+
+def _position(condition: ColumnElement[bool], otherwise: int, order: Any) -> ColumnElement[int]:
+    """Return the position of the first event by this order, found by the index on times."""
+    found = sa.select(_NEAR.position).where(condition).order_by(order).limit(1).scalar_subquery()
+    return sa.func.coalesce(found, otherwise)
+
+
+def _moves(tenants: Collection[str]) -> ColumnElement[bool]:
+    """Return a condition on events of switches that move clients of one of these tenants."""
+    started = events.alias("started")
+    theirs = sa.or_(
+        sa.false(),
+        *(started.c.data["moves"].op("@>")(sa.cast([{"tenant": tenant}], JSONB)) for tenant in sorted(tenants)),
+    )
+    # A switch's events are on one stream, which begins with its start.
+    of_switch = sa.and_(started.c.stream == events.c.stream, started.c.version == 1)
+    return sa.exists().where(of_switch, theirs)
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,0 +1,203 @@
+"""The history of measures: series of points for charts, their subjects, and marks of what happened meanwhile.
+
+Samples are read at the resolution that the step allows; the newest ten minutes always come from samples of a
+minute. Values are stored with seven significant digits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Connection
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from backend.domain.history.metrics import ALL, Area, MetricInfo, metric_called
+from backend.domain.history.metrics import METRICS as METRICS
+from backend.domain.history.steps import MINUTE, TEN_MINUTES, TEN_MINUTES_MS, Sample, choose_step_ms, in_steps
+from backend.projections.clusters import clusters
+from backend.projections.temporal import as_of
+from backend.projections.trees import tree_targets
+from backend.queries.history.marks import Mark as Mark
+from backend.queries.history.marks import marks as marks
+from backend.queries.history.measure_tables import SERIES_A_BLOCK, measure_samples, measure_series
+from backend.queries.history.switch_holds import hold_sources, read_holds
+from backend.queries.offsets.group_tables import observed_groups
+from backend.settings import settings
+
+_EDGE = sa.func.concat(tree_targets.c.cluster, ":", tree_targets.c.level, type_=sa.Text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Values of one series over time."""
+
+    metric: str
+    subject: str
+    step_ms: int
+    points: Sequence[tuple[int, float | None]]
+    """(start in milliseconds since 1970, value) of each step; None where nothing was measured."""
+
+
+def read_measure(
+    connection: Connection, metric: str, subject: str, from_ms: int, to_ms: int, step_ms: int | None = None
+) -> Measured:
+    """Return one series from `from_ms` until before `to_ms`; see `read_many`."""
+    return read_many(connection, metric, [subject], from_ms, to_ms, step_ms)[subject]
+
+
+def read_many(
+    connection: Connection,
+    metric: str,
+    subjects: Collection[str],
+    from_ms: int,
+    to_ms: int,
+    step_ms: int | None = None,
+) -> dict[str, Measured]:
+    """Return the series of several subjects, each with the same steps, by subject, with at most two statements.
+
+    `step_ms`: a multiple of a minute; None: at most 180 points. A subject without samples has points without
+    values. Rights are not checked: see `list_subjects` and `has_subject`. Raises ValueInvalid for an unknown
+    metric, and for a step or range that is not possible.
+    """
+    info = metric_called(metric)
+    minutes_since_ms = int(1000 * (time.time() - 3600 * settings().history_minute_hours))
+    chosen_ms = choose_step_ms(from_ms, to_ms, step_ms, minutes_since_ms)
+    # The first step may begin earlier.
+    from_ms = from_ms // chosen_ms * chosen_ms
+    if info.is_sampled:
+        found = _samples(connection, metric, subjects, from_ms, to_ms, chosen_ms)
+    else:
+        found = read_holds(connection, from_ms, to_ms)
+    return {
+        subject: Measured(
+            metric=metric,
+            subject=subject,
+            step_ms=chosen_ms,
+            points=in_steps(found.get(subject, ()), from_ms, to_ms, chosen_ms, info.aggregate),
+        )
+        for subject in subjects
+    }
+
+
+def list_subjects(connection: Connection, metric: str, tenants: Collection[str] | None = None) -> list[str]:
+    """Return the subjects with a history of this metric, sorted.
+
+    `tenants`: only groups that one of these tenants may see, and nothing of other metrics; None: all. Raises
+    ValueInvalid for an unknown metric.
+    """
+    info = metric_called(metric)
+    if tenants is not None and info.area is not Area.GROUPS:
+        return []
+    if not info.is_sampled:
+        return hold_sources(connection)
+    query = sa.select(measure_series.c.subject).where(measure_series.c.metric == metric)
+    if tenants is not None:
+        query = query.where(measure_series.c.subject.in_(_groups_of(tenants)))
+    return sorted(connection.scalars(query))
+
+
+def has_subject(connection: Connection, metric: str, subject: str, tenants: Collection[str] | None = None) -> bool:
+    """Return whether `list_subjects` has this subject, or will have it once it is sampled."""
+    info = metric_called(metric)
+    if tenants is not None and info.area is not Area.GROUPS:
+        return False
+    if not info.is_sampled:
+        return subject in hold_sources(connection)
+    query = sa.select(measure_series.c.id).where(_is_series(info, [subject]))
+    if tenants is not None:
+        query = query.where(measure_series.c.subject.in_(_groups_of(tenants)))
+    return connection.execute(query).one_or_none() is not None or _exists(connection, info, subject, tenants)
+
+
+def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Collection[str] | None) -> bool:
+    """Return whether a subject exists now, whatever was sampled of it."""
+    match info.area:
+        case Area.DISTRIBUTION:
+            of = tree_targets.c
+            query = sa.select(of.level).where(as_of(tree_targets, None), _EDGE.in_([subject]))
+        case Area.GROUPS:
+            of = observed_groups.c
+            cluster, _, group = subject.partition("/")
+            query = sa.select(of.cluster).where(of.cluster == cluster, of.technical_group == group)
+            if tenants is not None:
+                query = query.where(_is_seen_by(tenants))
+        case Area.CLUSTERS if not info.name.startswith("broker."):
+            query = sa.select(clusters.c.name).where(as_of(clusters, None), clusters.c.name == subject)
+        case _:
+            return info.area is Area.ZONES and subject == ALL
+    return connection.execute(query.limit(1)).one_or_none() is not None
+
+
+def is_full(connection: Connection) -> bool:
+    """Return whether no further series can be kept: groups with a small lag may be missing."""
+    series = connection.scalar(sa.select(sa.func.count()).select_from(measure_series))
+    return (series or 0) >= settings().history_most_series
+
+
+def _groups_of(tenants: Collection[str]) -> sa.Select[str]:
+    """Return the subjects of the groups whose sums members of these tenants may see.
+
+    These are groups of one of the tenants, by name or because they read its streams only. A sum over streams of
+    several tenants cannot be divided afterwards, and would tell one of them about the other's.
+    """
+    of = observed_groups.c
+    return sa.select(of.cluster + "/" + of.technical_group).where(_is_seen_by(tenants))
+
+
+def _is_seen_by(tenants: Collection[str]) -> ColumnElement[bool]:
+    of, theirs = observed_groups.c, sa.cast(sorted(tenants), ARRAY(sa.Text))
+    is_own = sa.func.split_part(of.place, "/", 1) == sa.any_(theirs)
+    is_theirs_alone = sa.and_(of.tenants.overlap(theirs), of.tenants.contained_by(theirs))
+    return sa.or_(sa.func.coalesce(is_own, sa.false()), is_theirs_alone)
+
+
+def _is_series(info: MetricInfo, subjects: Collection[str]) -> ColumnElement[bool]:
+    wanted = sa.literal(list(subjects), ARRAY(sa.Text))
+    return sa.and_(measure_series.c.metric == info.name, measure_series.c.subject == sa.any_(wanted))
+
+
+def _samples(
+    connection: Connection, metric: str, subjects: Collection[str], from_ms: int, to_ms: int, step_ms: int
+) -> dict[str, list[Sample]]:
+    query = sa.select(measure_series).where(_is_series(METRICS[metric], subjects))
+    series = {row.id: row for row in connection.execute(query)}
+    found: dict[str, list[Sample]] = {row.subject: [] for row in series.values()}
+    if not series:
+        return found
+    since, until = _time(from_ms), _time(to_ms)
+    steps: Iterable[int] = (MINUTE,) if step_ms % TEN_MINUTES_MS else (TEN_MINUTES, MINUTE)
+    for step_seconds in steps:
+        newest = since
+        for row in connection.execute(_rows(series, step_seconds, since, until)):
+            samples = found[series[row.id].subject]
+            samples.extend((at, step_seconds, value) for at, value in zip(row.times, row.values, strict=True))
+            newest = max(newest, _time(1000 * (max(row.times) + step_seconds)))
+        # Minutes that are no part of ten minutes yet.
+        since = newest
+    return found
+
+
+def _rows(series: Collection[int], step_seconds: int, since: datetime, until: datetime) -> sa.Select[Any]:
+    """Build the query for the samples of series: two arrays for each, of times and values."""
+    of, each = measure_samples.c, measure_series.c
+    value = of["values"][each.id % SERIES_A_BLOCK + 1]
+    inside = [of.at >= since, of.at < until, of.at >= each.since, value.is_not(None)]
+    return (
+        sa.select(
+            each.id,
+            sa.func.array_agg(sa.cast(sa.func.extract("epoch", of.at), sa.BigInteger)).label("times"),
+            sa.func.array_agg(value).label("values"),
+        )
+        .join(measure_samples, sa.and_(of.step_seconds == step_seconds, of.block == each.id // SERIES_A_BLOCK))
+        .where(each.id == sa.any_(sa.literal(list(series), ARRAY(sa.Integer))), *inside)
+        .group_by(each.id)
+    )
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
