@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.records.partition_edge import Header
+from backend.kafka.base.message_headers import Message, headers_of
 
 MOST_FILTERS = 10
 """Filters of one request."""
@@ -75,28 +76,31 @@ class Filters:
             return self.expressions[0] if self.expressions else None
         return " && ".join(f"({each})" for each in self.expressions)
 
-    def raw(self, key: bytes | None, value: bytes | None, headers: Callable[[], Sequence[Header]]) -> bool:
-        """Return whether all filters on bytes hold. `headers` is called only if its answer matters."""
+    def matching(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages for which all filters on bytes hold; a filter sees those that passed the others."""
+        found = list(messages)
         for needles in self.keys:
-            if not _has(key, needles):
-                return False
+            has = _finder(needles)
+            found = [each for each in found if has(each.key() or b"")]
         for needles in self.texts:
-            if not _has(value, needles) and not _has(key, needles):
-                return False
-        if not self.headers:
-            return True
-        found = headers()
-        return all(_has_header(found, each) for each in self.headers)
+            has = _finder(needles)
+            found = [each for each in found if has(each.value() or b"") or has(each.key() or b"")]
+        for wanted in self.headers:
+            name, finds = wanted.name, None if wanted.needles is None else _finder(wanted.needles)
+            found = [each for each in found if _has_header(headers_of(each), name, finds)]
+        return found
 
 
-def _has(part: bytes | None, needles: Needles) -> bool:
-    return part is not None and any(needle in part for needle in needles)
+def _finder(needles: Needles) -> Callable[[bytes], bool]:
+    """Return a function that tells whether bytes contain a needle; no needle is empty."""
+    if len(needles) == 1:
+        needle = needles[0]
+        return lambda part: needle in part
+    return lambda part: any(needle in part for needle in needles)
 
 
-def _has_header(headers: Sequence[Header], wanted: HeaderFilter) -> bool:
-    return any(
-        name == wanted.name and (wanted.needles is None or _has(value, wanted.needles)) for name, value in headers
-    )
+def _has_header(headers: Sequence[Header], wanted: str, has: Callable[[bytes], bool] | None) -> bool:
+    return any(name == wanted and (has is None or (value is not None and has(value))) for name, value in headers)
 
 
 def _header(text: str) -> HeaderFilter:

@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import cast
 
 from backend.domain.base.errors import DecodingUnavailable, FieldError, MessagesBusy, ValueInvalid
-from backend.kafka.base.message_headers import Message, headers_of
+from backend.kafka.base.message_headers import Message
 from backend.messages.decoded_fields import Pair, Parts
 from backend.messages.decoder_schemas import SchemaText
 from backend.messages.decoders import Decoders, DecodersUnavailable, DecodingEnded, ExpressionInvalid
@@ -33,27 +32,32 @@ class MessageDecoding:
 
     def __init__(self, decoders: Decoders, filters: Filters, schemas: Schemas) -> None:
         self._decoders, self._filters, self._schemas = decoders, filters, schemas
+        self._expression = filters.expression
+        self._at_once = 1
+        """Messages of the next slice that is evaluated."""
 
     @property
     def has_expression(self) -> bool:
         """Tell whether messages have to be decoded to know whether they match."""
-        return self._filters.expression is not None
+        return self._expression is not None
 
     def matching(self, batch: Sequence[Message]) -> list[Message]:
         """Return the messages that pass the filters on bytes."""
-        passes = self._filters.raw
-        return [each for each in batch if passes(each.key(), each.value(), partial(headers_of, each))]
+        return self._filters.matching(batch)
 
     def evaluated(self, messages: Sequence[Message], seconds: float, most_characters: int) -> list[Pair | None]:
         """Return the fields of messages, None where the expression does not hold.
 
         Return less if the time is over, or once the fields have so many characters.
         """
-        return self._sliced(messages, self._filters.expression, seconds, most_characters, _SLICE_EVALUATED)
+        found, self._at_once = self._sliced(
+            messages, self._expression, seconds, most_characters, self._at_once, _SLICE_EVALUATED
+        )
+        return found
 
     def fields(self, messages: Sequence[Message], seconds: float, most_characters: int) -> list[Pair]:
         """Return the fields of messages; less as `evaluated` does."""
-        return cast("list[Pair]", self._sliced(messages, None, seconds, most_characters, _SLICE_SHOWN))
+        return cast("list[Pair]", self._sliced(messages, None, seconds, most_characters, 1, _SLICE_SHOWN)[0])
 
     def _sliced(
         self,
@@ -61,10 +65,14 @@ class MessageDecoding:
         expression: str | None,
         seconds: float,
         most_characters: int,
+        most: int,
         largest: int,
-    ) -> list[Pair | None]:
-        """Return what was decoded of messages in slices of at most `largest`; beyond the bounds is one slice."""
-        deadline, found, characters, most = time.monotonic() + seconds, list[Pair | None](), 0, 1
+    ) -> tuple[list[Pair | None], int]:
+        """Return what was decoded of messages, and the size of the next slice; beyond the bounds is one slice.
+
+        The first slice has at most `most` messages, others at most `largest`.
+        """
+        deadline, found, characters = time.monotonic() + seconds, list[Pair | None](), 0
         while len(found) < len(messages) and characters < most_characters:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -75,7 +83,7 @@ class MessageDecoding:
             found += new
             characters += size
             most = min(2 * most, largest) if size <= _SLICE_CHARACTERS else 1
-        return found
+        return found, most
 
     def _decoded(self, messages: Sequence[Message], expression: str | None, seconds: float) -> list[Pair | None]:
         parts = [Parts(each.key(), each.value()) for each in messages]

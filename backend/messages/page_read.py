@@ -76,9 +76,10 @@ class PageRead:
         """Return the messages that match. Raises PageEnded once the page is full, or its time is over."""
         matching = self._decoding.matching(batch)
         fields = self._evaluated(matching)
+        is_decided = self._decoding.has_expression
         found: list[Selected] = []
         for number, (message, pair) in enumerate(zip(matching, fields, strict=False)):
-            if pair is None and self._decoding.has_expression:
+            if pair is None and is_decided:
                 continue
             is_first = not self._bytes
             self._bytes += _size_of(message)

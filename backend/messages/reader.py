@@ -15,6 +15,7 @@ from backend.kafka.search.message_reading import Bounds, read_messages
 from backend.kafka.search.topic_reader import TopicPlace
 from backend.messages.decoders import Decoders
 from backend.messages.facts import MessageFacts
+from backend.messages.filters import Filters
 from backend.messages.live_tail import LiveTail
 from backend.messages.message_decoding import MessageDecoding, Schemas, check_expressions
 from backend.messages.page_read import MessagePage, PageRead
@@ -55,7 +56,14 @@ class MessageReader:
             decoding = MessageDecoding(self._decoders, wanted.filters, schemas)
             page = PageRead(decoding, backward=wanted.is_backward, seconds=BOUNDS.seconds)
             with reading_failures(facts):
-                found = read_messages(place, wanted.start, wanted.limit, BOUNDS, page.select)
+                found = read_messages(
+                    place,
+                    wanted.start,
+                    wanted.limit,
+                    BOUNDS,
+                    page.select,
+                    is_search=wanted.filters != Filters(),
+                )
             return page.answer(facts, found)
 
     @contextmanager

@@ -16,13 +16,15 @@ from confluent_kafka import OFFSET_END, Message
 
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search import record_merge
-from backend.kafka.search.record_merge import BackwardCursor, Cursor, ForwardCursor, Merge, Record
+from backend.kafka.search.record_cursors import BackwardCursor, Cursor, ForwardCursor, Record
+from backend.kafka.search.record_merge import Merge
 from backend.kafka.search.record_search import LogRange
 from backend.kafka.search.topic_reader import TopicPlace, TopicReader
 
 MOST_BEHIND = 10_000
 """Records of a partition that a tail may be behind before it skips to the end."""
 _BATCH_RECORDS = 4_000
+_SEARCHED_FIRST, _SEARCHED_RECORDS = 2_000, 20_000
 _LEAST_WINDOW = 16
 _PAGE_WAIT_MS = 10
 _TAIL_WAIT_MS = 500
@@ -153,8 +155,12 @@ class OffsetOutside(Exception):
         self.high = log_range.high
 
 
-def read_messages(place: TopicPlace, start: Start, limit: int, bounds: Bounds, select: Select) -> Page:
+def read_messages(
+    place: TopicPlace, start: Start, limit: int, bounds: Bounds, select: Select, *, is_search: bool = False
+) -> Page:
     """Return at most `limit` selected messages; positions are moved by every page, or it fails.
+
+    `is_search` expects that `select` leaves most messages out: batches are large from the beginning.
 
     Raises KafkaCallFailed, also if nothing was scanned in the time allowed; OffsetOutside for an offset outside of
     the log (the end itself is inside), and for one of `After` above its end; ClusterUnreachable for a secret that
@@ -165,16 +171,17 @@ def read_messages(place: TopicPlace, start: Start, limit: int, bounds: Bounds, s
         place,
         bounds.seconds,
         wait_ms=_PAGE_WAIT_MS,
-        partition_bytes=max(_LEAST_PARTITION_BYTES, min(_PARTITION_BYTES, room // 2)),
+        # Several answers fit, also of small records: what does not would be discarded, and fetched again.
+        partition_bytes=max(_LEAST_PARTITION_BYTES, min(_PARTITION_BYTES, room // 10)),
         response_bytes=_RESPONSE_BYTES,
         queue_kbytes=_QUEUE_KBYTES,
     )
     try:
         ranges = reader.ranges()
-        cursors = _cursors(reader, start, ranges, room, limit)
+        cursors = _cursors(reader, start, ranges, room, _SEARCHED_FIRST if is_search else limit)
         backward = isinstance(start, Newest | Before)
         merge = Merge(reader, cursors, backward=backward)
-        return _page(merge, limit, bounds, select, ranges, backward=backward)
+        return _page(merge, limit, bounds, select, ranges, backward=backward, is_search=is_search)
     finally:
         reader.close()
 
@@ -220,12 +227,19 @@ def _first_offsets(
 
 
 def _page(
-    merge: Merge, limit: int, bounds: Bounds, select: Select, ranges: Mapping[int, LogRange], *, backward: bool
+    merge: Merge,
+    limit: int,
+    bounds: Bounds,
+    select: Select,
+    ranges: Mapping[int, LogRange],
+    *,
+    backward: bool,
+    is_search: bool,
 ) -> Page:
     started = merge.positions
     found: list[Selected] = []
     scanned_records = scanned_bytes = 0
-    step = limit
+    step, largest = (max(limit, _SEARCHED_FIRST), _SEARCHED_RECORDS) if is_search else (limit, _BATCH_RECORDS)
     ended_by: EndedBy | None = None
     while ended_by is None:
         positions = merge.positions
@@ -233,10 +247,11 @@ def _page(
             min(step, bounds.records - scanned_records),
             bounds.bytes - scanned_bytes,
             at_least_one=scanned_records == 0,
+            ahead=largest if is_search else None,
         )
-        step = min(step * 2, _BATCH_RECORDS)
+        step = min(step * 2, largest)
         scanned_records += len(batch)
-        scanned_bytes += sum(record.size for record in batch)
+        scanned_bytes += sum([record.size for record in batch])
         told: EndedBy | None = None
         try:
             selected = select([record.message for record in batch]) if batch else []

@@ -27,7 +27,7 @@ from backend.kafka.base.probe import ConnectionReasons
 from backend.kafka.search.record_search import LogRange
 
 GROUP = "_treeline.messages"  # names the reader for access rules; nothing is ever committed for it
-_CHUNK_RECORDS = 1_000
+_CHUNK_RECORDS = 10_000
 _RETRY_SECONDS = 0.1
 # A topic that a broker no longer reports counts as deleted after this time, not after librdkafka's 30 s.
 _PROPAGATION_MS = 5_000

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.base.message_headers import UNREADABLE_NAME, headers_of
+from backend.kafka.search import message_reading
 from backend.kafka.search.message_reading import (
     After,
     AtOffset,
@@ -49,13 +52,24 @@ def test_partitions_are_merged_by_time_and_never_against_their_offsets(servers, 
 
 
 @WAYS
-@pytest.mark.parametrize("limit", [2, 500])
-def test_a_filter_skips_nothing_that_matches(servers, disordered, start, limit):
-    pages = walk(disordered, start, limit, some)
+@pytest.mark.parametrize(("limit", "is_search"), [(2, False), (2, True), (500, True)])
+def test_a_filter_skips_nothing_that_matches(servers, disordered, start, limit, is_search):
+    pages = walk(disordered, start, limit, some, is_search=is_search)
     matching = [each.message for each in some(read_all(servers, disordered.topic))]
     assert sorted(places(pages)) == sorted(map(place_of, matching))
     if limit == 500:
         assert [page.scanned_records for page in pages] == [300]
+
+
+@WAYS
+def test_a_search_over_several_batches_is_in_the_order_of_records_one_by_one(servers, monkeypatch, start):
+    monkeypatch.setattr(message_reading, "_SEARCHED_FIRST", 40)
+    monkeypatch.setattr(message_reading, "_SEARCHED_RECORDS", 90)
+    place, chance = made(servers, 3), random.Random(3)
+    write(place, [(chance.randrange(3), BASE + n + chance.choice([0, 0, 40, -40]), b"%d" % n) for n in range(600)])
+    pages = walk(place, start, 1_000, is_search=True)
+    assert places(pages) == in_order(read_all(servers, place.topic), backward=pages[0].backward)
+    assert len(places(pages)) == 600
 
 
 @pytest.fixture(scope="module")

@@ -58,11 +58,11 @@ def places(pages):
     return [place_of(each.message) for page in pages for each in page.found]
 
 
-def walk(place, start, limit, select=everything, bounds=BOUNDS):
+def walk(place, start, limit, select=everything, bounds=BOUNDS, *, is_search=False):
     """Return all pages up to the last one; each has to move."""
     pages, seen = [], []
     while True:
-        page = read_messages(place, start, limit, bounds, select)
+        page = read_messages(place, start, limit, bounds, select, is_search=is_search)
         pages.append(page)
         if page.after is None:
             assert page.ended_by is EndedBy.END

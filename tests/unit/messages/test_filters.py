@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.domain.base.errors import ValueInvalid
+from backend.messages import filters
 from backend.messages.filters import LONGEST_FILTER, MOST_FILTERS, Filters
+from tests.unit.messages.scanned_log import message
 
 HEADERS = [("trace", b"abc-17"), ("trace", b"second"), ("empty", None), ("bin", b"\xff\x00")]
 
 
 def holds(*texts: str, key: bytes | None = None, value: bytes | None = None) -> bool:
-    return Filters.parse(texts).raw(key, value, lambda: HEADERS)
+    return bool(Filters.parse(texts).matching([message(0, 0, value, key, *HEADERS)]))
 
 
 @pytest.mark.parametrize(
@@ -53,12 +55,13 @@ def test_all_filters_must_hold():
     assert not holds("key:a", "b", "header:trace=18", key=b"a", value=b"b")
 
 
-def test_headers_are_read_only_if_they_matter():
-    def fail():
+def test_headers_are_read_only_if_they_matter(monkeypatch):
+    def fail(_):
         raise AssertionError
 
-    assert not Filters.parse(["key:a", "header:b"]).raw(b"x", None, fail)
-    assert Filters.parse(["key:a"]).raw(b"a", None, fail)
+    monkeypatch.setattr(filters, "headers_of", fail)
+    assert not Filters.parse(["key:a", "header:b"]).matching([message(0, 0, None, b"x")])
+    assert Filters.parse(["key:a"]).matching([message(0, 0, None, b"a")])
 
 
 @pytest.mark.parametrize("text", ["", "   ", "key:", "text: ", "json:", "header:", "header:=x", "header:a="])
@@ -104,7 +107,7 @@ def test_a_text_is_found_in_every_json_that_has_it(text, ascii_only):
 @given(st.lists(st.text()))
 def test_any_text_is_parsed_or_refused(texts):
     try:
-        Filters.parse(texts).raw(b"key", b"value", lambda: HEADERS)
+        Filters.parse(texts).matching([message(0, 0, b"value", b"key", *HEADERS)])
     except ValueInvalid as error:
         assert error.errors
 
