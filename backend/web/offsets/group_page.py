@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.base.errors import NotFound
 from backend.domain.offsets.observed_group import GroupPartition
+from backend.queries.history.measures import has_subject
 from backend.queries.offsets.observed_groups import GroupRow, get_group, groups_called, with_switches
 from backend.queries.offsets.offsets import OffsetRow, Wanted, list_offsets
 from backend.queries.switch.active_clusters import list_active
@@ -21,14 +22,17 @@ from backend.queries.switch.switches import held_environments
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import Shared, Viewer, frame
+from backend.web.history.chart import SMALL
+from backend.web.history.measure_charts import DEFAULT_RANGE, read_charts, window
 from backend.web.offsets.group_words import LABELS, severity
-from backend.web.offsets.groups_page import GROUPS, group_address
+from backend.web.offsets.groups_page import GROUPS, LAG, group_address, subject_of
 from backend.web.offsets.offset_reset_form import RESET
 from backend.web.words.figures import plain, span
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 TEMPLATE = "group.html"
+_MEASURES = (LAG, "group.records_per_second")
 _MOST_COMMITS = 5000
 _MOST_PARTITIONS = 1000
 _MOST_ASSIGNED = 20
@@ -208,7 +212,14 @@ def group_page(
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
     with services.reading() as connection:
         context = _context(connection, caller, plain(cluster), group)
-    return templates.page(TEMPLATE, {**frame(request, caller), **context})
+        subject, shown = subject_of(context["row"]), window(DEFAULT_RANGE)
+        figures = [
+            view
+            for metric in _MEASURES
+            if has_subject(connection, metric, subject, caller.tenants_for(Action.READ_TENANT))
+            for view in read_charts(connection, metric, [subject], shown, size=SMALL)
+        ]
+    return templates.page(TEMPLATE, {**frame(request, caller), **context, "figures": figures})
 
 
 @router.get(GROUPS + "/-of/-live")

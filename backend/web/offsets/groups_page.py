@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -13,9 +13,11 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.offsets.group_diagnosis import CODES
+from backend.domain.offsets.observed_group import is_own
 from backend.queries.clusters.clusters import leaves
 from backend.queries.offsets.observed_groups import (
     GroupRow,
+    GroupSummary,
     GroupsWanted,
     Key,
     ObservationRow,
@@ -27,6 +29,7 @@ from backend.queries.switch.switches import held_environments
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.history.measure_charts import charts_address, read_sparklines
 from backend.web.offsets.group_words import LABELS, severity
 from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import plain, span
@@ -37,6 +40,7 @@ GROUPS = "/groups"
 TEMPLATE = "groups.html"
 MOST_SHOWN = 100
 BY_LAG, BY_NAME = "lag", "name"
+LAG = "group.lag_records"
 COLUMNS = (
     *("group", "environment", "technical_name", "cluster", "state", "protocol", "diagnosis", "stream", "topic"),
     *("partition", "committed_offset", "end_offset", "lag_records", "records_per_second"),
@@ -107,6 +111,7 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
         clusters = leaves(connection)
+        trends = read_sparklines(connection, LAG, _with_history(caller, rows[:MOST_SHOWN]))
     shown = rows[:MOST_SHOWN]
     further = None
     if len(rows) > MOST_SHOWN:
@@ -119,6 +124,9 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         "labels": LABELS,
         "severity": severity,
         "address": group_address,
+        "trends": trends,
+        "trend_address": lambda row: charts_address(LAG, subject_of(row)),
+        "subject_of": subject_of,
         "span": span,
         "query": wish.query(),
         "is_first": after is None,
@@ -126,6 +134,17 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         "not_observed": _problems(observations, clusters, may(caller, Action.READ_ESTATE)),
         "is_observed": any(each.age_seconds is not None for each in observations),
     }
+
+
+def subject_of(row: GroupSummary) -> str:
+    """Return the subject of a group's measures."""
+    return f"{row.cluster}/{row.technical_group}"
+
+
+def _with_history(caller: Caller, rows: Sequence[GroupSummary]) -> list[str]:
+    """Return the subjects whose lag the caller may see: a sum over streams of several tenants is not shown."""
+    tenants = caller.tenants_for(Action.READ_TENANT)
+    return [subject_of(row) for row in rows if tenants is None or is_own(row.place, tenants)]
 
 
 def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> list[str]:

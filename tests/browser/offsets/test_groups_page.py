@@ -49,7 +49,7 @@ def test_each_group_with_its_lag_and_the_reason(acme: Console, database: Databas
     assert shown(page) == ["c1/acme-retail-prod-billing", "c1/acme-retail-prod-idle", "c1/acme-retail-prod-fast"]
     lines = rows(page, "data-group")
     assert lines["c1/acme-retail-prod-billing"] == (
-        "billing acme/retail/prod c1 Stable 1 2,408 240/s 1 min 35 s Slower than producers Slower than its "
+        "billing acme/retail/prod c1 Stable 1 2,408 – 240/s 1 min 35 s Slower than producers Slower than its "
         "producers: it reads 240 records/s, 600 records/s are written, and 2,408 records wait."
     )
     assert "No members" in lines["c1/acme-retail-prod-idle"] and "1,204 records wait." in said(page)
@@ -106,6 +106,7 @@ def test_one_group_with_members_partitions_and_where_it_goes_on(acme: Console, d
     assert "34,988 36,192 1,204 120/s 300/s 1 min 35 s 4.0 s before billing-7 on 10.1.2.3 Messages Reset" in text
     assert rows(page, "data-cluster").keys() == {"c1", "c2"}
     assert "c2 1 of 1 12" in text, "what it would read again after a switch"
+    assert "Lag of c1/acme-retail-prod-billing" in text, "a chart of the last day"
     reset = "/offsets/-reset?stream=acme%2Fretail%2Fprod%2Forders&amp;group=billing&amp;cluster=c1&amp;partition=1"
     assert reset in page.text
     assert "begin=offset&amp;offset=34988" in page.text
@@ -163,6 +164,7 @@ def test_a_reader_of_a_shared_stream_is_shown_without_its_hosts(acme: Console, d
     page = visitor(acme, "owner").get("/groups/-of?cluster=c1&group=globex-shop-prod-stock")
     text = said(page)
     assert "The members belong to another tenant's group" in text and ORDERS in page.text
+    assert "Last 24 hours" not in text, "the history is a sum over streams of both"
     assert not [word for word in (ITEMS, "10.9.9.9", "items-reader", "Reset</a>") if word in page.text]
 
 
