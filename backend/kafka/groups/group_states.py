@@ -9,6 +9,7 @@ of Kafka 3.0 or newer (KIP-709).
 from __future__ import annotations
 
 import struct
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -222,7 +223,8 @@ class _Offsets:
     def read(self, row: Any, state: GroupState) -> None:
         """Store an answer about one group."""
         for topic in row.topics:
-            name = topic.topic_name if self._is_share else topic.name
+            # Thousands of groups name the same topics.
+            name = sys.intern(topic.topic_name if self._is_share else topic.name)
             for each in topic.partitions:
                 offset = each.start_offset if self._is_share else each.committed_offset
                 if each.error_code == 0 and offset >= 0:
