@@ -244,6 +244,17 @@ class Settings(AccessSettings):
         description="Seconds between two polls of a cluster's leaders and in-sync replicas; on clusters "
         "of more than 10,000 partitions, this much for each 10,000.",
     )
+    groups_look_seconds: float = Field(
+        15.0,
+        gt=0,
+        description="Seconds between two observations of a cluster's consumer groups; longer on clusters "
+        "of many groups, so that observations take at most a twentieth of a processor's time.",
+    )
+    groups_most: int = Field(
+        20_000,
+        ge=1,
+        description="Maximum consumer groups of one cluster that are observed, the first by name.",
+    )
     past_every_seconds: float = Field(
         60.0,
         gt=0,
