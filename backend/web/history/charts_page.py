@@ -236,9 +236,10 @@ def _largest(connection: Connection, info: MetricInfo, subjects: Sequence[str], 
     return sorted(views, key=lambda view: -view.peak)[:MOST_CHARTS]
 
 
-def _in_groups(metrics: Sequence[MetricInfo]) -> dict[str, list[MetricInfo]]:
-    groups: dict[str, list[MetricInfo]] = {}
+def _in_groups(metrics: Sequence[MetricInfo]) -> dict[str, list[tuple[MetricInfo, str]]]:
+    """Return the metrics with their names in words, by area."""
+    groups: dict[str, list[tuple[MetricInfo, str]]] = {}
     for info in METRICS.values():
         if info in metrics:
-            groups.setdefault(info.area.value, []).append(info)
+            groups.setdefault(info.area.value, []).append((info, title_of_many(info)))
     return groups
