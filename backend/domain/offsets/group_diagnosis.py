@@ -51,6 +51,10 @@ STALLED_MS = 600_000
 """Time without progress after which an owned partition counts as stalled."""
 LONG_REBALANCE_MS = 60_000
 """Duration from which a rebalance is reported as the cause; most end within seconds."""
+_LONG_CATCH_UP_SECONDS = 30 * 86_400
+"""Time to catch up beyond which no estimate is given."""
+_LEAST_RATE = 0.01
+"""Smallest rate that is written as a number, in records per second."""
 _SAME_RATE = 0.98
 """Share of the producers' rate from which a group counts as being as fast as they are."""
 
@@ -65,7 +69,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupFacts:
-    """What one observation tells of a group."""
+    """Facts of one observation about a group."""
 
     state: str
     """State in Kafka's words."""
@@ -76,7 +80,7 @@ class GroupFacts:
     """Members that may be named; empty for readers who may not see them."""
     partitions: Sequence[GroupPartition]
     reason: str | None = None
-    """Why members or offsets could not be read."""
+    """Reason for which members or offsets could not be read."""
 
 
 def diagnose(facts: GroupFacts, now_ms: int) -> Diagnosis:
@@ -235,11 +239,15 @@ def _by_rates(total: Sums) -> Diagnosis:
             SLOWER, f"It reads nothing at present, {rate(produced)} are written, and {_records_wait(lag)}."
         )
     if consumed * _SAME_RATE > produced:
-        left = duration(round(1000 * lag / (consumed - produced)))
+        seconds = lag / (consumed - produced)
+        if seconds > _LONG_CATCH_UP_SECONDS:
+            left = f"more than {duration(1000 * _LONG_CATCH_UP_SECONDS)}"
+        else:
+            left = f"about {duration(round(1000 * seconds))}"
         return Diagnosis(
             CATCHING_UP,
             f"Catching up: it reads {rate(consumed)}, {rate(produced)} are written, and {_records_wait(lag)}, for "
-            f"about {left}.",
+            f"{left}.",
         )
     if consumed < produced * _SAME_RATE:
         return Diagnosis(
@@ -282,7 +290,9 @@ def _plural(count: int, word: str) -> str:
 
 
 def rate(per_second: float) -> str:
-    """Return a rate in records per second, with a decimal place only where it says something."""
+    """Return a rate in records per second, with decimal places only where they say something."""
+    if 0 < per_second < _LEAST_RATE:
+        return f"less than {_LEAST_RATE} records/s"
     return f"{per_second:,.0f} records/s" if per_second >= 10 or per_second == 0 else f"{per_second:.2g} records/s"
 
 

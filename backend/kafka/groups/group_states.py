@@ -70,7 +70,7 @@ class GroupState:
     committed: dict[Place, int] = field(default_factory=dict)
     """Committed offsets; of a share group, the offsets before which all records are acknowledged."""
     reason: str | None = None
-    """Why members or offsets could not be read."""
+    """Reason for which members or offsets could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class GroupsSeen:
     reason: str | None
     """Brokers that did not answer, with the reason: groups that they coordinate are missing."""
     truncated: bool
-    """Whether the cluster has more groups than were to be observed, or names that cannot be stored."""
+    """True if the cluster has more groups than were to be observed, or names that cannot be stored."""
 
 
 class GroupStates:

@@ -59,7 +59,7 @@ def store_rows(connection: Connection, rows: Sequence[GroupRow]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredGroup:
-    """What the next observer needs of a stored group: since when things are as they are."""
+    """Parts of a stored group from which the next process continues its observation."""
 
     technical_group: str
     state: str
