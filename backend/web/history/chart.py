@@ -121,9 +121,9 @@ class Chart:
     key: str
     """Id of its element on a page."""
     title: str
-    """What is measured, and of what: "Lag of cluster-1:2"."""
+    """Name of the measure with its subject: "Lag of cluster-1:2"."""
     subject: str
-    """The latter alone, for charts of one measure side by side."""
+    """Name of the subject alone, for charts of one measure side by side."""
     span: str
     """The covered time in words: "last 24 hours"."""
     unit: str

@@ -37,7 +37,7 @@ class Range:
     """A time range that charts offer."""
 
     name: str
-    """Its value in addresses."""
+    """Name of the range in addresses."""
     label: str
     words: str
     length_ms: int
