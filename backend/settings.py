@@ -18,12 +18,12 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from backend.access_settings import AccessSettings
 from backend.locations import PROJECT_ROOT as PROJECT_ROOT
 from backend.locations import default_cache, settings_file
+from backend.observation_settings import ObservationSettings
 
 
-class Settings(AccessSettings):
+class Settings(ObservationSettings):
     """Settings of the process, read once; see `settings()`."""
 
     model_config = SettingsConfigDict(env_prefix="TREELINE_", extra="ignore")
@@ -238,61 +238,11 @@ class Settings(AccessSettings):
         gt=0,
         description="Maximum seconds that the computation of a placement may take.",
     )
-    replication_look_seconds: float = Field(
-        10.0,
-        gt=0,
-        description="Seconds between two polls of a cluster's leaders and in-sync replicas; on clusters "
-        "of more than 10,000 partitions, this much for each 10,000.",
-    )
-    past_every_seconds: float = Field(
-        60.0,
-        gt=0,
-        description="Seconds between two snapshots of observed state (offsets of groups, replication of "
-        "clusters), which pages of an earlier position show; longer if a snapshot takes more "
-        "than a fiftieth of that.",
-    )
-    past_hours: float = Field(
-        168.0,
-        gt=0,
-        description=("Retention of snapshots of observed state, in hours. Configuration is kept for ever."),
-    )
-    past_rows: int = Field(
-        2_000_000,
-        ge=1,
-        description="Maximum ended rows of past offsets or replication state; the oldest rows beyond it "
-        "are deleted after the next snapshot. A row takes some 400 bytes, or the size of a "
-        "cluster's health.",
-    )
-    history_minute_hours: float = Field(
-        25.0,
-        ge=1,
-        description="Retention of the samples that are taken every minute for charts, in hours: a day, and an "
-        "hour in which the samples of ten minutes are computed from them. A sample takes some 5 bytes.",
-    )
-    history_hours: float = Field(
-        192.0,
-        ge=1,
-        description="Retention of samples of ten minutes for charts, in hours: a week, and a day to compare "
-        "its first one with.",
-    )
-    history_most_series: int = Field(
-        50_000,
-        ge=100,
-        description="Maximum number of series (one metric of one distributor, group, cluster, broker or pair of "
-        "zones) whose history is kept. Groups come last, those with the largest lag first; a "
-        "series takes some 14 kB.",
-    )
     broker_settled_seconds: float = Field(
         60.0,
         ge=0,
         description="Seconds after which a new broker without replicas counts as joined: several brokers "
         "that come within that time are one change, for which one placement is proposed.",
-    )
-    replication_settings_seconds: float = Field(
-        60.0,
-        gt=0,
-        description="Seconds after which the topic and broker settings that replication is judged by are "
-        "read again; on clusters of more than 100 topics, this much for each 100.",
     )
     route_epoch_seconds: float = Field(
         10.0,

@@ -29,6 +29,7 @@ from backend.commands.shell.exit_codes import MEANINGS  # noqa: E402
 from backend.domain.base.event import Event  # noqa: E402
 from backend.eventlog.registry import domain_registry  # noqa: E402
 from backend.metrics import METRICS  # noqa: E402
+from backend.observation_settings import ObservationSettings  # noqa: E402
 from backend.replication_lab.model.history import Invariant  # noqa: E402
 from backend.replication_lab.runs.drills import Drill, drill  # noqa: E402
 from backend.replication_lab.scenarios import SCENARIOS  # noqa: E402
@@ -54,7 +55,8 @@ def settings_page() -> str:
     ]
     # Otherwise inherited settings come first, but a reader looks for home and database.
     for name, field in sorted(
-        Settings.model_fields.items(), key=lambda each: each[0] in AccessSettings.model_fields
+        Settings.model_fields.items(),
+        key=lambda each: sum(each[0] in part.model_fields for part in (ObservationSettings, AccessSettings)),
     ):
         default = field.get_default(call_default_factory=True)
         lines.append(f"| `{prefix}{name.upper()}` | {_default(default)} | {_cell(field.description or '')} |")

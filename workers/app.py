@@ -44,6 +44,7 @@ from workers.webhooks.host import WebhookHost
 
 if TYPE_CHECKING:
     from workers.access.access import AccessReconciler
+    from workers.offsets.group_observer import GroupObserver
     from workers.offsets.worker_session import OffsetsHost
     from workers.schemas.worker_session import SchemasHost
 
@@ -186,6 +187,14 @@ def _replication() -> ReplicationHost:
 
 
 @cache
+def _groups() -> GroupObserver:
+    # It loads a second Kafka library, like `_access`.
+    from workers.offsets.group_observer import GroupObserver
+
+    return GroupObserver(context.engine(), settings())
+
+
+@cache
 def _placement_policies() -> PlacementPolicies:
     return PlacementPolicies(context.engine(), settings())
 
@@ -276,6 +285,7 @@ def reconcile() -> None:
         _placements().tick()
         _placement_runs().tick()
         _replication().tick()
+        _groups().tick()
         _placement_policies().tick()
         _webhooks().tick()
         _snapshots().tick()

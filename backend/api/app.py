@@ -26,7 +26,7 @@ from backend.api.frame.services import Services
 from backend.api.history import events, measures, operations, undo
 from backend.api.lab import drills
 from backend.api.messages import messages
-from backend.api.offsets import offsets
+from backend.api.offsets import groups, offsets
 from backend.api.placement import placement_policies, placement_runs, placements
 from backend.api.replication import replication
 from backend.api.schemas import schemas
@@ -120,6 +120,7 @@ def routes() -> Sequence[BaseRoute]:
         messages,
         edge_losses,
         offsets,
+        groups,
         switch_plans,
         switches,
         schemas,

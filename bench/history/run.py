@@ -1,8 +1,8 @@
 """Size and speed of the history of measures: python bench/history/run.py [--groups N].
 
 Starts a PostgreSQL of its own, fills both resolutions up to their retention with random samples, and prints a
-Markdown table: the size of the tables, and the time of a minute's sample and of charts. No peer: the limits are the
-product's own.
+Markdown table: the size of the tables, and the durations of a minute's sample and of charts. No peer: there is no
+other history to compare it with.
 """
 
 from __future__ import annotations

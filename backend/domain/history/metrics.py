@@ -18,7 +18,7 @@ ALL = "all"
 
 
 class Aggregate(StrEnum):
-    """How several samples become one point."""
+    """Function that makes one point of several samples."""
 
     MEAN = "mean"
     MAX = "max"

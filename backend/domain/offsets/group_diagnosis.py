@@ -149,7 +149,7 @@ def _stalled(facts: GroupFacts, now_ms: int) -> Diagnosis | None:
         for each in facts.partitions
         if each.member is not None
         and each.lag_records
-        and (since := _still_since(each)) is not None
+        and (since := _still_since(each, now_ms)) is not None
         and now_ms - since >= STALLED_MS
     ]
     if not still:
@@ -164,8 +164,11 @@ def _stalled(facts: GroupFacts, now_ms: int) -> Diagnosis | None:
     )
 
 
-def _still_since(partition: GroupPartition) -> int | None:
-    return partition.observed_since_ms if partition.moved_at_ms is None else partition.moved_at_ms
+def _still_since(partition: GroupPartition, now_ms: int) -> int | None:
+    """Return since when records wait and the offset has not moved: records may have arrived only lately."""
+    moved_ms = partition.observed_since_ms if partition.moved_at_ms is None else partition.moved_at_ms
+    waited_ms = partition.time_lag_at_least_ms if partition.time_lag_ms is None else partition.time_lag_ms
+    return None if moved_ms is None or waited_ms is None else max(moved_ms, now_ms - waited_ms)
 
 
 def _unassigned(facts: GroupFacts) -> Diagnosis | None:

@@ -33,7 +33,7 @@ MOST_WINDOWS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """How long samples are kept, and of how many series."""
+    """Retention of samples, and the maximum number of series."""
 
     minute_hours: float
     hours: float

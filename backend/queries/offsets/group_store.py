@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -23,12 +23,14 @@ def store_groups(
     observed_at: datetime,
     *,
     unchanged: Collection[str] = (),
+    reason: str | None = None,
     truncated: bool = False,
 ) -> None:
     """Store an observation of a cluster in place of the previous one.
 
     `unchanged` names groups whose stored rows are still true, by their technical names. All other groups of the
-    cluster are deleted. `truncated`: the cluster has more groups than were observed.
+    cluster are deleted. `reason`: why a part of the cluster did not answer; `truncated`: it has more groups than
+    were observed.
     """
     t = observed_groups.c
     kept = [*(row.technical_group for row in rows), *unchanged]
@@ -42,8 +44,45 @@ def store_groups(
         # One order for all writers: two of them would otherwise wait for each other's rows.
         connection.execute(upsert, [_values(row) for row in sorted(rows, key=lambda row: row.key)])
     _store_observation(
-        connection, cluster, observed_at=observed_at, groups=len(kept), reason=None, truncated=truncated
+        connection, cluster, observed_at=observed_at, groups=len(kept), reason=reason, truncated=truncated
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredGroup:
+    """What the next observer needs of a stored group: since when things are as they are."""
+
+    technical_group: str
+    state: str
+    state_since_ms: int | None
+    code: str
+    since_ms: int | None
+    partitions: Sequence[GroupPartition]
+    observed_at: datetime
+
+
+def stored_groups(connection: Connection, cluster: str) -> Iterator[StoredGroup]:
+    """Yield the stored groups of a cluster."""
+    t = observed_groups.c
+    query = sa.select(
+        t.technical_group,
+        t.state,
+        t.state_since_ms,
+        t.diagnosis_code,
+        t.since_ms,
+        t.partitions,
+        t.observed_at,
+    )
+    for row in connection.execute(query.where(t.cluster == cluster).execution_options(yield_per=500)):
+        yield StoredGroup(
+            technical_group=row.technical_group,
+            state=row.state,
+            state_since_ms=row.state_since_ms,
+            code=row.diagnosis_code,
+            since_ms=row.since_ms,
+            partitions=[GroupPartition(**each) for each in row.partitions],
+            observed_at=row.observed_at,
+        )
 
 
 def touch_groups(connection: Connection, cluster: str, names: Collection[str], observed_at: datetime) -> None:
@@ -52,6 +91,12 @@ def touch_groups(connection: Connection, cluster: str, names: Collection[str], o
     these = t.technical_group == sa.any_(sa.literal(list(names), ARRAY(sa.Text)))
     query = sa.update(observed_groups).where(t.cluster == cluster, these)
     connection.execute(query.values(observed_at=observed_at))
+
+
+def database_time(connection: Connection) -> datetime:
+    """Return the time of the database's clock, so that ages agree whichever process reads them."""
+    now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+    return now
 
 
 def store_failure(connection: Connection, cluster: str, reason: str) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row
 
 from backend.domain.base.errors import NotFound
-from backend.domain.switch.cluster_switch import BEFORE_MOVE, EMERGENCY, Moving, Phase, Retarget
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, EMERGENCY, HELD, Moving, Phase, Retarget
 from backend.domain.switch.switch_report import PhaseTimes
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
@@ -72,6 +72,15 @@ def moving_switches(connection: Connection) -> list[SwitchRow]:
 def busy_tenants(connection: Connection) -> Mapping[str, str]:
     """Return tenant -> the switch that is about to move it."""
     return {tenant: row.id for row in moving_switches(connection) for tenant in row.tenants}
+
+
+def held_environments(connection: Connection) -> dict[tuple[str, str], str]:
+    """Return (cluster, `tenant/instance/environment`) -> the switch that holds the environment's clients there."""
+    return {
+        (row.source, "/".join(moving.place)): row.id
+        for row in _in_states(connection, HELD)
+        for moving in row.moves
+    }
 
 
 def unended_switches(connection: Connection) -> list[SwitchRow]:

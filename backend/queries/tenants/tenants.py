@@ -106,6 +106,17 @@ def offset_rules(connection: Connection) -> dict[tuple[str, str, str], OffsetRul
     }
 
 
+def places_by_tree(connection: Connection) -> dict[str, list[tuple[str, str, str]]]:
+    """Return tree -> (tenant, instance, environment) of the environments on it."""
+    same = sa.and_(instances.c.tenant == environments.c.tenant, instances.c.name == environments.c.instance)
+    query = sa.select(instances.c.tree, environments.c.tenant, environments.c.instance, environments.c.name)
+    query = query.join_from(environments, instances, same).where(as_of(environments, None), as_of(instances, None))
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.tree, []).append((row.tenant, row.instance, row.name))
+    return found
+
+
 def get_environment(
     connection: Connection, tenant: str, instance: str, name: str, at: int | None = None
 ) -> EnvironmentRow | None:

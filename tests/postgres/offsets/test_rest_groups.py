@@ -1,0 +1,110 @@
+"""GET /groups, on a database filled as workers fill it, and the commands that show it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from backend.queries.offsets import group_store
+from tests.support.api.callers import new_user
+from tests.support.api.observed_groups import AT, ORDERS, member, observed, partition
+from tests.support.api.rest import Rest, problem
+
+ITEMS = "globex/shop/prod/items"
+
+
+def store(database, *rows, cluster: str = "c1", **fields) -> None:
+    with database.engine.begin() as connection:
+        group_store.store_groups(connection, cluster, rows, AT, **fields)
+
+
+@pytest.fixture
+def seen(tenant: Rest, database) -> Rest:
+    checkout = observed("checkout", partition(0, 40, 100, member="m-7", time_lag_ms=9_000), partition(1, 7, 7))
+    audit = observed("audit", partition(0, 0, 1_204), members=[], state="Empty")
+    stranger = observed("stranger", partition(0, 1, 1, None), place=None, group=None, members=[], state="Empty")
+    store(database, checkout, audit, stranger)
+    store(database, observed("audit", partition(0, 0, 0), cluster="c2"), cluster="c2", truncated=True)
+    return tenant
+
+
+def test_a_group_with_its_members_partitions_and_diagnosis(seen: Rest) -> None:
+    (item,) = seen("GET", "/groups?group=checkout").json()["items"]
+    assert (item["technical_name"], item["cluster"], item["state"]) == (
+        "acme-retail-prod-checkout",
+        "c1",
+        "Stable",
+    )
+    assert (item["tenant"], item["instance"], item["environment"]) == ("acme", "retail", "prod")
+    assert item["members"] == [
+        {"member_id": "m-7", "client_id": "client-7", "host": "10.1.2.7", "instance_id": None, "partitions": 1}
+    ]
+    first = item["partitions"][0]
+    keys = ("stream", "partition", "committed_offset", "end_offset", "lag_records", "member")
+    assert [first[key] for key in keys] == [ORDERS, 0, 40, 100, 60, "m-7"]
+    assert (item["lag_records"], item["state"], item["protocol"]) == (60, "Stable", "classic")
+    assert item["diagnosis"]["code"] == "in-time" and "9 s behind" in item["diagnosis"]["text"]
+
+
+def test_filters_pages_and_observations(seen: Rest, database) -> None:
+    whole = seen("GET", "/groups").json()
+    assert [(row["cluster"], row["group"]) for row in whole["items"]] == [
+        ("c1", "audit"), ("c1", "checkout"), ("c1", None), ("c2", "audit"),
+    ]  # fmt: skip
+    found, path = [], "/groups?limit=1"
+    while path:
+        page = seen("GET", path).json()
+        found += page["items"]
+        path = page["next_cursor"] and f"/groups?limit=1&cursor={page['next_cursor']}"
+    assert found == whole["items"]
+    (row,) = seen("GET", "/groups?diagnosis=no-members").json()["items"]
+    assert row["group"] == "audit" and "1,204 records wait" in row["diagnosis"]["text"]
+    assert len(seen("GET", f"/groups?stream={quote(ORDERS)}&cluster=c1").json()["items"]) == 2
+    assert [(row["cluster"], row["groups"], row["truncated"]) for row in whole["observations"]] == [
+        ("c1", 3, False), ("c2", 1, True), ("c3", None, False),
+    ]  # fmt: skip
+    with database.engine.begin() as connection:
+        group_store.store_failure(connection, "c1", "no broker answers at 127.0.0.1:9")
+    (told,) = seen("GET", "/groups?cluster=c1").json()["observations"]
+    assert told["reason"] == "no broker answers at 127.0.0.1:9" and told["age_ms"] > 0
+
+
+def test_names_of_any_length_and_kind_are_found_and_paged(tenant: Rest, database) -> None:
+    names = ["Büro #1/ost", "a b", "50% of = it?&", "x" * 249]
+    store(database, *(observed(name, partition(), place=None, group=None) for name in names))
+    found, path = [], "/groups?limit=1"
+    while path:
+        page = tenant("GET", path).json()
+        found += [row["technical_name"] for row in page["items"]]
+        path = page["next_cursor"] and f"/groups?limit=1&cursor={page['next_cursor']}"
+    assert sorted(found) == sorted(names)
+    for name in names:
+        (row,) = tenant("GET", f"/groups?group={quote(name, safe='')}").json()["items"]
+        assert row["technical_name"] == name
+
+
+def test_a_tenant_sees_its_own_groups_and_its_part_of_others(both: Rest, database) -> None:
+    shared = observed("shared", partition(0, 0, 5), partition(0, 0, 70, ITEMS), members=[member()])
+    theirs = observed("theirs", partition(0, 0, 1, ITEMS), place="globex/shop/prod")
+    store(database, shared, theirs, reason="broker 2 did not answer: it is down")
+    mia = new_user(both, "mia", globex="member")
+    answer = mia("GET", "/groups").json()
+    assert [(row["group"], row["lag_records"], len(row["members"])) for row in answer["items"]] == [
+        ("shared", 70, 0), ("theirs", 1, 1),
+    ]  # fmt: skip
+    assert answer["observations"][0]["reason"] is None, "errors of clusters are the estate's"
+    assert mia("GET", f"/groups?stream={ORDERS}").json()["items"] == []
+    own = new_user(both, "ann", acme="member")("GET", "/groups").json()["items"]
+    assert [(row["group"], row["lag_records"]) for row in own] == [("shared", 75)]
+
+
+def test_refusals(seen: Rest) -> None:
+    problem(seen("GET", "/groups?cluster=c9"), 404, "not-found")
+    problem(seen("GET", "/groups?cursor=bm90aGluZw=="), 422, "value-invalid")
+    problem(seen("GET", "/groups?cursor=NQ=="), 422, "value-invalid")
+    refused = problem(seen("GET", "/groups?diagnosis=slow"), 422, "value-invalid")
+    assert "known are in-time" in refused["detail"] and refused["errors"][0]["pointer"] == "/diagnosis"
+    refused = problem(seen("GET", "/groups?group=" + quote("No\tGroup")), 422, "name-invalid")
+    assert "U+0009 at position 3" in refused["detail"]
+    assert seen("GET", "/groups?group=nobody").json()["items"] == []

@@ -1,0 +1,220 @@
+"""Observer of the consumer groups of all online clusters; it stores its last observation of each.
+
+An observation takes a few requests for each few hundred groups: states, members and committed offsets, then the
+ends of all logs that groups read. Offsets are read before ends: in the other order, a quick group would seem to be
+ahead of its log. Nothing here is an event: what is missed now is observed next time. Two processes that observe at
+the same time, because a lease moved, do no harm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import structlog
+from sqlalchemy import Engine
+
+from backend.domain.base.errors import DomainError
+from backend.domain.switch.cluster_switch import PHASE_EVENTS
+from backend.kafka.base.errors import KafkaCallFailed
+from backend.kafka.groups.cluster_clients import ClusterClients
+from backend.kafka.groups.group_states import GroupsSeen, GroupStates
+from backend.queries.base.events import newest_position
+from backend.queries.clusters.clusters import ClusterRow, list_clusters
+from backend.queries.offsets import group_store
+from backend.queries.offsets.observed_groups import GroupRow
+from backend.settings import Settings
+from workers import AN_ERROR_OF_OURS
+from workers.offsets.group_names import NO_NAMES, GroupNames, read_names
+from workers.offsets.group_tracks import GroupTracks
+from workers.one_thread import OneThread
+
+log = structlog.get_logger("groups")
+
+GROUPS_A_SECOND = 100
+"""Groups of one cluster that are observed per second, on average: each takes some 500 microseconds, so at most a
+twentieth of a processor's time."""
+TOUCH_SECONDS = 45.0
+"""Time after which a row in which nothing changed gets the time of the newest observation."""
+_ALONE_SECONDS = 30.0
+"""Time between two observations, beyond their interval, from which another process may have observed as well."""
+_NAMES_SECONDS = 5.0
+_PAUSES = 20
+"""Minimum interval between two readings of names, in seconds and as a multiple of a reading's duration."""
+_TIMES_A_PROBE = 3
+"""Factor by which an answer may take longer than a probe: it covers hundreds of groups."""
+
+
+class GroupObserver:
+    """Observer of one process; `tick` is called about once a second and waits for no cluster."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._engine, self._settings = engine, settings
+        self._position: int | None = None
+        self._names_due = float("-inf")
+        self._watches: dict[str, ClusterGroupsWatch] = {}
+
+    def tick(self) -> None:
+        """Start an observation of each cluster that is due, unless one is under way. Raises DomainError."""
+        if time.monotonic() >= self._names_due:
+            began = time.monotonic()
+            self._read()
+            self._names_due = began + max(_NAMES_SECONDS, _PAUSES * (time.monotonic() - began))
+        for watch in self._watches.values():
+            watch.begin_if_due()
+
+    def _read(self) -> None:
+        with self._engine.begin() as connection:
+            # The position is read first: events that arrive in between are read twice, never missed.
+            position = newest_position(connection, but=PHASE_EVENTS)
+            if position == self._position:
+                return
+            rows = list_clusters(connection)
+            names = read_names(connection)
+            group_store.delete_except(connection, [row.name for row in rows])
+        watched: dict[str, ClusterGroupsWatch] = {}
+        for row in rows:
+            # The reconcile loop finds out when a cluster that does not answer is back.
+            if row.state == "online":
+                known = self._watches.get(row.name)
+                same = known is not None and known.same(row)
+                watch = known if known and same else ClusterGroupsWatch(row, self._engine, self._settings)
+                watch.names = names.get(row.name, NO_NAMES)
+                watched[row.name] = watch
+        for name, watch in self._watches.items():
+            if watched.get(name) is not watch:
+                watch.end()
+        self._position, self._watches = position, watched
+
+
+class ClusterGroupsWatch:
+    """One cluster, observed by one thread at a time."""
+
+    def __init__(self, row: ClusterRow, engine: Engine, settings: Settings) -> None:
+        self._row, self._engine, self._settings = row, engine, settings
+        self._thread = OneThread(f"groups-{row.name}", self._close)
+        self._states: GroupStates | None = None
+        self._clients: ClusterClients | None = None
+        self._tracks: GroupTracks | None = None
+        self._stored: dict[str, tuple[int, float]] = {}
+        """Hash of what is stored of each group, and when its row was written, by the monotonic clock."""
+        self._stored_at = float("-inf")
+        self._due = float("-inf")
+        self._groups = 0
+        self.names: GroupNames = NO_NAMES
+
+    def same(self, row: ClusterRow) -> bool:
+        """Tell whether the cluster's endpoint is unchanged."""
+        return self._row.endpoint == row.endpoint
+
+    def begin_if_due(self) -> None:
+        """Start an observation in a thread, unless one is under way or the last was just now."""
+        if time.monotonic() >= self._due:
+            self._thread.begin(self._run)
+
+    def end(self) -> None:
+        """Stop observing; an observation under way ends by itself."""
+        self._thread.end()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            self._observe_and_store()
+        except DomainError as error:
+            log.warning("groups: observation not stored", cluster=self._row.name, reason=error.detail)
+        finally:
+            self._due = began + self._pause
+
+    @property
+    def _pause(self) -> float:
+        return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND)
+
+    def _observe_and_store(self) -> None:
+        try:
+            self.observe()
+        except KafkaCallFailed as error:
+            log.warning("groups: observation failed", cluster=self._row.name, reason=error.reason)
+            self._store_reason(error.reason)
+        except DomainError as error:
+            # For example, a secret in its properties cannot be read.
+            self._store_reason(error.detail)
+        except Exception:
+            log.exception("groups: observation failed", cluster=self._row.name)
+            self._store_reason(AN_ERROR_OF_OURS)
+
+    def _store_reason(self, reason: str) -> None:
+        with self._engine.begin() as connection:
+            group_store.store_failure(connection, self._row.name, reason)
+
+    def observe(self) -> None:
+        """Observe the cluster once and store the result. Raises KafkaCallFailed, DomainError."""
+        states, clients, tracks = self._opened()
+        seen = states.observe(self._settings.groups_most)
+        self._groups = len(seen.groups)
+        places = {
+            place
+            for group in seen.groups.values()
+            for place in (*group.committed, *(each for member in group.members for each in member.partitions))
+        }
+        ends = clients.ends(places, undecided_too=True)
+        with self._engine.connect() as connection:
+            at = group_store.database_time(connection)
+        at_ms = round(1000 * at.timestamp())
+        tracks.observe_ends(ends, at_ms)
+        rows = {row.technical_group: row for row in tracks.rows(seen.groups.values(), ends, self.names, at_ms)}
+        self._store(seen, rows, tracks)
+
+    def _opened(self) -> tuple[GroupStates, ClusterClients, GroupTracks]:
+        row, seconds = self._row, _TIMES_A_PROBE * self._settings.probe_timeout_seconds
+        if self._states is None:
+            self._states = GroupStates(row.bootstrap_servers, row.properties, seconds)
+        if self._clients is None:
+            self._clients = ClusterClients(row.name, row.bootstrap_servers, row.properties)
+        if self._tracks is None:
+            with self._engine.connect() as connection:
+                self._tracks = GroupTracks(row.name, group_store.stored_groups(connection, row.name))
+        return self._states, self._clients, self._tracks
+
+    def _store(self, seen: GroupsSeen, rows: Mapping[str, GroupRow], tracks: GroupTracks) -> None:
+        now = time.monotonic()
+        if now - self._stored_at > _ALONE_SECONDS + self._pause:
+            # Another process may have stored other rows since.
+            self._stored = {}
+        hashes = {name: _hash(row) for name, row in rows.items()}
+        changed = [row for name, row in rows.items() if hashes[name] != self._stored.get(name, (None, 0.0))[0]]
+        written = {row.technical_group for row in changed}
+        unchanged = rows.keys() - written
+        old = {name for name in unchanged if now - self._stored[name][1] >= TOUCH_SECONDS}
+        # Groups whose broker does not answer stay as they were.
+        silent = tracks.names - rows.keys() if seen.reason is not None else frozenset()
+        observed_at = next(iter(rows.values())).observed_at if rows else None
+        with self._engine.begin() as connection:
+            observed_at = observed_at or group_store.database_time(connection)
+            group_store.store_groups(
+                connection,
+                self._row.name,
+                changed,
+                observed_at,
+                unchanged=unchanged | silent,
+                reason=seen.reason,
+                truncated=seen.truncated,
+            )
+            if old:
+                group_store.touch_groups(connection, self._row.name, old, observed_at)
+        stamps = {name: now if name in written or name in old else self._stored[name][1] for name in rows}
+        self._stored, self._stored_at = {name: (hashes[name], stamps[name]) for name in rows}, now
+        tracks.forget_except(rows.keys() | silent)
+
+    def _close(self) -> None:
+        if self._states is not None:
+            self._states.close()
+            self._states = None
+        if self._clients is not None:
+            self._clients.close()
+            self._clients = None
+
+
+def _hash(row: GroupRow) -> int:
+    """Return a hash of everything that is stored of a group but the time of the observation."""
+    names = (row.state, row.protocol, row.place, row.group, row.reason, tuple(row.tenants))
+    return hash((names, row.diagnosis, row.since_ms, row.members, row.partitions))
