@@ -19,7 +19,7 @@ from backend.commands.estate import estate
 from backend.commands.history import events, measures, undo
 from backend.commands.lab import drill
 from backend.commands.messages import messages
-from backend.commands.offsets import offsets
+from backend.commands.offsets import groups, offsets
 from backend.commands.placement import placement
 from backend.commands.replication import replication
 from backend.commands.schemas import schemas
@@ -72,6 +72,7 @@ for commands in (
     undo,
     edge_losses,
     offsets,
+    groups,
     schemas,
     switch,
     placement,

@@ -97,6 +97,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "POST /placements/{placement}/resume": ("placement resume",),
     "POST /placements/{placement}/cancel": ("placement cancel",),
     "POST /placements/{placement}/rollback": ("placement rollback",),
+    "GET /groups": ("groups list", "groups show"),
     "GET /offsets": ("get offsets",),
     "GET /offsets/not-followed": ("offsets not-followed",),
     "POST /offsets/reset": ("offsets reset",),

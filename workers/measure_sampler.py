@@ -25,7 +25,7 @@ log = structlog.get_logger("history")
 
 PAUSES = 50
 """Minimum interval between the starts of two samples, as a multiple of the CPU time of one."""
-RETRY_SECONDS = 5.0
+RETRY_SECONDS = 20.0
 """Pause after a failure: the minute may still be sampled."""
 
 

@@ -79,6 +79,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "set-aside replay": ("4 --dry-run", "4"),
     "losses list": ("", "-o json"),
     "losses acknowledge": ("cluster-1 3 --dry-run", "cluster-1 3"),
+    "groups list": ("", "--cluster cluster-1 --diagnosis partition-stalled", f"--stream {_STREAM} --watch"),
+    "groups show": ("billing", "billing --cluster cluster-1 -o json"),
     "offsets not-followed": ("", "--watch"),
     "offsets reset": (
         f"{_STREAM} billing --cluster cluster-1 --to earliest --dry-run",

@@ -65,7 +65,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupFacts:
-    """What one observation tells of a group."""
+    """Facts of one observation about a group."""
 
     state: str
     """State in Kafka's words."""
@@ -76,7 +76,7 @@ class GroupFacts:
     """Members that may be named; empty for readers who may not see them."""
     partitions: Sequence[GroupPartition]
     reason: str | None = None
-    """Why members or offsets could not be read."""
+    """Reason for which members or offsets could not be read."""
 
 
 def diagnose(facts: GroupFacts, now_ms: int) -> Diagnosis:

@@ -9,6 +9,7 @@ of Kafka 3.0 or newer (KIP-709).
 from __future__ import annotations
 
 import struct
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +70,7 @@ class GroupState:
     committed: dict[Place, int] = field(default_factory=dict)
     """Committed offsets; of a share group, the offsets before which all records are acknowledged."""
     reason: str | None = None
-    """Why members or offsets could not be read."""
+    """Reason for which members or offsets could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ class GroupsSeen:
     reason: str | None
     """Brokers that did not answer, with the reason: groups that they coordinate are missing."""
     truncated: bool
-    """Whether the cluster has more groups than were to be observed, or names that cannot be stored."""
+    """True if the cluster has more groups than were to be observed, or names that cannot be stored."""
 
 
 class GroupStates:
@@ -222,7 +223,8 @@ class _Offsets:
     def read(self, row: Any, state: GroupState) -> None:
         """Store an answer about one group."""
         for topic in row.topics:
-            name = topic.topic_name if self._is_share else topic.name
+            # Thousands of groups name the same topics.
+            name = sys.intern(topic.topic_name if self._is_share else topic.name)
             for each in topic.partitions:
                 offset = each.start_offset if self._is_share else each.committed_offset
                 if each.error_code == 0 and offset >= 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from backend.domain.offsets.observed_group import GroupMember, GroupPartition
 from backend.queries.offsets.group_tables import group_observations, observed_groups
 from backend.queries.offsets.observed_groups import MANY, GroupRow
+
+_AS_THEY_ARE = frozenset(each.name for each in fields(GroupRow)) - {"diagnosis", *MANY}
+"""Fields of a row that are columns."""
 
 
 def store_groups(
@@ -37,20 +40,26 @@ def store_groups(
     names = sa.func.unnest(sa.literal(kept, ARRAY(sa.Text))).table_valued("name").render_derived("kept")
     is_kept = sa.exists().where(names.c.name == t.technical_group)
     connection.execute(sa.delete(observed_groups).where(t.cluster == cluster, sa.not_(is_kept)))
-    if rows:
-        upsert = insert(observed_groups)
-        values = {column.name: upsert.excluded[column.name] for column in t if not column.primary_key}
-        upsert = upsert.on_conflict_do_update(index_elements=["cluster", "technical_group"], set_=values)
-        # One order for all writers: two of them would otherwise wait for each other's rows.
-        connection.execute(upsert, [_values(row) for row in sorted(rows, key=lambda row: row.key)])
+    store_rows(connection, rows)
     _store_observation(
         connection, cluster, observed_at=observed_at, groups=len(kept), reason=reason, truncated=truncated
     )
 
 
+def store_rows(connection: Connection, rows: Sequence[GroupRow]) -> None:
+    """Store some groups of an observation whose end `store_groups` stores, with these among the unchanged ones."""
+    if not rows:
+        return
+    upsert = insert(observed_groups)
+    values = {column.name: upsert.excluded[column.name] for column in observed_groups.c if not column.primary_key}
+    upsert = upsert.on_conflict_do_update(index_elements=["cluster", "technical_group"], set_=values)
+    # One order for all writers: two of them would otherwise wait for each other's rows.
+    connection.execute(upsert, [_values(row) for row in sorted(rows, key=lambda row: row.key)])
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredGroup:
-    """What the next observer needs of a stored group: since when things are as they are."""
+    """Parts of a stored group from which the next process continues its observation."""
 
     technical_group: str
     state: str
@@ -129,9 +138,9 @@ def _values(row: GroupRow) -> dict[str, Any]:
 
 
 def _stored_of(row: GroupRow) -> dict[str, Any]:
-    names = {each.name for each in fields(GroupRow)} - {"diagnosis", *MANY}
-    return {name: getattr(row, name) for name in names}
+    return {name: getattr(row, name) for name in _AS_THEY_ARE}
 
 
 def _filled(part: GroupMember | GroupPartition) -> dict[str, Any]:
-    return {name: value for name, value in asdict(part).items() if value is not None}
+    # `asdict` copies deeply, which took half of an observation's time.
+    return {name: value for name, value in vars(part).items() if value is not None}

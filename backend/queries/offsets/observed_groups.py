@@ -66,7 +66,7 @@ class GroupRow(GroupSummary):
     tenants: Sequence[str]
     state_since_ms: int | None
     reason: str | None
-    """Why its members or offsets could not be read."""
+    """Reason for which its members or offsets could not be read."""
     members: Sequence[GroupMember]
     partitions: Sequence[GroupPartition]
 
@@ -76,16 +76,16 @@ AnyGroup = TypeVar("AnyGroup", bound=GroupSummary)
 
 @dataclass(frozen=True, kw_only=True)
 class ObservationRow:
-    """How the observation of a cluster's groups went."""
+    """Outcome of the last observation of a cluster's groups."""
 
     cluster: str
     age_seconds: float | None
     """Seconds since the last observation that succeeded, by the database's clock; None: none did."""
     groups: int
     reason: str | None
-    """Why the last observation failed; None if it did not."""
+    """Reason for which the last observation failed, or lacks a broker; None if it is complete."""
     truncated: bool
-    """Whether the cluster has more groups than are observed."""
+    """True if the cluster has more groups than are observed."""
 
 
 @dataclass(frozen=True, kw_only=True)

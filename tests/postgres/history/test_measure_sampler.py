@@ -220,7 +220,7 @@ def test_a_failure_is_told_and_its_minute_tried_again(
             run(sampler)
         assert [each["event"] for each in logged] == ["measures not sampled"]
         assert rows(database, 60) == []
-        clock.seconds += 6
+        clock.seconds += 21
     run(sampler)
     assert len(rows(database, 60)) == 1
 

@@ -6,10 +6,13 @@ from urllib.parse import quote
 
 import pytest
 
+from backend.domain.switch.cluster_switch import Phase
 from backend.queries.offsets import group_store
+from tests.postgres.switch.test_discovery import MOVED, start, switched, to
 from tests.support.api.callers import new_user
 from tests.support.api.observed_groups import AT, ORDERS, member, observed, partition
 from tests.support.api.rest import Rest, problem
+from tests.support.api.shell import shell_of
 
 ITEMS = "globex/shop/prod/items"
 
@@ -108,3 +111,36 @@ def test_refusals(seen: Rest) -> None:
     refused = problem(seen("GET", "/groups?group=" + quote("No\tGroup")), 422, "name-invalid")
     assert "U+0009 at position 3" in refused["detail"]
     assert seen("GET", "/groups?group=nobody").json()["items"] == []
+
+
+def test_a_switch_that_holds_an_environment_pauses_its_groups_on_the_cluster_that_it_leaves(seen: Rest) -> None:
+    switched(seen, start(), to(Phase.HOLDING))
+    items = seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"]
+    assert [(row["cluster"], row["group"]) for row in items] == [("c1", "audit"), ("c1", "checkout")]
+    assert items[0]["diagnosis"]["text"].startswith("Paused by switch s1: ")
+    assert seen("GET", "/groups?diagnosis=no-members").json()["items"] == []
+    switched(seen, *MOVED[1:])
+    assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == []
+
+
+def test_commands(seen: Rest, database, tmp_path) -> None:
+    with database.engine.begin() as connection:
+        group_store.store_failure(connection, "c1", "no broker answers")
+    with shell_of(database.url, tmp_path) as shell:
+        every = shell("groups", "list", "--cluster", "c1")
+        assert every.exit_code == 0 and "c1 were not observed the last time: no broker answers." in every.stderr
+        assert "acme-retail-prod" not in every.stdout and "stranger" in every.stdout
+        assert "c2 has more groups than are observed" in shell("groups", "list").stderr
+        left = shell.json("groups", "list", "--diagnosis", "no-members", "--stream", ORDERS)["items"]
+        assert [(row["cluster"], row["group"]) for row in left] == [("c1", "audit")]
+        shown = shell("groups", "show", "acme-retail-prod-checkout").stdout
+        heading, *table = shown.splitlines()
+        assert heading.startswith(
+            "checkout on c1 (acme-retail-prod-checkout, classic, Stable): In time: at most 9 s"
+        )
+        assert "client-7 on 10.1.2.7" in "\n".join(table) and ORDERS in shown
+        assert [row["cluster"] for row in shell.json("groups", "show", "audit")["items"]] == ["c1", "c2"]
+        unknown = shell("groups", "show", "nobody", "--cluster", "c2")
+        assert unknown.exit_code != 0 and "no group 'nobody' on c2" in unknown.stderr
+        refused = shell("groups", "list", "--diagnosis", "slow")
+        assert refused.exit_code != 0 and "known are in-time" in refused.stderr

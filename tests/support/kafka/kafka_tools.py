@@ -26,12 +26,16 @@ def folders() -> list[Path]:
     return [ensure_jars(cache, print, pom=POM, name="tools"), ensure_jars(cache, print)]
 
 
+def command(name: str, *words: str) -> list[str]:
+    """Return the command line that runs a tool."""
+    paths = ":".join(classpath(folder) for folder in folders())
+    return [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", paths, name, *words]
+
+
 def run(name: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run a tool and return the result, whatever its exit code."""
-    paths = ":".join(classpath(folder) for folder in folders())
-    command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", paths, name, *words]
     return subprocess.run(
-        command,
+        command(name, *words),
         capture_output=True,
         text=True,
         check=False,

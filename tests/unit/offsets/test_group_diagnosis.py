@@ -1,4 +1,4 @@
-"""Why a group lags, in one sentence."""
+"""Sentences that say why a group lags."""
 
 from __future__ import annotations
 

@@ -1,0 +1,53 @@
+"""The observer of groups without a cluster that answers, and the names that it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.deciders import CLUSTER
+from backend.domain.clusters.cluster import RecordOnline
+from backend.queries.offsets import group_store
+from backend.queries.offsets.observed_groups import GroupsWanted, list_observations, list_summaries
+from tests.eventually import eventually
+from tests.support.api.observed_groups import AT, observed, partition
+from tests.support.api.rest import rest_settings
+from tests.support.console.visitors import record
+from tests.support.database.postgres import Database
+from workers.offsets.group_names import read_names
+from workers.offsets.group_observer import GroupObserver
+
+
+@pytest.fixture
+def observer(database: Database) -> GroupObserver:
+    return GroupObserver(database.engine, rest_settings(database.url))
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_cluster_that_does_not_answer_keeps_its_groups_and_gets_a_reason(
+    database: Database, observer: GroupObserver
+) -> None:
+    with database.engine.begin() as connection:
+        group_store.store_groups(connection, "c1", [observed("g", partition())], AT)
+        group_store.store_groups(connection, "removed", [observed("g", partition(), cluster="removed")], AT)
+    record(database, RecordOnline(kafka_cluster_id="id-1", brokers=1), CLUSTER, "cluster-c1")
+
+    def reason() -> str | None:
+        observer.tick()
+        with database.engine.connect() as connection:
+            return next(row.reason for row in list_observations(connection) if row.cluster == "c1")
+
+    assert "no broker answers" in str(eventually(reason, "the observation of c1 fails"))
+    with database.engine.connect() as connection:
+        rows = list_summaries(connection, GroupsWanted(limit=9))
+        observations = list_observations(connection)
+    assert [(row.cluster, row.group, row.observed_at) for row in rows] == [("c1", "g", AT)]
+    assert [row.cluster for row in observations] == ["c1"], "clusters that are offline, or gone, are not observed"
+
+
+@pytest.mark.usefixtures("both")
+def test_names_are_those_of_streams_and_environments_of_the_clusters_tree(database: Database) -> None:
+    with database.engine.connect() as connection:
+        names = read_names(connection)
+    assert sorted(names) == ["c1", "c2", "c3"]
+    assert sorted(names["c1"].streams.values()) == ["acme/retail/prod/orders", "globex/retail/prod/items"]
+    assert names["c1"].places.read("globex-retail-prod-g", ()) == ("globex/retail/prod", "g")
