@@ -121,9 +121,9 @@ class Chart:
     key: str
     """Id of its element on a page."""
     title: str
-    """What is measured, and of what: "Lag of cluster-1:2"."""
+    """Name of the measure with its subject: "Lag of cluster-1:2"."""
     subject: str
-    """The latter alone, for charts of one measure side by side."""
+    """Name of the subject alone, for charts of one measure side by side."""
     span: str
     """The covered time in words: "last 24 hours"."""
     unit: str
@@ -134,7 +134,9 @@ class Chart:
     """None: there is no value in this time."""
     line: str
     area: str
-    dots: tuple[Spot, ...]
+    """Paths in thousandths of the width and tenths of a pixel of the height."""
+    dots: tuple[tuple[float, float], ...]
+    """Places of values without neighbours: percent from the left, pixels from the top."""
     values: tuple[Tick, ...]
     times: tuple[Tick, ...]
     lines: tuple[Line, ...]
@@ -153,6 +155,17 @@ class Chart:
             last = f"last {self.figures.last} at {self.figures.last_at} UTC"
         peak = f"peak {self.figures.peak} at {self.figures.peak_at} UTC"
         return f"{self.title}, {self.span}: {last}, {peak}"
+
+    @property
+    def grid(self) -> str:
+        """Return the path of the lines at the ticks of values, without the floor."""
+        return "".join(f"M0 {round(10 * tick.at)}h1000" for tick in self.values[1:])
+
+    @property
+    def floor(self) -> str:
+        """Return the path of the floor, with the ticks of times below it."""
+        low = round(10 * self.frame.floor)
+        return f"M0 {low}h1000" + "".join(f"M{round(10 * tick.at)} {low}v40" for tick in self.times)
 
     @property
     def scale_width(self) -> int:
@@ -202,6 +215,7 @@ def chart(
     ]
     spots = _spots(shown, readings, step_ms)
     stretches = [[spot] for spot in spots if spot is not None] if are_events else runs(spots)
+    floor = round(10 * size.floor)
     lines = _lines(marks, scale, long)
     return Chart(
         key=key,
@@ -212,9 +226,9 @@ def chart(
         peak=peak,
         frame=size,
         figures=_figures(shown, unit, math.inf if are_events else to_ms - _NOW_STEPS * step_ms, long),
-        line=stem_path(spots, size.floor) if are_events else line_path(stretches),
-        area=area_path(stretches, size.floor),
-        dots=tuple((left / 10, top) for left, top in dots(stretches)),
+        line=stem_path(spots, floor) if are_events else line_path(stretches),
+        area="" if are_events else area_path(stretches, floor),
+        dots=tuple((left / 10, top / 10) for left, top in dots(stretches)),
         # Without values there is nothing to be read from an axis.
         values=tuple(
             Tick(round(size.floor - tick * rise, 1), on_axis(tick, unit))
@@ -244,12 +258,12 @@ class _Scale:
 def _spots(
     shown: Sequence[tuple[int, float | None]], readings: Sequence[Reading], step_ms: int
 ) -> list[Spot | None]:
-    """Return the line's spots in thousandths of the width; None for a gap, also for steps without a point."""
+    """Return the line's spots in the units of paths; None for a gap, also for steps without a point."""
     spots: list[Spot | None] = []
     for n, reading in enumerate(readings):
         if n and shown[n][0] - shown[n - 1][0] > 1.5 * step_ms:
             spots.append(None)
-        spots.append(None if reading.top is None else (round(reading.at * 10, 1), reading.top))
+        spots.append(None if reading.top is None else (round(reading.at * 10), round(reading.top * 10)))
     return spots
 
 

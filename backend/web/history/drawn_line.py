@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 LARGEST = 1e38
 """Largest value that the tables of measures hold."""
-Spot = tuple[float, float]
-"""Coordinates in a drawing: from the left, from the top."""
+Spot = tuple[int, int]
+"""Coordinates in a path's own units: from the left, from the top."""
 
 
 def value_or_gap(value: float | None) -> float | None:
@@ -35,18 +36,16 @@ def line_path(stretches: Sequence[Sequence[Spot]]) -> str:
     return "".join(f"M{_polyline(each)}" for each in stretches if len(each) > 1)
 
 
-def area_path(stretches: Sequence[Sequence[Spot]], floor: float) -> str:
+def area_path(stretches: Sequence[Sequence[Spot]], floor: int) -> str:
     """Return the path around the areas between the stretches and the floor."""
     return "".join(
-        f"M{each[0][0]:g} {floor:g}L{_polyline(each)}L{each[-1][0]:g} {floor:g}Z"
-        for each in stretches
-        if len(each) > 1
+        f"M{_polyline([(each[0][0], floor), *each, (each[-1][0], floor)])}z" for each in stretches if len(each) > 1
     )
 
 
-def stem_path(spots: Iterable[Spot | None], floor: float) -> str:
+def stem_path(spots: Iterable[Spot | None], floor: int) -> str:
     """Return the path of a stem from the floor to each spot, for values that stand for themselves."""
-    return "".join(f"M{spot[0]:g} {floor:g}L{spot[0]:g} {spot[1]:g}" for spot in spots if spot is not None)
+    return "".join(f"M{_polyline([(spot[0], floor), spot])}" for spot in spots if spot is not None)
 
 
 def dots(stretches: Sequence[Sequence[Spot]]) -> list[Spot]:
@@ -55,4 +54,6 @@ def dots(stretches: Sequence[Sequence[Spot]]) -> list[Spot]:
 
 
 def _polyline(spots: Sequence[Spot]) -> str:
-    return "L".join(f"{left:g} {top:g}" for left, top in spots)
+    """Return the spots, each relative to the one before: pages are sent uncompressed, and have many of them."""
+    steps = (f"{right - left} {low - top}" for (left, top), (right, low) in pairwise(spots))
+    return f"{spots[0][0]} {spots[0][1]}l{' '.join(steps)}".replace(" -", "-")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from backend.domain.history.metrics import ALL, METRICS, MetricInfo
 from backend.queries.history.measures import Mark, Measured, read_many
-from backend.web.history.chart import LARGE, Chart, Frame, chart
+from backend.web.history.chart import LARGE, SMALL, Chart, Frame, chart
 from backend.web.history.chart_scales import DAY_MS, HOUR_MS, MINUTE_MS
 from backend.web.history.measure_units import unit_named
 from backend.web.history.sparkline import Sparkline, sparkline
@@ -37,18 +37,20 @@ class Range:
     """A time range that charts offer."""
 
     name: str
-    """Its value in addresses."""
+    """Name of the range in addresses."""
     label: str
     words: str
     length_ms: int
+    small_step_ms: int
+    """Step of small charts: some 60 points are as many as they have room for, and pages are not compressed."""
 
 
 RANGES: Mapping[str, Range] = {
     each.name: each
     for each in (
-        Range("1h", "1 h", "last hour", HOUR_MS),
-        Range("24h", "24 h", "last 24 hours", DAY_MS),
-        Range("7d", "7 d", "last 7 days", 7 * DAY_MS),
+        Range("1h", "1 h", "last hour", HOUR_MS, MINUTE_MS),
+        Range("24h", "24 h", "last 24 hours", DAY_MS, 20 * MINUTE_MS),
+        Range("7d", "7 d", "last 7 days", 7 * DAY_MS, 3 * HOUR_MS),
     )
 }
 DEFAULT_RANGE = RANGES["24h"]
@@ -104,7 +106,8 @@ def read_charts(
     size: Frame = LARGE,
 ) -> list[Chart]:
     """Read one chart for each subject, in the order of the subjects; all with the same marks."""
-    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms) if subjects else {}
+    step_ms = shown.range.small_step_ms if size is SMALL else None
+    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms, step_ms) if subjects else {}
     return [_drawn(METRICS[metric], found[subject], shown, marks, size) for subject in subjects]
 
 
@@ -142,11 +145,14 @@ def _slug(subject: str) -> str:
 def read_sparklines(
     connection: Connection, metric: str, subjects: Collection[str]
 ) -> Mapping[str, Sparkline | None]:
-    """Read the sparkline of each subject's last hour, with at most two statements; None: it has no values."""
+    """Read the sparkline of each subject's last hour, with at most two statements; None: it has no values.
+
+    A point is of two minutes: a line as small as a word shows no more, and live pages send it again and again.
+    """
     if not subjects:
         return {}
     shown, info = window(RANGES["1h"]), METRICS[metric]
-    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms, MINUTE_MS)
+    found = read_many(connection, metric, subjects, shown.from_ms, shown.to_ms, 2 * MINUTE_MS)
     return {
         subject: sparkline(
             [value for _, value in measured.points], name=measure_title(info, subject), unit=info.unit

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from backend.web.history.drawn_line import Spot, area_path, dots, line_path, runs, value_or_gap
 from backend.web.history.measure_units import said, unit_named
 
-WIDTH = 88.0
-HEIGHT = 22.0
-_EDGE = 2.0
+WIDTH, HEIGHT = 880, 220
+"""Size in tenths of a pixel."""
+_EDGE = 20
 """Distance of the line from all edges, so that its ends and dots are not cut off."""
 
 
 @dataclass(frozen=True)
 class Sparkline:
-    """A sparkline, ready to be drawn in a box of WIDTH by HEIGHT."""
+    """A sparkline, ready to be drawn in a box of `width` by `height` tenths of a pixel."""
 
     text: str
     """Text for those who do not see the line."""
@@ -28,8 +28,8 @@ class Sparkline:
     dots: tuple[Spot, ...]
     end: Spot | None
     """Newest value, if the newest time has one."""
-    width: float = WIDTH
-    height: float = HEIGHT
+    width: int = WIDTH
+    height: int = HEIGHT
 
 
 def sparkline(
@@ -49,7 +49,7 @@ def sparkline(
     across = (WIDTH - 2 * _EDGE) / max(1, len(known) - 1)
     floor = HEIGHT - _EDGE
     spots = [
-        None if value is None else (round(_EDGE + n * across, 1), round(floor - value / top * (floor - _EDGE), 1))
+        None if value is None else (round(_EDGE + n * across), round(floor - value / top * (floor - _EDGE)))
         for n, value in enumerate(known)
     ]
     stretches = runs(spots)

@@ -37,9 +37,9 @@ def test_each_is_listed_with_its_state_and_what_it_is_for(acme: Console, viewer:
     )
     found = rows(viewer.get(PAGE), "data-cluster")
     assert list(found) == ["c1", "c2", "c3", "spare"]
-    assert found["c1"] == "c1 1 offline – – the primary 2 0 –"
-    assert found["c2"] == "c2 2 offline – – a leaf 0 0 –"
-    assert found["spare"] == "spare 4 offline – – no 0 0 –"
+    assert found["c1"] == "c1 1 offline – – the primary 2 – 0 –"
+    assert found["c2"] == "c2 2 offline – – a leaf 0 – 0 –"
+    assert found["spare"] == "spare 4 offline – – no 0 – 0 –"
     page = viewer.get(PAGE)
     assert "4 clusters 4 offline" in said(page) and "Connection refused" in said(page)
 

@@ -15,6 +15,8 @@ from tests import report_facts
 from tests.eventually import eventually
 from tests.nightly import some_now
 from tests.support.console.consoles import Console
+from tests.support.console.measuring import measured
+from tests.support.database.postgres import Database
 
 MOST_BYTES = 150_000
 """Headers, bodies as they are sent, fonts, styles, scripts: a second on a slow line (1.2 Mbit/s)."""
@@ -75,8 +77,11 @@ def live_has_come(page: Page, weight: Weight) -> bool:
     return weight.of_path("/tree/live") >= LEAST_LIVE_BYTES
 
 
-@some_now("path", ["/login", "/tree"], now=(1,))
-def test_a_first_visit_is_light(acme: Console, browser: Browser, path: str) -> None:
+@some_now("path", ["/login", "/tree", "/charts"], now=(1,))
+def test_a_first_visit_is_light(acme: Console, database: Database, browser: Browser, path: str) -> None:
+    if path == "/charts":
+        many = [each * 1.5 for each in range(24 * 60)]
+        measured(database, {("edge.lag_records", f"c{n}:1"): many[n:] for n in range(30)})
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     if path != "/login":

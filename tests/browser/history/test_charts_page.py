@@ -160,7 +160,7 @@ def test_exports_have_the_points(acme: Console, viewer: Visitor, database: Datab
 
 
 def test_other_pages_show_the_last_hour_and_day(acme: Console, viewer: Visitor, database: Database) -> None:
-    measured(database, {(LAG, "c1:2"): [3.0, 8.0, 4.0], (BYTES, "c1"): [1e6, 2e6]})
+    measured(database, {(LAG, "c1:2"): [8.0] * 4 + [4.0] * 4, (BYTES, "c1"): [1e6] * 4 + [2e6] * 4})
     commands(database, start("s0"), *COMPLETED[1:], switch="s0")
     text = viewer.get("/tree").text
     assert 'aria-label="Lag of c1:2, last hour: now 4 records, peak 8 records"' in text

@@ -24,6 +24,7 @@ OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/swit
 """Forms, blocks that refresh, and pages about the viewer."""
 OBSERVED = {
     "/drills": "a model, and no estate",
+    "/charts": "values by time; they end now",
     "/clusters/{cluster}/replication/what-if": "what would be if a broker died now",
     "/tree/edit": "a form",
     "/timeline/{position}": "an event, which is the same for ever",

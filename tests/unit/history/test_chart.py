@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -60,10 +60,14 @@ def drawn(
     )
 
 
-def spots(path: str) -> list[list[tuple[float, float]]]:
+def spots(path: str) -> list[list[tuple[int, int]]]:
     """Return the subpaths of a path as lists of coordinates."""
-    subpaths = [part.removesuffix("Z") for part in path.split("M") if part]
-    return [[tuple(map(float, spot.split())) for spot in part.split("L")] for part in subpaths]  # type: ignore[misc]
+    found = []
+    for part in path.split("M")[1:]:
+        numbers = [int(each) for each in re.findall(r"-?\d+", part)]
+        steps = list(zip(numbers[::2], numbers[1::2], strict=True))
+        found.append(list(accumulate(steps, lambda at, step: (at[0] + step[0], at[1] + step[1]))))
+    return found
 
 
 @given(values=st.lists(VALUES, max_size=80), size=st.sampled_from([LARGE, SMALL]))
@@ -73,7 +77,7 @@ def test_all_is_within_the_drawing_and_gaps_are_gaps(values: list[float | None],
     lines = spots(view.line)
     assert "nan" not in view.line + view.area and "inf" not in view.line + view.area
     for left, top in [spot for part in [*lines, *spots(view.area)] for spot in part]:
-        assert 0 <= left <= 1000 and size.top - 0.1 <= top <= size.floor + 0.1
+        assert 0 <= left <= 1000 and 10 * size.top <= top <= 10 * size.floor
     for left, top in view.dots:
         assert 0 <= left <= 100 and size.top - 0.1 <= top <= size.floor + 0.1
     assert all(size.top <= tick.at <= size.floor for tick in view.values)
@@ -169,7 +173,7 @@ def test_no_values_are_said_and_leave_an_empty_drawing() -> None:
 @pytest.mark.parametrize(("value", "top"), [(0.0, LARGE.floor), (-5.0, LARGE.floor), (1.0, LARGE.top)])
 def test_constant_values_are_a_level_line(value: float, top: float) -> None:
     (line,) = spots(drawn([value] * 5).line)
-    assert {spot[1] for spot in line} == {top}
+    assert {spot[1] for spot in line} == {10 * top}
 
 
 def test_values_of_events_stand_alone() -> None:
