@@ -79,6 +79,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "POST /projections/rebuild": ("projections rebuild",),
     "GET /trace": ("trace",),
     "GET /messages": ("messages",),
+    "POST /messages": ("produce",),
     "GET /set-aside": ("set-aside list",),
     "POST /set-aside/replay": ("set-aside replay",),
     "GET /losses": ("losses list",),

@@ -26,7 +26,7 @@ from backend.messages.request import MOST_LIMIT, MOST_PARTITIONS, USUAL_LIMIT, M
 from backend.messages.visible_schemas import schemas_of
 from backend.queries.tenants.streams import find_stream
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.messages.message_view import message_view
 from backend.web.tenants.stream_page import STREAM, Named
@@ -107,6 +107,15 @@ def messages_page(name: Named, request: Request, services: Shared, viewer: Viewe
     cluster = facts.cluster if facts is not None else asked.cluster
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}/-messages"
+    offers = [
+        offer(
+            caller,
+            Action.PRODUCE_MESSAGES,
+            name.tenant,
+            "Produce message",
+            f"{here}/-produce?{urlencode({'cluster': cluster})}",
+        )
+    ]
     following = {} if found is None or found.next_start is None else {"page": found.next_start}
     context = {
         "name": name,
@@ -126,6 +135,8 @@ def messages_page(name: Named, request: Request, services: Shared, viewer: Viewe
         "further_said": "Older" if following.get("page", "").startswith("before:") else "Continue",
         "first": f"{here}?{asked.query(cluster, page='')}" if asked.page else None,
         "live": f"{here}/-live?{asked.query(cluster, begin='', page='', time='', offset='', limit='')}",
+        "offers": offers,
+        "reasons": reasons(offers),
         "exports": [(form, f"{here}/-export?{asked.query(cluster)}&form={form}") for form in ("json", "csv")],
     }
     return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)
