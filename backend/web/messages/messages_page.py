@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
+from sqlalchemy import Connection
 
 from backend.callers import STATUS
 from backend.domain.access.access import Action
@@ -96,14 +97,20 @@ Form = Annotated[Asked, Depends(Asked)]
 def messages_page(name: Named, request: Request, services: Shared, viewer: Viewer, asked: Form) -> Response:
     """Show the form and the messages; a refusal stands beside the form, which keeps what was typed."""
     caller = enter(viewer, Action.READ_MESSAGES, name.tenant)
-    found, facts, refused, status = None, None, "", 200
-    with services.reading() as connection:
-        row = find_stream(connection, name)
+    row, found, facts, refused, status = None, None, None, "", 200
     try:
-        facts = stream_facts(services, name, asked.cluster)
-        found = _read(request, caller.name, facts, asked)
+        with services.reading() as connection:
+            row = find_stream(connection, name)
+            facts = _facts(connection, services, name, asked.cluster)
     except DomainError as error:
+        if row is None:
+            raise
         refused, status = error.detail, STATUS[error.kind]
+    if facts is not None:
+        try:
+            found = _read(request, caller.name, facts, asked)
+        except DomainError as error:
+            refused, status = error.detail, STATUS[error.kind]
     cluster = facts.cluster if facts is not None else asked.cluster
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}/-messages"
@@ -164,7 +171,11 @@ def messages_export(
 def stream_facts(services: ConsoleServices, name: StreamName, cluster: str) -> MessageFacts:
     """Read what is known of the stream and the cluster; empty: the one that its clients use."""
     with services.reading() as connection:
-        return message_facts.read(connection, services.config, str(name), cluster or None)
+        return _facts(connection, services, name, cluster)
+
+
+def _facts(connection: Connection, services: ConsoleServices, name: StreamName, cluster: str) -> MessageFacts:
+    return message_facts.read(connection, services.config, str(name), cluster or None)
 
 
 def _read(request: Request, user: str, facts: MessageFacts, asked: Asked) -> MessagePage:
