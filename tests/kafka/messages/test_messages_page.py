@@ -134,6 +134,51 @@ def test_new_messages_are_followed_until_the_viewer_leaves(estate, console: Cons
     assert sum(name in str(row) and "live" in str(row) for row in rows) == 1
 
 
+def followed(console: Console, address: str, until: str, **headers: str) -> dict[str, str]:
+    """Return the data of each kind of event, and the last id, up to an event of a kind.
+
+    A user has few tails at once, and one whose reader has left ends a moment later.
+    """
+    return eventually(lambda: followed_once(console, address, until, **headers), "there is room for a tail")
+
+
+def followed_once(console: Console, address: str, until: str, **headers: str) -> dict[str, str] | None:
+    sent = {"Authorization": f"Bearer {console.token}", **headers}
+    found: dict[str, str] = {}
+    with httpx2.stream("GET", address, headers=sent, timeout=DEADLINE_SECONDS) as answer:
+        assert answer.status_code == 200
+        event = ""
+        for line in answer.iter_lines():
+            name, _, text = line.partition(": ")
+            if name == "event":
+                event = text
+            elif name == "id":
+                found["id"] = text
+            elif name == "data":
+                found[event] = found.get(event, "") + text
+            elif not line and event == until:
+                return found
+    assert "already" in found["ended"], found
+    return None
+
+
+def test_a_tail_that_reconnects_continues_where_it_was(estate, console: Console, empty_page: str) -> None:
+    servers = estate.bootstrap_servers("cluster-1")
+    topic = f"acme-retail-prod-{empty_page.split('/')[5]}"
+    address = f"{console.url}{empty_page}/-live?cluster=cluster-1"
+    first = followed(console, address, "beat")
+    assert re.fullmatch(r"cluster-1/\d+/0=0", first["id"])
+    produce(servers, topic, [{"key": b"between", "value": b"%d" % n} for n in range(3)])
+    again = followed(console, address, "messages", **{"Last-Event-ID": first["id"]})
+    assert re.findall(r'data-offset="(\d+)"', again["messages"])[-1] == "0" and "restarted" not in again
+    for last, told in (
+        (first["id"].replace("0=0", "0=99"), "truncated"),
+        (re.sub(r"/\d+/", "/99/", first["id"]), "created anew"),
+        ("nonsense", "is not known"),
+    ):
+        assert told in followed(console, address, "beat", **{"Last-Event-ID": last})["restarted"]
+
+
 def test_exports_have_what_the_page_has_and_no_formulas(console: Console, page: str) -> None:
     query = "cluster=cluster-1&begin=earliest"
     items = console.get(f"{page}/-export?{query}&form=json").json()["items"]
