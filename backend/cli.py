@@ -18,7 +18,7 @@ from backend.commands.distribution import distributor, edge_losses, trace, verif
 from backend.commands.estate import estate
 from backend.commands.history import events, measures, undo
 from backend.commands.lab import drill
-from backend.commands.messages import messages
+from backend.commands.messages import messages, produce
 from backend.commands.offsets import groups, offsets
 from backend.commands.placement import placement
 from backend.commands.replication import replication
@@ -69,6 +69,7 @@ for commands in (
     trace,
     messages,
     measures,
+    produce,
     undo,
     edge_losses,
     offsets,

@@ -10,7 +10,7 @@ from backend.domain.offsets import group_reset
 from backend.domain.placement import leader_elections, placement_policy, placements
 from backend.domain.schemas import schema_conflicts
 from backend.domain.switch import cluster_switch, switch_commands
-from backend.domain.tenants import application, application_commands, tenant, tenant_commands
+from backend.domain.tenants import application, application_commands, produced_messages, tenant, tenant_commands
 from backend.domain.tree import tree
 from backend.domain.webhooks import webhook
 from backend.domain.zones import route_epochs
@@ -43,6 +43,9 @@ FENCED_WORKERS: Decider[fenced_workers.FencedWorkers, fenced_workers.RecordFence
 )
 GROUP_RESETS: Decider[group_reset.Resets, group_reset.RecordReset] = Decider(
     group_reset.INITIAL, group_reset.decide, group_reset.evolve
+)
+PRODUCED_MESSAGES: Decider[produced_messages.Produced, produced_messages.RecordProduced] = Decider(
+    produced_messages.INITIAL, produced_messages.decide, produced_messages.evolve
 )
 LEADER_ELECTIONS: Decider[leader_elections.Elections, leader_elections.RecordElection] = Decider(
     leader_elections.INITIAL, leader_elections.decide, leader_elections.evolve

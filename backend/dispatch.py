@@ -340,7 +340,7 @@ def _log(recorded: Sequence[RecordedEvent]) -> None:
 def _tenant_of(stream: str) -> str | None:
     """Return the tenant that an event stream belongs to; None for streams of the estate."""
     kind, _, name = stream.partition("-")
-    return name.partition("/")[0] if kind in ("tenant", "application") else None
+    return name.partition("/")[0] if kind in ("tenant", "application", "messages") else None
 
 
 def _remember(

@@ -81,6 +81,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "GET /messages": ("messages",),
     "GET /history": ("history",),
     "GET /history/subjects": ("history",),
+    "POST /messages": ("produce",),
     "GET /set-aside": ("set-aside list",),
     "POST /set-aside/replay": ("set-aside replay",),
     "GET /losses": ("losses list",),

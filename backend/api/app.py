@@ -25,7 +25,7 @@ from backend.api.frame.requests import known_parameters, plausible_body
 from backend.api.frame.services import Services
 from backend.api.history import events, measures, operations, undo
 from backend.api.lab import drills
-from backend.api.messages import messages
+from backend.api.messages import messages, producing
 from backend.api.offsets import groups, offsets
 from backend.api.placement import placement_policies, placement_runs, placements
 from backend.api.replication import replication
@@ -118,6 +118,7 @@ def routes() -> Sequence[BaseRoute]:
         projections,
         trace,
         messages,
+        producing,
         edge_losses,
         offsets,
         groups,

@@ -28,6 +28,8 @@ class MessageFacts:
     bootstrap_servers: str
     properties: Mapping[str, str]
     topic: str
+    incarnation: int
+    """Incarnation of the topic: another one is another log."""
     partitions: int
     names: Mapping[int, str]
     """Names of all clusters that exist or existed, by number: an origin may be a cluster that was removed."""
@@ -67,6 +69,7 @@ def read(connection: Connection, settings: Settings, stream: str, cluster: str |
         bootstrap_servers=known.bootstrap_servers,
         properties=known.properties,
         topic=row.technical_names[chosen],
+        incarnation=row.incarnations[chosen],
         partitions=row.partitions,
         names=names_ever(connection),
         flags_header=settings.copy_flags_header,

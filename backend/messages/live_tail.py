@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from backend.kafka.base.message_headers import Message
-from backend.kafka.search.message_reading import Selected, Tail
+from backend.kafka.search.message_reading import Selected
+from backend.kafka.search.message_tail import Tail
 from backend.kafka.search.topic_reader import TopicPlace
 from backend.messages.documents import shown
 from backend.messages.facts import MessageFacts
 from backend.messages.message_decoding import MessageDecoding
 from backend.messages.reading_failures import reading_failures
+from backend.messages.tail_position import OUT_OF_RANGE, TailStart, written
 
 MOST_AT_ONCE = 200
 """Messages that one read returns."""
@@ -23,11 +25,20 @@ DECODING_SECONDS = 2.0
 class LiveTail:
     """Reads what is written from now on; used by one thread. What it is too slow for is skipped."""
 
-    def __init__(self, place: TopicPlace, facts: MessageFacts, decoding: MessageDecoding) -> None:
-        """Begin at the present ends. Raises KafkaCallFailed, ClusterUnreachable."""
+    def __init__(
+        self, place: TopicPlace, facts: MessageFacts, decoding: MessageDecoding, start: TailStart
+    ) -> None:
+        """Begin at the present ends, or continue. Raises KafkaCallFailed, ClusterUnreachable."""
         self._facts, self._decoding = facts, decoding
         self._left_out = 0
-        self._tail = Tail(place, self._select)
+        self._tail = Tail(place, self._select, after=start.offsets)
+        self.note = start.note or (OUT_OF_RANGE if self._tail.is_truncated else "")
+        """Why the tail does not continue where it was; empty if it does, or begins."""
+
+    @property
+    def position(self) -> str:
+        """Return how far was read, as the id of an event."""
+        return written(self._facts, self._tail.positions)
 
     @property
     def skipped(self) -> int:

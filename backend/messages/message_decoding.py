@@ -107,7 +107,7 @@ def check_expressions(decoders: Decoders, filters: Filters) -> None:
             with decoding_failures():
                 decoders.check(expression)
         except DecodingEnded as ended:
-            raise MessagesBusy("All decoders are in use. Try again in some seconds.") from ended
+            raise MessagesBusy("All decoders are in use. Try again in a few seconds.") from ended
 
 
 @contextmanager

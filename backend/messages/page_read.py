@@ -101,7 +101,7 @@ class PageRead:
             self._cut.leave(each.message for each in selected[len(items) :])
         positions = self._cut.positions(page)
         if not items and positions == page.started:
-            raise MessagesBusy("The messages could not be decoded in time. Try again in some seconds.")
+            raise MessagesBusy("The messages could not be decoded in time. Try again in a few seconds.")
         return MessagePage(
             stream=str(facts.stream),
             cluster=facts.cluster,

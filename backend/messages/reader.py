@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from backend.kafka.search.message_reading import Bounds, read_messages
 from backend.kafka.search.topic_reader import TopicPlace
+from backend.messages import tail_position
 from backend.messages.decoders import Decoders
 from backend.messages.facts import MessageFacts
 from backend.messages.filters import Filters
@@ -67,16 +68,20 @@ class MessageReader:
             return page.answer(facts, found)
 
     @contextmanager
-    def tail(self, user: str, facts: MessageFacts, wanted: MessageRequest, schemas: Schemas) -> Iterator[LiveTail]:
+    def tail(
+        self, user: str, facts: MessageFacts, wanted: MessageRequest, schemas: Schemas, last_event_id: str = ""
+    ) -> Iterator[LiveTail]:
         """Yield a live tail of the partitions and filters that are wanted, recorded in the audit.
 
-        Raises what `read` does, as the tail's reads do.
+        It continues after the event that a browser saw last, if there was one. Raises what `read` does, as the
+        tail's reads do.
         """
         with self._tails.one(user):
             place = self._place(facts, wanted)
             note_tail(self._engine, user, facts, wanted)
             with reading_failures(facts):
-                tail = LiveTail(place, facts, MessageDecoding(self._decoders, wanted.filters, schemas))
+                start = tail_position.read(facts, last_event_id)
+                tail = LiveTail(place, facts, MessageDecoding(self._decoders, wanted.filters, schemas), start)
                 try:
                     yield tail
                 finally:

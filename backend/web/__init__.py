@@ -22,7 +22,7 @@ from backend.web.forms.refusals import show_refusals
 from backend.web.frame import find_page, login_page, oidc_page, operation_page, static
 from backend.web.history import charts_page, timeline_page, undo_page, upkeep_forms
 from backend.web.lab import lab_page
-from backend.web.messages import messages_live, messages_page
+from backend.web.messages import messages_live, messages_page, produce_form
 from backend.web.offsets import group_page, groups_page, offset_reset_form, offsets_page
 from backend.web.placement import placement_form, placement_page, placement_run_form
 from backend.web.replication import (
@@ -70,7 +70,8 @@ def routes() -> Sequence[BaseRoute]:
         *(upkeep_forms, lab_page, zones_page, undo_page, timeline_page, charts_page),
         *(group_page, groups_page, offset_reset_form, offsets_page, trace_page),
         *(application_forms, credentials_form, application_page, grants_page, member_forms),
-        *(tenant_forms, stream_forms, stream_delete_form, tenants_page, messages_page, messages_live, stream_page),
+        *(tenant_forms, stream_forms, stream_delete_form, tenants_page),
+        *(produce_form, messages_page, messages_live, stream_page),
         *(schema_form, level_form, schemas_page),
         *(webhook_forms, webhooks_page),
     )

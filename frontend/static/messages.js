@@ -33,12 +33,12 @@
   const MOST = 500;
   const follow = document.getElementById("follow");
   const status = document.getElementById("following");
-  let source = null, count = 0, skipped = 0, skippedBefore = 0, opened = 0;
+  let source = null, count = 0, skipped = 0, skippedBefore = 0, opened = 0, restarted = "";
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   const counted = () => {
     const all = skipped + skippedBefore;
     const said = `${count} new message${count === 1 ? "" : "s"}${all ? `, ${all} skipped` : ""}`;
-    return opened > 1 ? `${said}; reconnected, and messages in between are not shown` : said;
+    return restarted ? `${said}. ${restarted}` : said;
   };
   const stop = (text) => {
     source.close();
@@ -48,7 +48,7 @@
     say(text);
   };
   const start = () => {
-    [count, skipped, skippedBefore, opened] = [0, 0, 0, 0];
+    [count, skipped, skippedBefore, opened, restarted] = [0, 0, 0, 0, ""];
     source = new EventSource(follow.dataset.live);
     source.addEventListener("open", () => { opened += 1; [skippedBefore, skipped] = [skippedBefore + skipped, 0]; });
     source.addEventListener("messages", (event) => {
@@ -61,6 +61,7 @@
       document.getElementById("none")?.remove();
       say(counted());
     });
+    source.addEventListener("restarted", (event) => { restarted = event.data; say(counted()); });
     source.addEventListener("skipped", (event) => { skipped = Number(event.data); say(counted()); });
     source.addEventListener("beat", () => say(count || opened > 1 ? counted() : "Waiting for new messages."));
     source.addEventListener("ended", (event) => stop(event.data));

@@ -30,6 +30,7 @@ REASONS = {
     "ClusterRemoved": "its number is never used again. Add the cluster again; it becomes another one",
     "ApplicationDeleted": "its password and its grants are gone. Declare it again",
     "GroupOffsetsReset": "groups may have read on since. Reset their offsets to where they should continue",
+    "MessageProduced": "consumers may have read it. Produce a message that corrects it",
     "SwitchStarted": _SWITCH,
     "SwitchForced": _SWITCH,
     "ClientsMoved": _SWITCH,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, rest_client
 
 COLUMNS = ("partition", "offset", "time", "key", "value", "remark")
+USUAL_LIMIT = 50
 MOST_CHARACTERS = 160
 """Characters of a key or value in the table, so that a message takes one line."""
 _ENDED = {
@@ -48,7 +50,7 @@ def messages(
             "time:<milliseconds since 1970, or ISO 8601>; or where an earlier answer ended, after:… or before:….",
         ),
     ] = "latest",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of messages.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of messages.")] = USUAL_LIMIT,
     filters: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,11 +70,17 @@ def messages(
         found = answer(client.get("/messages", params=asked))
     show(found, Form.JSON if as_json else form, COLUMNS, [table_row(item) for item in found["items"]])
     if not found["complete"] and found["next"] is not None:
-        words = ["treeline", "messages", stream, "--cluster", found["cluster"], "--from", found["next"]["from"]]
-        words += [word for text in filters or () for word in ("--filter", text)]
+        words = continued(stream, found, limit, filters or ())
         why = _ENDED.get(found["ended_by"])
         scanned = f" after {found['scanned_records']:,} records, as {why}" if why else ""
         typer.echo(f"There may be more{scanned}; continue with `{shlex.join(words)}`.", err=True)
+
+
+def continued(stream: str, found: dict[str, Any], limit: int, filters: Sequence[str]) -> list[str]:
+    """Return the command that shows what follows an answer, with the same options."""
+    words = ["treeline", "messages", stream, "--cluster", found["cluster"], "--from", found["next"]["from"]]
+    words += [] if limit == USUAL_LIMIT else ["--limit", str(limit)]
+    return words + [word for text in filters for word in ("--filter", text)]
 
 
 def table_row(item: dict[str, Any]) -> dict[str, Any]:

@@ -75,6 +75,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "edge.lag_records",
         "cluster.bytes_in_per_second cluster-1 --hours 24 -o json",
     ),
+    "produce": (
+        f'{_STREAM} --key order-17 --value \'{{"status": "paid"}}\' --as-json',
+        f"{_STREAM} --key order-17 --tombstone --dry-run",
+        f"{_STREAM} --value-file message.bin --header trace=7f3c --partition 0 --cluster cluster-1",
+    ),
     "set-aside list": ("", "-w 10"),
     "set-aside replay": ("4 --dry-run", "4"),
     "losses list": ("", "-o json"),

@@ -51,6 +51,8 @@ class Action(StrEnum):
     """
     READ_MESSAGES = "messages:read"
     """Read keys, values and headers of the records in a tenant's streams; each request is in the audit."""
+    PRODUCE_MESSAGES = "messages:write"
+    """Produce single messages to a tenant's streams; each is in the event log."""
     DECLARE_STREAMS = "declare-streams"
     """Declare and change streams of a tenant, and applications, which request access to streams."""
     MANAGE_TENANT = "manage-tenant"
@@ -81,6 +83,7 @@ MEMBERSHIPS: Mapping[Membership, frozenset[Action]] = {
         {
             Action.READ_TENANT,
             Action.READ_MESSAGES,
+            Action.PRODUCE_MESSAGES,
             Action.DECLARE_STREAMS,
             Action.MANAGE_TENANT,
             Action.DECIDE_ACCESS,

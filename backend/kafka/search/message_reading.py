@@ -1,4 +1,4 @@
-"""Pages of a topic's messages over several partitions, by time, and a live tail of new ones.
+"""Pages of a topic's messages over several partitions, by time.
 
 A page never reads beyond the ends that the logs had when it began, so that a busy topic ends too. Its positions
 say how far each partition was scanned: the walk from page to page gives every record exactly once.
@@ -6,35 +6,27 @@ say how far each partition was scanned: the walk from page to page gives every r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_END, Message
+from confluent_kafka import Message
 
-from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search import record_merge
 from backend.kafka.search.record_cursors import BackwardCursor, Cursor, ForwardCursor, Record
 from backend.kafka.search.record_merge import Merge
 from backend.kafka.search.record_search import LogRange
 from backend.kafka.search.topic_reader import TopicPlace, TopicReader
 
-MOST_BEHIND = 10_000
-"""Records of a partition that a tail may be behind before it skips to the end."""
 _BATCH_RECORDS = 4_000
 _SEARCHED_FIRST, _SEARCHED_RECORDS = 2_000, 20_000
 _LEAST_WINDOW = 16
 _PAGE_WAIT_MS = 10
-_TAIL_WAIT_MS = 500
 _QUEUE_KBYTES = 4 * 1024
 _RESPONSE_BYTES = 4 * 1024 * 1024
-_LEAST_RESPONSE_BYTES = 1_000_000  # librdkafka allows no less
 _PARTITION_BYTES = 1024 * 1024
-_LEAST_PARTITION_BYTES = 32 * 1024  # a batch with the usual `batch.size` of 16 KB, so not one for each request
-_TAIL_SECONDS = 10.0
-_CHECK_SECONDS = 1.0
+LEAST_PARTITION_BYTES = 32 * 1024  # a batch with the usual `batch.size` of 16 KB, so not one for each request
 
 
 @dataclass(frozen=True)
@@ -172,7 +164,7 @@ def read_messages(
         bounds.seconds,
         wait_ms=_PAGE_WAIT_MS,
         # Several answers fit, also of small records: what does not would be discarded, and fetched again.
-        partition_bytes=max(_LEAST_PARTITION_BYTES, min(_PARTITION_BYTES, room // 10)),
+        partition_bytes=max(LEAST_PARTITION_BYTES, min(_PARTITION_BYTES, room // 10)),
         response_bytes=_RESPONSE_BYTES,
         queue_kbytes=_QUEUE_KBYTES,
     )
@@ -304,72 +296,3 @@ def _scanned_to(
         if (partition, record.offset) == end:
             break
     return moved
-
-
-class Tail:
-    """Reader of what is written to a topic from now on, used by one thread; `queue_kbytes` bounds its memory.
-
-    Raises KafkaCallFailed, and ClusterUnreachable for a secret that cannot be read or a forbidden address. A
-    cluster that is away for a while is no failure.
-    """
-
-    def __init__(self, place: TopicPlace, select: Select, queue_kbytes: int = 1024) -> None:
-        self._select = select
-        self._check_at = 0.0
-        self.skipped = 0
-        """Number of offsets that were skipped, since reading did not keep up with writing."""
-        self._reader = TopicReader(
-            place,
-            _TAIL_SECONDS,
-            wait_ms=_TAIL_WAIT_MS,
-            partition_bytes=max(_LEAST_PARTITION_BYTES, queue_kbytes * 1024 // len(place.partitions)),
-            response_bytes=max(_LEAST_RESPONSE_BYTES, queue_kbytes * 1024),
-            queue_kbytes=queue_kbytes,
-        )
-        try:
-            self._positions = self._reader.offsets(OFFSET_END, place.partitions)
-        except KafkaCallFailed:
-            self._reader.close()
-            raise
-        self._reader.begin(self._positions)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._reader.close()
-
-    def read(self, wait_seconds: float) -> list[Selected]:
-        """Return selected new messages, in log order per partition; wait at most so long for the first one."""
-        deadline = time.monotonic() + wait_seconds
-        while True:
-            new: list[Message] = []
-            for message in self._reader.read(max(0.0, deadline - time.monotonic())):
-                partition, offset = message.partition(), message.offset()
-                assert partition is not None and offset is not None
-                if message.error() is None:
-                    new.append(message)
-                    offset += 1
-                self._positions[partition] = offset
-            found = self._select(new) if new else []
-            self._skip()
-            if found or time.monotonic() >= deadline:
-                return found
-
-    def _skip(self) -> None:
-        """Go to the ends of the partitions in which too many records have not been read."""
-        late = [
-            partition
-            for partition, position in self._positions.items()
-            if self._reader.end_seen(partition) - position > MOST_BEHIND
-        ]
-        if not late or time.monotonic() < self._check_at:
-            return
-        # The ends seen include open transactions, so these partitions may have nothing to be skipped, for long.
-        self._check_at = time.monotonic() + _CHECK_SECONDS
-        self._reader.allow(_TAIL_SECONDS)
-        for partition, end in self._reader.offsets(OFFSET_END, late).items():
-            behind = end - self._positions[partition]
-            if behind > MOST_BEHIND:
-                self._reader.stop([partition])
-                self._reader.begin({partition: end})
-                self._positions[partition] = end
-                self.skipped += behind

@@ -232,13 +232,16 @@ def _between(
 
 def _of_tenant(asked: AuditFilter) -> ColumnElement[bool]:
     stream, tenant = events.c.stream, asked.tenant
-    own = stream == f"tenant-{tenant}", stream.startswith(f"application-{tenant}/", autoescape=True)
+    own = (
+        stream.in_((f"tenant-{tenant}", f"messages-{tenant}")),
+        stream.startswith(f"application-{tenant}/", autoescape=True),
+    )
     return sa.or_(*own) if asked.own_streams else sa.or_(*own, events.c.data["tenant"].as_string() == tenant)
 
 
 def _tenant(event: StoredEvent) -> str | None:
     kind, _, name = event.stream.partition("-")
-    if kind in ("tenant", "application"):
+    if kind in ("tenant", "application", "messages"):
         return name.partition("/")[0]
     named = event.data.get("tenant")
     return named if isinstance(named, str) else None

@@ -146,7 +146,8 @@ def _of_tenants(tenants: Collection[str]) -> ColumnElement[bool]:
 def _streams_of(tenants: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the event streams of tenants, and the prefixes of their applications' streams."""
     named = sorted(tenants)
-    return [f"tenant-{tenant}" for tenant in named], [f"application-{tenant}/" for tenant in named]
+    own = [f"{kind}-{tenant}" for tenant in named for kind in ("tenant", "messages")]
+    return own, [f"application-{tenant}/" for tenant in named]
 
 
 def happened_since(connection: Connection, event: StoredEvent, names: Collection[str], **data: Any) -> int | None:

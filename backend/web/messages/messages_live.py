@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from anyio import CancelScope
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -19,6 +19,7 @@ from backend.messages.facts import MessageFacts
 from backend.messages.live_tail import LiveTail
 from backend.messages.reader import MessageReader
 from backend.messages.request import MessageRequest
+from backend.messages.tail_position import LONGEST
 from backend.messages.visible_schemas import schemas_of
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, may_still
@@ -41,11 +42,20 @@ class _Followed:
     tenant: str
     facts: MessageFacts
     wanted: MessageRequest
+    last_event_id: str
+    """Id of the last event that the browser saw, if it reconnects."""
 
 
-def _followed(name: Named, services: Shared, viewer: Viewer, asked: Form) -> _Followed:
+def _followed(
+    name: Named,
+    services: Shared,
+    viewer: Viewer,
+    asked: Form,
+    last_event_id: Annotated[str, Header(max_length=LONGEST)] = "",
+) -> _Followed:
     caller = enter(viewer, Action.READ_MESSAGES, name.tenant)
-    return _Followed(caller.name, name.tenant, stream_facts(services, name, asked.cluster), asked.parsed)
+    facts = stream_facts(services, name, asked.cluster)
+    return _Followed(caller.name, name.tenant, facts, asked.parsed, last_event_id)
 
 
 @router.get(MESSAGES + "/-live", response_class=EventSourceResponse)
@@ -54,24 +64,27 @@ async def messages_live(
 ) -> AsyncIterator[ServerSentEvent]:
     """Send `messages` with new lines of the list, `skipped` with their number, `beat` in between.
 
+    A browser that reconnects continues after the last event that it saw; `restarted` says why it does not.
     `ended` says why no more come: the viewer may no longer see them, or the cluster is away.
     """
     yield ServerSentEvent(comment="open", retry=RETRY_MILLISECONDS)
     until, skipped = time.monotonic() + STREAM_SECONDS, 0
     try:
         async with _opened(request, followed) as tail:
+            if tail.note:
+                yield ServerSentEvent(event="restarted", raw_data=tail.note)
             while time.monotonic() < until and not services.closing.is_set():
                 if not await run_in_threadpool(may_still, request, Action.READ_MESSAGES, followed.tenant):
                     yield ServerSentEvent(event="ended", raw_data="You may no longer read these messages.")
                     return
                 lines = await run_in_threadpool(_new_lines, tail, followed.facts)
                 if lines:
-                    yield ServerSentEvent(event="messages", raw_data=lines)
+                    yield ServerSentEvent(event="messages", raw_data=lines, id=tail.position)
                 if tail.skipped != skipped:
                     skipped = tail.skipped
                     yield ServerSentEvent(event="skipped", raw_data=str(skipped))
                 if not lines:
-                    yield ServerSentEvent(event="beat", raw_data="1")
+                    yield ServerSentEvent(event="beat", raw_data="1", id=tail.position)
     except DomainError as error:
         yield ServerSentEvent(event="ended", raw_data=" ".join(error.detail.split()))
 
@@ -81,7 +94,7 @@ async def _opened(request: Request, followed: _Followed) -> AsyncIterator[LiveTa
     """Open the tail on a thread, and close it on one, also if the viewer has left meanwhile."""
     reader: MessageReader = request.app.state.messages
     schemas = schemas_of(request.app, followed.facts)
-    opening = reader.tail(followed.user, followed.facts, followed.wanted, schemas)
+    opening = reader.tail(followed.user, followed.facts, followed.wanted, schemas, followed.last_event_id)
     on_thread = ExitStack()
     try:
         yield await run_in_threadpool(on_thread.enter_context, opening)

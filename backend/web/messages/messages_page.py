@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
+from sqlalchemy import Connection
 
 from backend.callers import STATUS
 from backend.domain.access.access import Action
@@ -26,7 +27,7 @@ from backend.messages.request import MOST_LIMIT, MOST_PARTITIONS, USUAL_LIMIT, M
 from backend.messages.visible_schemas import schemas_of
 from backend.queries.tenants.streams import find_stream
 from backend.web.frame import templates
-from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.pages import PageRoute, enter, offer, reasons
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
 from backend.web.messages.message_view import message_view
 from backend.web.tenants.stream_page import STREAM, Named
@@ -96,17 +97,32 @@ Form = Annotated[Asked, Depends(Asked)]
 def messages_page(name: Named, request: Request, services: Shared, viewer: Viewer, asked: Form) -> Response:
     """Show the form and the messages; a refusal stands beside the form, which keeps what was typed."""
     caller = enter(viewer, Action.READ_MESSAGES, name.tenant)
-    found, facts, refused, status = None, None, "", 200
-    with services.reading() as connection:
-        row = find_stream(connection, name)
+    row, found, facts, refused, status = None, None, None, "", 200
     try:
-        facts = stream_facts(services, name, asked.cluster)
-        found = _read(request, caller.name, facts, asked)
+        with services.reading() as connection:
+            row = find_stream(connection, name)
+            facts = _facts(connection, services, name, asked.cluster)
     except DomainError as error:
+        if row is None:
+            raise
         refused, status = error.detail, STATUS[error.kind]
+    if facts is not None:
+        try:
+            found = _read(request, caller.name, facts, asked)
+        except DomainError as error:
+            refused, status = error.detail, STATUS[error.kind]
     cluster = facts.cluster if facts is not None else asked.cluster
     above = f"/tenants/{name.tenant}/{name.instance}/{name.environment}"
     here = f"{above}/{name.stream}/-messages"
+    offers = [
+        offer(
+            caller,
+            Action.PRODUCE_MESSAGES,
+            name.tenant,
+            "Produce message",
+            f"{here}/-produce?{urlencode({'cluster': cluster})}",
+        )
+    ]
     following = {} if found is None or found.next_start is None else {"page": found.next_start}
     context = {
         "name": name,
@@ -126,6 +142,8 @@ def messages_page(name: Named, request: Request, services: Shared, viewer: Viewe
         "further_said": "Older" if following.get("page", "").startswith("before:") else "Continue",
         "first": f"{here}?{asked.query(cluster, page='')}" if asked.page else None,
         "live": f"{here}/-live?{asked.query(cluster, begin='', page='', time='', offset='', limit='')}",
+        "offers": offers,
+        "reasons": reasons(offers),
         "exports": [(form, f"{here}/-export?{asked.query(cluster)}&form={form}") for form in ("json", "csv")],
     }
     return templates.page(TEMPLATE, {**frame(request, caller), **context}, status)
@@ -153,7 +171,11 @@ def messages_export(
 def stream_facts(services: ConsoleServices, name: StreamName, cluster: str) -> MessageFacts:
     """Read what is known of the stream and the cluster; empty: the one that its clients use."""
     with services.reading() as connection:
-        return message_facts.read(connection, services.config, str(name), cluster or None)
+        return _facts(connection, services, name, cluster)
+
+
+def _facts(connection: Connection, services: ConsoleServices, name: StreamName, cluster: str) -> MessageFacts:
+    return message_facts.read(connection, services.config, str(name), cluster or None)
 
 
 def _read(request: Request, user: str, facts: MessageFacts, asked: Asked) -> MessagePage:

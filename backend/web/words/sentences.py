@@ -45,6 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "WorkerFenced": "Worker {holder} was fenced while alive: {fenced_leases}",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
+    "MessageProduced": "Message produced to {stream} on {cluster}: partition {partition}, offset {offset}",
     "PreferredLeadersElected": "Preferred leaders elected on {cluster}: {elected} partitions",
     "SchemaConflictFound": "Schemas of {cluster}: {detail}",
     "SchemaConflictResolved": "Schemas of {cluster}: {subject} is no longer in conflict",

@@ -6,11 +6,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from backend.kafka.base.errors import KafkaCallFailed
-from backend.kafka.search import message_reading
-from backend.kafka.search.message_reading import Tail
+from backend.kafka.search import message_tail
+from backend.kafka.search.message_tail import Tail
 from backend.kafka.search.topic_reader import TopicPlace
 from tests.eventually import eventually
-from tests.kafka.messages.walks import BASE, everything, made, some, write
+from tests.kafka.messages.walks import BASE, deleted_below, everything, made, some, write
 from tests.support.kafka.topics import DEADLINE_SECONDS, topics
 
 
@@ -56,7 +56,7 @@ def test_a_tail_keeps_little_of_what_is_not_read(servers, tailed):
 
 
 def test_a_tail_that_is_late_skips_to_the_end(servers, tailed, monkeypatch):
-    monkeypatch.setattr(message_reading, "MOST_BEHIND", 50)
+    monkeypatch.setattr(message_tail, "MOST_BEHIND", 50)
     place = made(servers)
     tail = tailed(place, everything, queue_kbytes=16)
     write(place, [(0, BASE + n, b"x" * 1_000) for n in range(1_000)], **{"batch.size": 5_000})
@@ -71,6 +71,22 @@ def test_a_tail_that_is_late_skips_to_the_end(servers, tailed, monkeypatch):
     eventually(lambda: is_skipped() and seen and seen[-1] == 1_000, "what comes later is seen")
     assert len(seen) + tail.skipped == 1_001
     assert seen == sorted(set(seen))
+
+
+def test_a_tail_continues_where_another_was(servers, tailed):
+    place = made(servers, 2)
+    write(place, [(0, BASE, b"%d" % n) for n in range(30)])
+    before = tailed(place, everything).positions
+    assert before == {0: 30, 1: 0}
+    write(place, [(n % 2, BASE, b"new%d" % n) for n in range(6)])
+    tail = tailed(place, everything, after={0: 31})  # partition 1 is new since then
+    seen: list[bytes] = []
+    eventually(lambda: seen.extend(s.message.value() for s in tail.read(0.5)) or len(seen) >= 5, "all are seen")
+    assert sorted(seen) == [b"new1", b"new2", b"new3", b"new4", b"new5"]
+    assert (tail.positions, tail.skipped, tail.is_truncated) == ({0: 33, 1: 3}, 0, False)
+    deleted_below(place, 0, 32)
+    late = tailed(place, everything, after={0: 20, 1: 9})
+    assert (late.positions, late.skipped, late.is_truncated) == ({0: 32, 1: 3}, 12, True)
 
 
 @pytest.mark.nightly  # a cluster that is away is reported in the same way, below
@@ -94,6 +110,6 @@ def test_a_tail_reports_that_its_topic_is_deleted(servers, tailed):
 
 
 def test_a_tail_of_a_cluster_that_is_away_is_reported(monkeypatch):
-    monkeypatch.setattr(message_reading, "_TAIL_SECONDS", 1.0)
+    monkeypatch.setattr(message_tail, "_SECONDS", 1.0)
     with pytest.raises(KafkaCallFailed):
         Tail(TopicPlace("127.0.0.1:9", {}, "orders", (0,)), everything)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.eventually import eventually
 from tests.support.console.consoles import Console
-from tests.support.console.visitors import said
+from tests.support.console.visitors import Visitor, said
 from tests.support.kafka.topics import DEADLINE_SECONDS, produce, produce_with_names, read_all
 
 STREAMS = "/tenants/acme/instances/retail/environments/prod/streams"
@@ -132,6 +132,41 @@ def test_new_messages_are_followed_until_the_viewer_leaves(estate, console: Cons
     assert re.findall(r'data-offset="(\d+)"', text) == ["1"] and "&lt;b&gt;2" in text
     rows = console.rest.ok("GET", "/tenants/acme/audit?kind=MessagesRead")["items"]
     assert sum(name in str(row) and "live" in str(row) for row in rows) == 1
+
+
+def followed(console: Console, address: str, until: str, **headers: str) -> dict[str, str]:
+    """Return the data of each kind of event, and the last id, up to an event of a kind."""
+    sent = {"Authorization": f"Bearer {console.token}", **headers}
+    found: dict[str, str] = {}
+    with httpx2.stream("GET", address, headers=sent, timeout=DEADLINE_SECONDS) as answer:
+        assert answer.status_code == 200
+        event = ""
+        for line in answer.iter_lines():
+            name, _, text = line.partition(": ")
+            if name == "event":
+                event = text
+            elif name == "id":
+                found["id"] = text
+            elif name == "data":
+                found[event] = found.get(event, "") + text
+            elif not line and event == until:
+                return found
+    raise AssertionError(f"no {until}: {found}")
+
+
+def test_a_tail_that_reconnects_continues_where_it_was(estate, console: Console, empty_page: str) -> None:
+    # Of another user, since each has three tails at most.
+    console = Console(console.url, Visitor(console, f"ada-{uuid.uuid4().hex[:6]}", "operator").token)
+    servers = estate.bootstrap_servers("cluster-1")
+    topic = f"acme-retail-prod-{empty_page.split('/')[5]}"
+    address = f"{console.url}{empty_page}/-live?cluster=cluster-1"
+    first = followed(console, address, "beat")
+    assert re.fullmatch(r"cluster-1/\d+/0=0", first["id"])
+    produce(servers, topic, [{"key": b"between", "value": b"%d" % n} for n in range(3)])
+    again = followed(console, address, "messages", **{"Last-Event-ID": first["id"]})
+    assert re.findall(r'data-offset="(\d+)"', again["messages"])[-1] == "0" and "restarted" not in again
+    truncated = followed(console, address, "beat", **{"Last-Event-ID": first["id"].replace("0=0", "0=99")})
+    assert "truncated" in truncated["restarted"]
 
 
 def test_exports_have_what_the_page_has_and_no_formulas(console: Console, page: str) -> None:

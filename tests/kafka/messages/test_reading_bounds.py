@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from backend.kafka.base.errors import KafkaCallFailed
 from backend.kafka.search import record_merge, topic_reader
-from backend.kafka.search.message_reading import Bounds, Earliest, EndedBy, Newest, PageEnded, Tail, read_messages
+from backend.kafka.search.message_reading import Bounds, Earliest, EndedBy, Newest, PageEnded, read_messages
+from backend.kafka.search.message_tail import Tail
 from backend.kafka.search.topic_reader import TopicPlace
 from tests.kafka.messages.walks import (
     BASE,

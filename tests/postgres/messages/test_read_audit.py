@@ -24,6 +24,7 @@ FACTS = MessageFacts(
     bootstrap_servers="127.0.0.1:9",
     properties={},
     topic="acme-retail-prod-orders",
+    incarnation=1,
     partitions=3,
     names={1: "c1"},
     flags_header="copy-flags",

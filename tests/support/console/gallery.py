@@ -172,6 +172,8 @@ NO_PICTURE = {
     "/tenants/{tenant}/{instance}/{environment}/-streams": "a block of the environment's page",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages": "needs brokers, which the gallery has not",
     "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-export": "a file",
+    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-produce": "a form of the page of messages",
+    "/tenants/{tenant}/{instance}/{environment}/{stream}/-messages/-produced": "a message, which needs brokers",
 }
 """Addresses that are no pages, with the reason; those that end with -live or -applied are none either."""
 

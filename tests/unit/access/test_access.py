@@ -25,6 +25,7 @@ TABLE = {
     Action.CHANGE_ESTATE: "no  no  yes yes no  no",
     Action.READ_TENANT: "no  yes yes yes yes yes",
     Action.READ_MESSAGES: "no  no  yes yes yes yes",
+    Action.PRODUCE_MESSAGES: "no  no  yes yes no  yes",
     Action.DECLARE_STREAMS: "no  no  yes yes yes yes",
     Action.MANAGE_TENANT: "no  no  yes yes no  yes",
     Action.DECIDE_ACCESS: "no  no  yes yes no  yes",

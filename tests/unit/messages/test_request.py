@@ -23,6 +23,7 @@ def facts(partitions: int) -> MessageFacts:
         bootstrap_servers="127.0.0.1:9",
         properties={},
         topic="acme-retail-prod-orders",
+        incarnation=1,
         partitions=partitions,
         names={1: "c1"},
         flags_header="copy-flags",

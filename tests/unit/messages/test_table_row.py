@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.commands.messages.messages import COLUMNS, MOST_CHARACTERS, table_row
+from backend.commands.messages.messages import COLUMNS, MOST_CHARACTERS, continued, table_row
 
 
 def item(**fields: Any) -> dict[str, Any]:
@@ -68,3 +68,10 @@ def test_what_is_wrong_is_said_before_where_it_was_copied_from() -> None:
 @pytest.mark.parametrize("moment", [2**63 - 1, 10**17])
 def test_a_timestamp_outside_of_the_calendar_is_a_number(moment: int) -> None:
     assert table_row(item(timestamp_ms=moment))["time"] == f"{moment} ms"
+
+
+@pytest.mark.parametrize(("limit", "options"), [(50, []), (20, ["--limit", "20"])])
+def test_the_command_that_continues_has_the_same_options(limit: int, options: list[str]) -> None:
+    found = {"cluster": "c1", "next": {"from": "after:0=7"}}
+    begin = ["treeline", "messages", "a/b/c/d", "--cluster", "c1", "--from", "after:0=7"]
+    assert continued("a/b/c/d", found, limit, ["key:a"]) == [*begin, *options, "--filter", "key:a"]

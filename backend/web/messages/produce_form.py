@@ -1,0 +1,250 @@
+"""`…/-messages/-produce`: produce one message to a stream; `-produced` says where it is."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from backend.domain.access.access import Action
+from backend.domain.base.errors import FieldError, ValueInvalid
+from backend.domain.names.names import StreamName
+from backend.messages import production
+from backend.messages.production import Content, Production, Wanted
+from backend.messages.request import HIGHEST
+from backend.queries.tenants.streams import find_stream
+from backend.web.forms.change_request import ChangeRequest
+from backend.web.forms.effect import Effect, fields_of
+from backend.web.forms.form_page import FormPage, answer_form, show_form
+from backend.web.forms.same_change import SameChange, curl
+from backend.web.frame import templates
+from backend.web.frame.forms import Fields, Form
+from backend.web.frame.pages import PageRoute, enter
+from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
+from backend.web.messages.messages_page import MESSAGES
+from backend.web.tenants.stream_page import Named
+from backend.web.words.figures import counted
+from backend.web.words.units import whole_number
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+NONE = "none"
+KEY = "message_key"
+"""Field of the key: `key` is the form's own, against requests from other sites."""
+_FORMATS = (("text", "Text"), ("json", "JSON"), ("base64", "Bytes in Base64"))
+_OPTIONS = {"text": "", "json": " --as-json", "base64": " --base64"}
+
+
+@dataclass(frozen=True)
+class Producing:
+    """Production of a message to one stream."""
+
+    stream: StreamName
+
+    def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
+        """Check the message, without asking the cluster."""
+        found = self._production(change_request, given)
+        change_request.dry_run(production.recorded(found), lambda connection, outcome: None)
+        facts, message = found.facts, found.message
+        return Effect(
+            sentence=f"A message will be produced to {facts.stream} on {facts.cluster}.",
+            same=self._same(given, facts.cluster),
+            fields=fields_of(
+                {
+                    "Cluster": facts.cluster,
+                    "Technical name": facts.topic,
+                    "Partition": "by key" if message.partition is None else message.partition,
+                    "Key": _size(message.key, "none"),
+                    "Value": _size(message.value, "null (tombstone)"),
+                    "Headers": len(message.headers),
+                }
+            ),
+            notes=(
+                "Consumers read the message as any other. It cannot be taken back.",
+                "Distributors copy it to the other clusters of the tree. The event log has its place and sizes.",
+            ),
+        )
+
+    def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
+        """Produce the message, once for each `once`, and lead to the page that says where it is."""
+        with production.one_at_a_time(change_request.services.engine, change_request.viewer.name, once):
+            place = change_request.begun_before(once, given)
+            if place is None:
+                found = self._production(change_request, given)
+                change_request.dry_run(production.recorded(found), lambda connection, outcome: None)
+                written = production.write(found)
+                query = {"cluster": found.facts.cluster, "partition": written.partition, "offset": written.offset}
+                place = urlencode(query)
+                change_request.begin_once(production.recorded(found, written), once, given, lambda _: place)
+        return RedirectResponse(f"{_address(self.stream)}/-produced?{place}", 303)
+
+    def _production(self, change_request: ChangeRequest, given: Fields) -> Production:
+        config, cluster = change_request.services.config, given.get("cluster", "").strip()
+        wanted = _wanted(given)
+        try:
+            with change_request.services.reading() as connection:
+                return production.read(connection, config, str(self.stream), cluster or None, wanted)
+        except ValueInvalid as error:
+            renamed = [
+                FieldError(each.pointer.replace("/key", f"/{KEY}", 1), each.detail) for each in error.errors
+            ]
+            raise ValueInvalid(error.detail, tuple(renamed)) from error
+
+    def _same(self, given: Fields, cluster: str) -> SameChange:
+        wanted = _wanted(given)
+        body: dict[str, Any] = {"stream": str(self.stream), "cluster": cluster, "value": _shown(wanted.value)}
+        if wanted.key is not None:
+            body["key"] = _shown(wanted.key)
+        if wanted.partition is not None:
+            body["partition"] = wanted.partition
+        if wanted.headers:
+            body["headers"] = [list(each) for each in wanted.headers]
+        return SameChange(None, _command(self.stream, wanted, cluster), curl("POST", "/api/v1/messages", body))
+
+
+def _address(stream: StreamName) -> str:
+    return f"/tenants/{stream.tenant}/{stream.instance}/{stream.environment}/{stream.stream}/-messages"
+
+
+def _size(data: bytes | None, absent: str) -> str:
+    return absent if data is None else counted(len(data), "byte")
+
+
+def _wanted(given: Fields) -> Wanted:
+    """Read the form. Raises ValueInvalid."""
+    partition = given.get("partition", "").strip()
+    number = whole_number(partition, "/partition") if partition else None
+    if number is not None and number < 0:
+        raise ValueInvalid("a partition must be 0 or more", (FieldError("/partition", "must be 0 or more"),))
+    lines = [line for line in given.get("headers", "").splitlines() if line.strip()]
+    return Wanted(
+        partition=number,
+        key=_content(given, KEY, "key_format"),
+        value=_content(given, "value", "value_format"),
+        headers=[_header(number, line) for number, line in enumerate(lines)],
+        timestamp_ms=None,
+    )
+
+
+def _content(given: Fields, name: str, format_name: str) -> Content | None:
+    form, text = given.get(format_name, NONE), given.get(name, "").replace("\r\n", "\n")
+    if form == NONE:
+        if text:
+            raise _wrong(f"/{name}", "it is not empty: choose its format, or clear it")
+        return None
+    if form == "json":
+        try:
+            return Content(form, json.loads(text))
+        except RecursionError:
+            raise _wrong(f"/{name}", "it is nested too deeply") from None
+        except ValueError as error:
+            raise _wrong(f"/{name}", f"it is not JSON: {error}") from None
+    if form not in production.FORMATS:
+        raise _wrong(f"/{name}", f"its format must be one of {', '.join(production.FORMATS)}")
+    return Content(form, text.strip() if form == "base64" else text)
+
+
+def _header(number: int, line: str) -> tuple[str, str | None]:
+    name, separator, value = line.partition("=")
+    if not separator or not name.strip():
+        raise _wrong(f"/headers/{number}", f"line {number + 1} must be NAME=VALUE")
+    return name.strip(), value
+
+
+def _wrong(pointer: str, detail: str) -> ValueInvalid:
+    return ValueInvalid(f"{pointer[1:]} {detail}", (FieldError(pointer, detail),))
+
+
+def _shown(content: Content | None) -> dict[str, Any] | None:
+    return None if content is None else {content.format: content.given}
+
+
+def _command(stream: StreamName, wanted: Wanted, cluster: str) -> str | None:
+    """Return the command; None for a key that it cannot express."""
+    if wanted.key is not None and wanted.key.format != "text":
+        return None
+    words = ["treeline", "produce", str(stream), "--cluster", cluster]
+    words += [] if wanted.key is None else ["--key", wanted.key.given]
+    words += [] if wanted.partition is None else ["--partition", str(wanted.partition)]
+    for name, said in wanted.headers:
+        words += ["--header", f"{name}={said}"]
+    if wanted.value is None:
+        return shlex.join([*words, "--tombstone"])
+    value = wanted.value
+    text = json.dumps(value.given, ensure_ascii=False) if value.format == "json" else value.given
+    return shlex.join([*words, "--value", text]) + _OPTIONS[value.format]
+
+
+def _page(services: ConsoleServices, name: StreamName, cluster: str) -> FormPage:
+    with services.reading() as connection:
+        row = find_stream(connection, name)
+    here = _address(name)
+    return FormPage(
+        template="produce_form.html",
+        address=f"{here}/-produce",
+        heading=f"Produce a message to {name.stream}",
+        trail=[("Tenants", "/tenants"), (str(name), here.removesuffix("/-messages")), ("Messages", here)],
+        verb="Produce message",
+        act=Producing(name),
+        usual=lambda _: {"cluster": cluster, "key_format": "text", "value_format": "json"},
+        choices={
+            "clusters": [("", "active cluster"), *((each, each) for each in sorted(row.incarnations))],
+            "partitions": [("", "by key"), *((str(each), str(each)) for each in range(row.partitions))],
+            "key_formats": [*_FORMATS, (NONE, "No key")],
+            "value_formats": [*_FORMATS, (NONE, "Null (tombstone)")],
+        },
+        empty="Fill in the form to see where the message will be written.",
+    )
+
+
+@router.get(MESSAGES + "/-produce")
+def produce_form(
+    name: Named,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    cluster: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """Show the form."""
+    caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
+    return show_form(request, services, caller, _page(services, name, cluster))
+
+
+@router.post(MESSAGES + "/-produce")
+def produce_message(name: Named, request: Request, services: Shared, viewer: Viewer, fields: Form) -> Response:
+    """Preview the message, or produce it."""
+    caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
+    return answer_form(request, services, caller, _page(services, name, fields.get("cluster", "")), fields)
+
+
+@router.get(MESSAGES + "/-produced")
+def message_produced(
+    name: Named,
+    request: Request,
+    services: Shared,
+    viewer: Viewer,
+    cluster: Annotated[str, Query(max_length=300)],
+    partition: Annotated[int, Query(ge=0, le=2**31 - 1)],
+    offset: Annotated[int, Query(ge=0, le=HIGHEST)],
+) -> Response:
+    """Say where the message is, with the ways to it."""
+    caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
+    with services.reading() as connection:
+        find_stream(connection, name)
+    here = _address(name)
+    place = {"cluster": cluster, "partition": partition, "offset": offset}
+    context = {
+        "name": name,
+        "above": here.removesuffix("/-messages"),
+        "here": here,
+        **place,
+        "message": f"{here}?{urlencode({**place, 'begin': 'offset'})}",
+        "trace": f"/trace?{urlencode({'stream': str(name), **place})}",
+        "another": f"{here}/-produce?{urlencode({'cluster': cluster})}",
+    }
+    return templates.page("message_produced.html", {**frame(request, caller), **context})
