@@ -66,7 +66,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Continuation:
-    """Where the group would go on after a switch to another cluster."""
+    """A cluster on which the group would go on after a switch."""
 
     cluster: str
     partitions: int

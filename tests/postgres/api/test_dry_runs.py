@@ -89,6 +89,7 @@ REFUSED: list[tuple[str, str, Any, int]] = [
     ("POST", "/set-aside/replay", {"id": "none"}, 404),
     ("POST", "/set-aside/replay", {"id": ASIDE.id}, 409),
     ("POST", "/losses/acknowledge", {"cluster": "c9", "level": 1}, 404),
+    ("POST", "/messages", {"stream": "acme/retail/prod/none", "value": None}, 404),
     ("POST", "/offsets/reset", RESET, 503),
     ("POST", "/offsets/reset", {**RESET, "group": "a\tb"}, 422),
     ("POST", "/switches", {**SWITCH, "plan_digest": "stale"}, 422),
