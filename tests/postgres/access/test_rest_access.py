@@ -40,7 +40,7 @@ NAMES |= {
 # What a role or a membership may, beside what all may: see docs/access.md.
 ESTATE = {Action.READ_ESTATE, Action.READ_TENANT}
 CHANGES = {Action.CHANGE_ESTATE, Action.DECLARE_STREAMS, Action.MANAGE_TENANT, Action.DECIDE_ACCESS}
-CHANGES |= {Action.READ_MESSAGES}
+CHANGES |= {Action.READ_MESSAGES, Action.PRODUCE_MESSAGES}
 MAY: dict[str, set[Action]] = {
     "nobody": set(),
     "viewer": ESTATE,
@@ -50,6 +50,7 @@ MAY: dict[str, set[Action]] = {
     "owner": {
         Action.READ_TENANT,
         Action.READ_MESSAGES,
+        Action.PRODUCE_MESSAGES,
         Action.DECLARE_STREAMS,
         Action.MANAGE_TENANT,
         Action.DECIDE_ACCESS,
