@@ -31,6 +31,7 @@ from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.api.observations import observe
 from tests.support.console.consoles import Console, serve_here
 from tests.support.console.gallery import PICTURES, Picture
+from tests.support.console.grouping import some_groups
 from tests.support.console.measuring import a_week
 from tests.support.console.placing import GROWN, ask, documents, failed, planned
 from tests.support.console.replicating import look, looked_at
@@ -87,6 +88,7 @@ def filled(acme: Console, database: Database, monkeypatch: pytest.MonkeyPatch) -
     told_of(acme, database)
     held(monkeypatch)
     a_week(database)
+    some_groups(database)
     reports(acme)
     begin(database, 43, committed=39)
     monkeypatch.setattr(trace_page, "_traced", lambda *_: TRACED)

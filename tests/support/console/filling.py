@@ -6,7 +6,7 @@ from backend.domain.switch.cluster_switch import Phase
 from tests.browser.offsets.test_offsets_page import ORDERS, committed
 from tests.postgres.webhooks.test_webhooks_pages import told_of
 from tests.support.console.consoles import Console
-from tests.support.console.grouping import group, observed, of_globex, partition
+from tests.support.console.grouping import some_groups
 from tests.support.console.measuring import a_week
 from tests.support.console.placing import GROWN, ask, documents, failed, planned
 from tests.support.console.replicating import look, looked_at, online
@@ -30,15 +30,7 @@ def fill(acme: Console, database: Database) -> None:
     online(database)
     look(database, looked_at(away=(2,)))
     committed(database, ORDERS, "billing")
-    observed(
-        database,
-        group(),
-        group("audit", members=(), partitions=(partition(0, member=None, records_per_second=0.0),)),
-        group("search", partitions=(partition(0, records_per_second=900.0),)),
-        group("fraud-check", partitions=(partition(0, lag_records=0, time_lag_ms=0),)),
-        group(cluster="c2", members=(), partitions=(partition(0, member=None, lag_records=12),)),
-        of_globex(),
-    )
+    some_groups(database)
     ask(database, "p1")
     planned(database, "p1", documents(GROWN))
     ask(database, "p2")

@@ -63,7 +63,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("cluster-adopt", "/clusters/c1/-adopt", "Form: adopt a cluster's topics"),
         Picture("cluster-remove", "/clusters/c1/-remove", "Form: remove a cluster"),
         Picture("cluster", "/clusters/c1", "One cluster: names, client properties, distributors, environments"),
-        Picture("timeline", "/timeline", "The event log in sentences", True, True),
+        Picture("timeline", "/timeline", "The event log in sentences", narrow=True),
         Picture("charts", "/charts", "Charts of a measure: each distributor's lag"),
         Picture("chart", "/charts?metric=edge.records_per_second&subject=c1:2", "A chart of one subject"),
         Picture("event", "/timeline/3", "One event, and the changes since"),
@@ -115,7 +115,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
         Picture("subject", "/schemas/c1/acme-retail-prod-orders-value", "One subject and its changes"),
         Picture("schema-new", "/schemas/-new", "Form: check and register a schema"),
         Picture("schema-level", "/schemas/-level?subject=acme-retail-prod-orders-value", "Form: schema level"),
-        Picture("groups", "/groups", "Consumer groups on every cluster, and why they lag", True, True),
+        Picture("groups", "/groups", "Consumer groups on every cluster, and why they lag", narrow=True),
         Picture("group", GROUP, "One consumer group: members, partitions, where it would go on", narrow=True),
         Picture("offsets-reset", "/offsets/-reset", "Form: reset a group's offsets"),
         Picture("offsets", "/offsets", "Offsets of groups on every cluster", narrow=True),
@@ -140,7 +140,7 @@ GALLERY: dict[str, tuple[Picture, ...]] = {
     ),
     "The replication lab": (
         Picture("drills", "/drills", "Scenarios of the replication lab"),
-        Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", True, True),
+        Picture("drill", f"{LOSS}?step=15", "A committed record is lost, step by step", narrow=True),
         Picture("drill-schedule", "/drills/schedule?faults=crash 1 1000 4500,cut 2-3 2000 800", "Custom faults"),
     ),
     "People": (

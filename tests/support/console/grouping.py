@@ -71,3 +71,18 @@ def of_globex() -> GroupRow:
         technical_group="globex-shop-prod-stock",
         place="globex/shop/prod",
     )
+
+
+def some_groups(database: Database) -> None:
+    """Store groups with several diagnoses, on two clusters and of two tenants."""
+    second = GroupMember(member_id="m-2", client_id="billing-8", host="10.1.2.4", partitions=2)
+    shared = [partition(number, member=f"m-{1 + number // 2}") for number in range(4)]
+    observed(
+        database,
+        group(members=(OWNER, second), partitions=shared),
+        group("audit", members=(), partitions=(partition(0, member=None, records_per_second=0.0),)),
+        group("search", partitions=(partition(0, records_per_second=900.0),)),
+        group("fraud-check", partitions=(partition(0, lag_records=0, time_lag_ms=0),)),
+        group(cluster="c2", members=(), partitions=(partition(0, member=None, lag_records=12),)),
+        of_globex(),
+    )
