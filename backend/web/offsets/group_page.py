@@ -192,7 +192,7 @@ def _context(connection: Connection, caller: Caller, cluster: str, group: str) -
         "more_partitions": max(0, len(row.partitions) - _MOST_PARTITIONS),
         "continuations": _continuations(row, list_offsets(connection, wanted)),
         "reset": _reset_address(caller, row, None),
-        "export": f"{GROUPS}/-export?{urlencode({'text': row.technical_group, 'cluster': cluster})}",
+        "export": f"{GROUPS}/-export?{urlencode({'group': row.technical_group, 'cluster': cluster})}",
         "offsets": f"/offsets?{urlencode({'group': row.technical_group})}",
         "here": group_address(cluster, group),
         "live": f"{GROUPS}/-of/-live?{urlencode({'cluster': cluster, 'group': group})}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -29,7 +29,8 @@ from backend.queries.switch.switches import held_environments
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
-from backend.web.history.measure_charts import charts_address, read_sparklines
+from backend.web.history.measure_charts import charts_address
+from backend.web.history.recent_sparklines import RecentSparklines
 from backend.web.offsets.group_words import LABELS, severity
 from backend.web.words.csv_lines import cell, csv_lines
 from backend.web.words.figures import plain, span
@@ -48,6 +49,7 @@ COLUMNS = (
 )
 _EXPORTED_AT_ONCE = 200
 _STALE_SECONDS = 120
+_TRENDS = RecentSparklines(LAG)
 Text = Annotated[str, Query(max_length=1200)]
 
 
@@ -60,11 +62,14 @@ class Asked:
     stream: str
     diagnosis: str
     order: str
+    group: str = ""
+    """Exact logical or technical name; only the export has it."""
 
     def wanted(self, caller: Caller, holding: Mapping[Key, str], after: Key | None, most: int) -> GroupsWanted:
         """Return the filter as a query for groups that the caller may see."""
         return GroupsWanted(
             cluster=self.cluster or None,
+            group=self.group or None,
             stream=self.stream or None,
             tenants=caller.tenants_for(Action.READ_TENANT),
             code=self.diagnosis or None,
@@ -111,7 +116,7 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
         clusters = leaves(connection)
-        trends = read_sparklines(connection, LAG, _with_history(caller, rows[:MOST_SHOWN]))
+        trends = _TRENDS.read(connection, _with_history(caller, rows[:MOST_SHOWN]))
     shown = rows[:MOST_SHOWN]
     further = None
     if len(rows) > MOST_SHOWN:
@@ -157,7 +162,7 @@ def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> l
         if each.reason is not None or (each.age_seconds or 0) > _STALE_SECONDS:
             why = f": {each.reason}" if each.reason and whole else ""
             found.append(f"The groups of {each.cluster} are not observed{why}. Last observation: {seen}.")
-        elif each.truncated:
+        elif each.truncated and whole:
             found.append(
                 f"{each.cluster} has more groups than are observed: see the setting TREELINE_GROUPS_MOST."
             )
@@ -208,10 +213,12 @@ def groups_export(
     cluster: Text = "",
     stream: Text = "",
     diagnosis: Text = "",
+    group: Text = "",
 ) -> Response:
-    """Export the groups that match as CSV: one line for each partition."""
+    """Export the groups that match as CSV: one line for each partition. `group`: the exact name of one."""
     caller = enter_in_some_tenant(viewer, Action.READ_TENANT)
-    lines = _exported(services, caller, asked(text, cluster, stream, diagnosis, BY_NAME))
+    wish = replace(asked(text, cluster, stream, diagnosis, BY_NAME), group=group)
+    lines = _exported(services, caller, wish)
     name = f"groups-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
@@ -250,5 +257,5 @@ def _lines(row: GroupRow) -> Iterator[tuple[Any, ...]]:
             each.time_lag_ms,
             cell(each.member),
             cell(owner.client_id if owner else None),
-            owner.host if owner else "",
+            cell(owner.host if owner else None),
         )

@@ -169,7 +169,11 @@ def test_a_reader_of_a_shared_stream_is_shown_without_its_hosts(acme: Console, d
 
 
 def test_the_export_has_a_line_for_each_partition(acme: Console, database: Database) -> None:
-    observed(database, group("=1+1"), group("idle", members=(), partitions=(partition(2, member=None),)))
+    observed(
+        database,
+        group("=1+1"),
+        group("idle", members=(), partitions=(partition(2, member=None, records_per_second=0.0),)),
+    )
     answer = visitor(acme, "viewer").get(f"{PAGE}/-export?cluster=c1")
     assert re.fullmatch(r'attachment; filename="groups-\d{8}-\d{6}\.csv"', answer.headers["content-disposition"])
     lines = list(csv.DictReader(io.StringIO(answer.text)))
@@ -179,7 +183,20 @@ def test_the_export_has_a_line_for_each_partition(acme: Console, database: Datab
         ("idle", "2", "1204"),
     ]
     assert (lines[0]["client_id"], lines[0]["host"]) == ("billing-7", "10.1.2.3")
-    assert lines[2]["diagnosis"] == "no-members" or lines[2]["records_per_second"] == "120.0"
+    assert [line["diagnosis"] for line in lines] == [
+        "slower-than-producers",
+        "slower-than-producers",
+        "no-members",
+    ]
+
+
+def test_the_export_of_one_group_has_no_other(acme: Console, database: Database) -> None:
+    observed(database, group("orders"), group("orders-2"), group("eu-orders"))
+    viewer = visitor(acme, "viewer")
+    link = re.search(r'href="(/groups/-export[^"]*)"', viewer.get(BILLING.replace("billing", "orders")).text)
+    assert link is not None
+    lines = list(csv.DictReader(io.StringIO(viewer.get(link[1].replace("&amp;", "&")).text)))
+    assert [(line["group"], line["partition"]) for line in lines] == [("orders", "0"), ("orders", "1")]
 
 
 def test_every_diagnosis_has_a_label() -> None:
