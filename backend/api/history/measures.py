@@ -99,8 +99,8 @@ def _check(connection: Connection, metric: str, subject: str, tenants: Collectio
     if not measures.has_subject(connection, metric, subject, tenants):
         form = metric_called(metric).subject
         raise NotFound(
-            f"{metric} has no subject {subject[:60]!r} (form: {form}); GET /history/subjects?metric={metric} "
-            "lists them"
+            f"{metric} has no subject {subject[:60]!r} (form: {form}); GET /history/subjects "
+            "lists those of a metric"
         )
 
 

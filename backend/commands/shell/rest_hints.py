@@ -8,6 +8,7 @@ _WAYS = (
     (r"GET /(clusters|tenants|users|webhooks|placements|switches)", r"`treeline get \1`"),
     (r"GET /trees/main/distributors", "`treeline get distributors`"),
     (r"GET /zones", "`treeline zones`"),
+    (r"GET /history/subjects", "`treeline history METRIC`"),
     (r"GET /set-aside", "`treeline set-aside list`"),
     (r"GET /discovery", "`treeline discovery show`"),
     (r"GET /drills/replication", "`treeline drill replication --list`"),

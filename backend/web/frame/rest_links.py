@@ -20,6 +20,7 @@ _WAYS = (
     (r"GET /switches", _page("/switches", "Switches")),
     (r"GET /trees/main/distributors", _page("/tree", "Tree")),
     (r"GET /zones", _page("/zones", "Zones")),
+    (r"GET /history/subjects", _page("/charts", "Charts")),
     (r"GET /set-aside", _page("/losses", "Losses and dead letters")),
     (r"GET /discovery", _page("/tenants", "Tenants")),
     (r"GET /drills/replication", _page("/drills", "Drills")),

@@ -228,15 +228,17 @@ def message_produced(
     request: Request,
     services: Shared,
     viewer: Viewer,
-    cluster: Annotated[str, Query(max_length=300)],
-    partition: Annotated[int, Query(ge=0, le=2**31 - 1)],
-    offset: Annotated[int, Query(ge=0, le=HIGHEST)],
+    cluster: Annotated[str, Query(max_length=300)] = "",
+    partition: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    offset: Annotated[int, Query(ge=0, le=HIGHEST)] = 0,
 ) -> Response:
-    """Say where the message is, with the ways to it."""
+    """Say where the message is, with the ways to it; without a place, lead to the stream's messages."""
     caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
     with services.reading() as connection:
         find_stream(connection, name)
     here = _address(name)
+    if not cluster:
+        return RedirectResponse(here, 303)
     place = {"cluster": cluster, "partition": partition, "offset": offset}
     context = {
         "name": name,

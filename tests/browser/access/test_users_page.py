@@ -101,10 +101,11 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 @some_now(
     "role, offered, first",
     [
-        ("tenant", "Tenants Schemas Offsets Timeline Trace", "/tenants"),
+        ("tenant", "Tenants Schemas Groups Offsets Timeline Charts Trace", "/tenants"),
         (
             "viewer",
-            "Tree Clusters Tenants Schemas Offsets Switches Placements Timeline Trace Zones Drills Webhooks Users",
+            "Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace Zones Drills "
+            "Webhooks Users",
             "/",
         ),
     ],

@@ -25,6 +25,7 @@ OF_NOW = re.compile(r"/-|/live$|/static|^/login|^/logout|^/account|^/find|^/swit
 OBSERVED = {
     "/drills": "a model, and no estate",
     "/charts": "values by time; they end now",
+    "/groups": "observations of a few seconds ago; of earlier ones the charts have the lag",
     "/clusters/{cluster}/replication/what-if": "what would be if a broker died now",
     "/tree/edit": "a form",
     "/timeline/{position}": "an event, which is the same for ever",

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from backend.kafka.groups.group_states import GroupStates
@@ -111,6 +112,7 @@ def test_offsets_without_members_on_a_topic_of_no_stream(rest: RestClient, serve
     assert observations[HERE]["reason"] is None and observations[HERE]["groups"] > 0
 
 
+@pytest.mark.nightly  # bounds are tested on answers, tests/unit/offsets/test_group_states.py
 def test_more_groups_than_a_request_and_than_are_observed(servers: dict[str, str]) -> None:
     mark = secrets.token_hex(4)
     topic = f"many.{mark}"

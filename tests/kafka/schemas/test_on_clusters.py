@@ -154,6 +154,7 @@ def test_modes_and_levels_of_a_subject_are_set_and_taken_back(primary, client, s
     assert primary("GET", f"/config/{path}").json()["error_code"] == 40408
 
 
+@pytest.mark.nightly  # smaller ones take the same way
 def test_a_schema_of_a_megabyte_goes_through_all_of_it(estate, primary, client, subject):
     text = avro("a", name=named(subject), doc="d" * 1_200_000)
     schema_id = client.register_schema(subject, Schema(text, "AVRO"))

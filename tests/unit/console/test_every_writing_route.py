@@ -30,6 +30,7 @@ FORMS = {
     "POST /set-aside/replay": "/losses/-replay",
     "POST /losses/acknowledge": "/losses/-acknowledge",
     "POST /offsets/reset": "/offsets/-reset",
+    "POST /messages": f"{AT}/{{stream}}/-messages/-produce",
     "POST /tenants": "/tenants/-new",
     "POST /tenants/{tenant}/instances": "/tenants/{tenant}/-new",
     "POST /tenants/{tenant}/instances/{instance}/environments": "/tenants/{tenant}/{instance}/-new",
