@@ -135,9 +135,22 @@ def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Col
 
 
 def is_full(connection: Connection) -> bool:
-    """Return whether no further series can be kept: groups with a small lag may be missing."""
-    series = connection.scalar(sa.select(sa.func.count()).select_from(measure_series))
-    return (series or 0) >= settings().history_most_series
+    """Return whether the newest minute has as many samples as there may be series: groups may be missing.
+
+    Series that are no longer sampled give up their numbers to new ones, and do not count.
+    """
+    most, of = settings().history_most_series, measure_samples.c
+    last = connection.scalar(sa.select(sa.func.max(measure_series.c.id)))
+    if last is None or last + 1 < most:
+        return False
+    newest = sa.select(sa.func.max(of.at)).where(of.step_seconds == MINUTE, of.block == 0).scalar_subquery()
+    # With these blocks, the rows are found by the primary key.
+    blocks = sa.literal(list(range(last // SERIES_A_BLOCK + 1)), ARRAY(sa.Integer))
+    samples = sa.func.sum(sa.func.cardinality(sa.func.array_remove(of["values"], sa.null())))
+    found = connection.scalar(
+        sa.select(samples).where(of.step_seconds == MINUTE, of.block == sa.any_(blocks), of.at == newest)
+    )
+    return (found or 0) >= most
 
 
 def _groups_of(tenants: Collection[str]) -> sa.Select[str]:
