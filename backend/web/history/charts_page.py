@@ -5,8 +5,6 @@ Everything that is chosen is in the address: `?metric=&subject=&range=`, and `fi
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -39,6 +37,7 @@ from backend.web.history.measure_charts import (
     title_of_many,
     window,
 )
+from backend.web.words.csv_lines import csv_lines
 from backend.web.words.figures import plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -165,14 +164,11 @@ def charts_export(
     with services.reading() as connection:
         _check_subject(connection, caller, asked)
         found = read_many(connection, asked.metric.name, [asked.subject], shown.from_ms, shown.to_ms)
-    text = io.StringIO()
-    lines = csv.writer(text)
-    lines.writerow(["time", asked.metric.name])
-    points = found[asked.subject].points
-    lines.writerows([utc(ms).isoformat(), "" if value is None else value] for ms, value in points)
+    points = ([utc(ms).isoformat(), value] for ms, value in found[asked.subject].points)
+    text = csv_lines([["time", asked.metric.name], *points])
     name = f"{asked.metric.name}-{asked.range.name}-{utc(shown.to_ms):%Y%m%d-%H%M}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _asked(viewer: Viewer, metric: str, subject: str, chosen: str, wanted: str) -> tuple[Caller, Asked]:
