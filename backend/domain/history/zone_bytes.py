@@ -14,12 +14,15 @@ Counts = Mapping[str, Mapping[str, int]]
 def bytes_since(before: Counts, now: Counts) -> dict[str, int]:
     """Return the bytes between two reports of all nodes, by `FROM>TO` and as a whole (`all`).
 
-    A counter that has fallen, and a node without an earlier report, began at 0 in between.
+    A node that is missing in one of the two was silent, or reports for the first time: its counter may be that of
+    days, and counts from its next report on. Without a node in both, nothing is known and the result is empty. A
+    counter that has fallen began at 0 in between.
     """
-    found: Counter[str] = Counter({ALL: 0})
-    for node, counts in now.items():
-        for pair, count in counts.items():
-            earlier = before.get(node, {}).get(pair, 0)
+    both = before.keys() & now.keys()
+    found: Counter[str] = Counter({ALL: 0} if both else {})
+    for node in both:
+        for pair, count in now[node].items():
+            earlier = before[node].get(pair, 0)
             grown = count - earlier if count >= earlier else count
             found[pair] += grown
             found[ALL] += grown

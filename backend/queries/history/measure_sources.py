@@ -43,7 +43,7 @@ def read_current(connection: Connection, counts_before: Counts | None) -> Curren
     """Return the current values; `counts_before` are the counters of a minute ago, None if they are not known."""
     values = dict([*_edges(connection), *_groups(connection), *_clusters(connection)])
     counts = zone_counts(connection)
-    if counts_before is not None and counts:
+    if counts_before is not None:
         between = bytes_since(counts_before, counts)
         values |= {("zones.cross_zone_bytes", pair): float(size) for pair, size in between.items()}
     return CurrentValues(values=values, zone_counts=counts)
@@ -96,7 +96,10 @@ def _sizes(cluster: str, sizes: dict[str, Any] | None) -> Iterator[Value]:
 
 
 def zone_counts(connection: Connection) -> Counts:
-    """Return the bytes that each node of the zone router has counted between different zones."""
+    """Return the bytes that each node of the zone router has counted between different zones.
+
+    Silent nodes are left out.
+    """
     found: dict[str, Counter[str]] = {}
     for row in list_nodes(connection):
         if row.liveness.silent_seconds <= REPORTS_COUNT_SECONDS:

@@ -109,10 +109,10 @@ def _store_series(
         connection.execute(sa.update(measure_series).where(_any(of.id, late)).values(seen_at=at))
 
 
-def write_ten_minutes(connection: Connection, at: datetime) -> int:
+def write_ten_minutes(connection: Connection, at: datetime) -> None:
     """Store samples of ten minutes for windows that ended before `at` and have samples of minutes.
 
-    Returns the number of windows; there may be more if it is MOST_WINDOWS.
+    At most MOST_WINDOWS of them are stored, the oldest first; the next call goes on.
     """
     windows = _open_windows(connection, at)
     if windows:
@@ -121,7 +121,6 @@ def write_ten_minutes(connection: Connection, at: datetime) -> int:
         aggregates = {number: METRICS[metric].aggregate for number, metric in metrics.items() if metric in METRICS}
         for window in windows:
             _insert(connection, TEN_MINUTES, window, _window(connection, window, aggregates))
-    return len(windows)
 
 
 def _open_windows(connection: Connection, at: datetime) -> list[datetime]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONPATH
 
 from backend.domain.history.metrics import ALL, Area, MetricInfo, metric_called
 from backend.domain.history.metrics import METRICS as METRICS
@@ -29,6 +29,7 @@ from backend.queries.history.switch_holds import hold_sources, read_holds
 from backend.queries.offsets.group_tables import observed_groups
 from backend.settings import settings
 
+_WITHOUT_STREAM = sa.cast("$[*] ? (!exists(@.stream))", JSONPATH)
 _EDGE = sa.func.concat(tree_targets.c.cluster, ":", tree_targets.c.level, type_=sa.Text)
 
 
@@ -134,16 +135,28 @@ def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Col
 
 
 def is_full(connection: Connection) -> bool:
-    """Return whether no further series can be kept: groups with a small lag may be missing."""
-    series = connection.scalar(sa.select(sa.func.count()).select_from(measure_series))
-    return (series or 0) >= settings().history_most_series
+    """Return whether the newest minute has as many samples as there may be series: groups may be missing.
+
+    Series that are no longer sampled give up their numbers to new ones, and do not count.
+    """
+    most, of = settings().history_most_series, measure_samples.c
+    last = connection.scalar(sa.select(sa.func.max(measure_series.c.id)))
+    if last is None or last + 1 < most:
+        return False
+    newest = sa.select(sa.func.max(of.at)).where(of.step_seconds == MINUTE, of.block == 0).scalar_subquery()
+    # With these blocks, the rows are found by the primary key.
+    blocks = sa.literal(list(range(last // SERIES_A_BLOCK + 1)), ARRAY(sa.Integer))
+    samples = sa.func.sum(sa.func.cardinality(sa.func.array_remove(of["values"], sa.null())))
+    found = connection.scalar(
+        sa.select(samples).where(of.step_seconds == MINUTE, of.block == sa.any_(blocks), of.at == newest)
+    )
+    return (found or 0) >= most
 
 
 def _groups_of(tenants: Collection[str]) -> sa.Select[str]:
-    """Return the subjects of the groups whose sums members of these tenants may see.
+    """Return the subjects of the groups that members of these tenants see as a whole.
 
-    These are groups of one of the tenants, by name or because they read its streams only. A sum over streams of
-    several tenants cannot be divided afterwards, and would tell one of them about the other's.
+    A sum over more than they see (`seen_by`) cannot be divided afterwards, and would tell them about the rest.
     """
     of = observed_groups.c
     return sa.select(of.cluster + "/" + of.technical_group).where(_is_seen_by(tenants))
@@ -151,9 +164,10 @@ def _groups_of(tenants: Collection[str]) -> sa.Select[str]:
 
 def _is_seen_by(tenants: Collection[str]) -> ColumnElement[bool]:
     of, theirs = observed_groups.c, sa.cast(sorted(tenants), ARRAY(sa.Text))
-    is_own = sa.func.split_part(of.place, "/", 1) == sa.any_(theirs)
-    is_theirs_alone = sa.and_(of.tenants.overlap(theirs), of.tenants.contained_by(theirs))
-    return sa.or_(sa.func.coalesce(is_own, sa.false()), is_theirs_alone)
+    is_own = sa.func.coalesce(sa.func.split_part(of.place, "/", 1) == sa.any_(theirs), sa.false())
+    # Topics of no stream belong to no tenant. Only partitions of groups that are stored as shared are looked at.
+    is_whole = sa.or_(sa.not_(of.is_shared), sa.not_(sa.func.jsonb_path_exists(of.partitions, _WITHOUT_STREAM)))
+    return sa.and_(of.tenants.overlap(theirs), sa.or_(is_own, of.tenants.contained_by(theirs)), is_whole)
 
 
 def _is_series(info: MetricInfo, subjects: Collection[str]) -> ColumnElement[bool]:

@@ -5,14 +5,12 @@ Everything that is chosen is in the address: `?metric=&subject=&range=`, and `fi
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
 
@@ -21,6 +19,7 @@ from backend.domain.base.errors import NotFound, ValueInvalid
 from backend.domain.history.metrics import METRICS, Area, MetricInfo, metric_called
 from backend.queries.history.largest import largest_since
 from backend.queries.history.measures import has_subject, is_full, list_subjects, marks, read_many
+from backend.single_flight import CachedAnswers
 from backend.web.frame import templates
 from backend.web.frame.pages import PageRoute, enter, enter_in_some_tenant
 from backend.web.frame.services import ConsoleServices, Shared, Viewer, frame
@@ -38,6 +37,7 @@ from backend.web.history.measure_charts import (
     title_of_many,
     window,
 )
+from backend.web.words.csv_lines import csv_lines
 from backend.web.words.figures import plain
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -45,8 +45,8 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 TEMPLATE = "charts_page.html"
 MOST_CHARTS = 24
 """Charts of a page; a filter finds the others."""
-MOST_RANKED = 200
-"""Subjects whose charts are compared by their peaks; among more, the last hour decides."""
+RANKED_SECONDS = 60.0
+"""Age up to which an order of subjects is used again: there is a new sample each minute."""
 MOST_SUGGESTED = 200
 MOST_MARKS = 50
 _BEGINS = (
@@ -78,11 +78,27 @@ class Asked:
         return f"{path}?{urlencode({name: value for name, value in given.items() if value})}"
 
 
+class Orders(CachedAnswers[Sequence[str]]):
+    """All subjects of each metric by their peaks in the last hour, the largest first; the same for all viewers."""
+
+
+def _orders(request: Request) -> Orders:
+    state = request.app.state
+    if not hasattr(state, "chart_orders"):
+        state.chart_orders = Orders(RANKED_SECONDS, len(METRICS))
+    orders: Orders = state.chart_orders
+    return orders
+
+
+SharedOrders = Annotated[Orders, Depends(_orders)]
+
+
 @router.get(CHARTS)
 def charts_page(
     request: Request,
     services: Shared,
     viewer: Viewer,
+    orders: SharedOrders,
     metric: Text = "",
     subject: Text = "",
     chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
@@ -98,7 +114,7 @@ def charts_page(
         if before != asked.metric.name and not _is_known(services, caller, asked):
             asked = replace(asked, subject="", filter="")
         return RedirectResponse(asked.address(), 303)
-    context = _read(services, caller, asked)
+    context = _read(services, caller, asked, orders)
     return templates.page(TEMPLATE, {**frame(request, caller), **context})
 
 
@@ -106,6 +122,7 @@ def charts_page(
 def charts_live(
     services: Shared,
     viewer: Viewer,
+    orders: SharedOrders,
     metric: Text = "",
     subject: Text = "",
     chosen: Annotated[str, Query(max_length=40, alias="range")] = "",
@@ -113,7 +130,7 @@ def charts_live(
 ) -> Response:
     """Return the part of the page that is refreshed."""
     caller, asked = _asked(viewer, metric, subject, chosen, wanted)
-    return HTMLResponse(templates.block(TEMPLATE, "cockpit", _read(services, caller, asked)))
+    return HTMLResponse(templates.block(TEMPLATE, "cockpit", _read(services, caller, asked, orders)))
 
 
 @router.get(CHARTS + "/figure/-live")
@@ -147,14 +164,11 @@ def charts_export(
     with services.reading() as connection:
         _check_subject(connection, caller, asked)
         found = read_many(connection, asked.metric.name, [asked.subject], shown.from_ms, shown.to_ms)
-    text = io.StringIO()
-    lines = csv.writer(text)
-    lines.writerow(["time", asked.metric.name])
-    points = found[asked.subject].points
-    lines.writerows([utc(ms).isoformat(), "" if value is None else value] for ms, value in points)
+    points = ([utc(ms).isoformat(), value] for ms, value in found[asked.subject].points)
+    text = csv_lines([["time", asked.metric.name], *points])
     name = f"{asked.metric.name}-{asked.range.name}-{utc(shown.to_ms):%Y%m%d-%H%M}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _asked(viewer: Viewer, metric: str, subject: str, chosen: str, wanted: str) -> tuple[Caller, Asked]:
@@ -180,7 +194,7 @@ def _offered(caller: Caller) -> list[MetricInfo]:
     return sorted(found, key=lambda each: not each.name.endswith("lag_records"))
 
 
-def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[str, Any]:
+def _read(services: ConsoleServices, caller: Caller, asked: Asked, orders: Orders) -> Mapping[str, Any]:
     tenants, shown = tenants_read(caller), window(asked.range)
     with services.reading() as connection:
         subjects = list_subjects(connection, asked.metric.name, tenants)
@@ -192,7 +206,7 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
             _check_subject(connection, caller, asked)
             (whole,) = read_charts(connection, asked.metric.name, [asked.subject], shown, marks=happened)
         else:
-            small = _largest(connection, asked.metric, matching, shown)
+            small = _largest(connection, asked.metric, matching, shown, orders)
     return {
         "asked": asked,
         "groups": _in_groups(_offered(caller)),
@@ -201,7 +215,7 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked) -> Mapping[st
         "subjects": subjects[:MOST_SUGGESTED],
         "total": len(subjects),
         "matching": len(matching),
-        "by_last_hour": len(matching) > MOST_RANKED,
+        "by_last_hour": _is_by_last_hour(asked.metric, matching),
         "is_full": full,
         "whole": whole,
         "small": small,
@@ -226,12 +240,21 @@ def _check_subject(connection: Connection, caller: Caller, asked: Asked) -> None
         )
 
 
-def _largest(connection: Connection, info: MetricInfo, subjects: Sequence[str], shown: Window) -> list[Chart]:
+def _is_by_last_hour(info: MetricInfo, subjects: Sequence[str]) -> bool:
+    """Return whether the last hour decides which charts are shown: then the others need not be read."""
+    return info.is_sampled and len(subjects) > MOST_CHARTS
+
+
+def _largest(
+    connection: Connection, info: MetricInfo, subjects: Sequence[str], shown: Window, orders: Orders
+) -> list[Chart]:
     """Return the small charts of the subjects with the largest peaks, the largest first."""
-    if len(subjects) > MOST_RANKED:
-        since = utc(max(shown.from_ms, shown.to_ms - HOUR_MS))
-        found = largest_since(connection, info.name, subjects, since, MOST_CHARTS)
-        return read_charts(connection, info.name, found, shown, size=SMALL)
+    if _is_by_last_hour(info, subjects):
+        since = utc(shown.to_ms - HOUR_MS)
+        order = orders.get(info.name, lambda: largest_since(connection, info.name, since))
+        # Those without a value in the last hour come after the others.
+        ranked = dict.fromkeys([*filter(set(subjects).__contains__, order), *subjects])
+        return read_charts(connection, info.name, [*ranked][:MOST_CHARTS], shown, size=SMALL)
     views = read_charts(connection, info.name, subjects, shown, size=SMALL)
     return sorted(views, key=lambda view: -view.peak)[:MOST_CHARTS]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -146,6 +146,10 @@ def hop(size: int, to_zone: str = "az2") -> dict[str, Any]:
     return {"plane": "fetch", "from_zone": "az1", "to_zone": to_zone, "bytes": size}
 
 
+def back(size: int) -> dict[str, Any]:
+    return {"plane": "route", "from_zone": "az2", "to_zone": "az1", "bytes": size}
+
+
 def reported(rest: Rest, zone: str, number: int, *hops: dict[str, Any]) -> None:
     answer = rest("POST", "/route-epochs/reports", report(zone, number, 1, traffic=list(hops)))
     assert answer.is_success, answer.text
@@ -168,10 +172,13 @@ def test_bytes_between_zones_are_counted_from_the_second_minute_on(
     reported(rest, "az1", 1, hop(1600), hop(9, "az1"), hop(7, "az3"))
     assert after_a_minute() == 607
     assert newest(database)["zones.cross_zone_bytes", "az1>az2"] == 600
-    # Another node begins; one restarts, which its report's row adds up; in a pause nothing is counted.
-    reported(rest, "az2", 2, {"plane": "route", "from_zone": "az2", "to_zone": "az1", "bytes": 50})
+    # Another node begins, and counts from the next minute on; one restarts, which its report's row adds up; in a
+    # pause nothing is counted.
+    reported(rest, "az2", 2, back(50))
     reported(rest, "az1", 1, hop(30))
-    assert after_a_minute() == 80
+    assert after_a_minute() == 30
+    reported(rest, "az2", 2, back(61))
+    assert after_a_minute() == 11
     assert after_a_minute() == 0
     reported(rest, "az1", 1, hop(1030))
     assert after_a_minute(3) is None
@@ -186,6 +193,37 @@ def test_bytes_between_zones_are_counted_from_the_second_minute_on(
             "az1>az3",
             "az2>az1",
         ]
+
+
+def test_what_silent_nodes_of_the_zone_router_have_counted_is_not_the_bytes_of_one_minute(
+    rest: Rest, database: Database, clock: Hands
+) -> None:
+    sampler = worker(database, clock)
+
+    def bytes_between_zones(silent: Collection[str] = ()) -> float | None:
+        with database.engine.begin() as connection:
+            is_silent = zone_router_nodes.c.node.in_(silent)
+            ago = sa.func.clock_timestamp() - timedelta(seconds=200)
+            connection.execute(sa.update(zone_router_nodes).where(is_silent).values(seen_at=ago))
+        clock.seconds += 60
+        clock.minute += timedelta(minutes=1)
+        run(sampler)
+        return newest(database).get(("zones.cross_zone_bytes", "all"))
+
+    reported(rest, "az1", 1, hop(10**9))
+    reported(rest, "az2", 2, back(10**9))
+    assert bytes_between_zones() is None
+    assert bytes_between_zones(silent=["zr-az1"]) == 0
+    # It has gone on to count meanwhile.
+    reported(rest, "az1", 1, hop(2 * 10**9))
+    assert bytes_between_zones() == 0
+    reported(rest, "az1", 1, hop(2 * 10**9 + 7))
+    assert bytes_between_zones() == 7
+    assert bytes_between_zones(silent=["zr-az1", "zr-az2"]) is None
+    reported(rest, "az2", 2, back(3 * 10**9))
+    assert bytes_between_zones() is None
+    reported(rest, "az2", 2, back(3 * 10**9 + 5))
+    assert bytes_between_zones() == 5
 
 
 def test_each_minute_is_sampled_once_by_whichever_worker(grown: Rest, database: Database, clock: Hands) -> None:

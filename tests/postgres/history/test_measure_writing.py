@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import sqlalchemy as sa
 
 from backend.queries.history import measure_writing, measures
 from backend.queries.history.measure_tables import measure_series
+from backend.settings import Settings
 from tests.postgres.history.sampling import GROUP_LAG, KEPT, LAG, ids, points, rows, sample, sample_all
 from tests.support.database.postgres import Database
 
@@ -113,3 +115,25 @@ def test_with_too_many_series_edges_come_first_and_then_groups_by_lag(database: 
     assert points(database, "c1/a", at, at + 2 * MINUTE, step_ms=60_000, metric=GROUP_LAG) == [None, None]
     with database.engine.connect() as connection:
         assert not measures.is_full(connection)
+
+
+def test_the_history_is_full_only_while_as_many_series_are_sampled_as_may_be(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 130
+    monkeypatch.setattr(measures, "settings", lambda: Settings(history_most_series=most))
+    at, kept = start(), replace(KEPT, most_series=most)
+
+    def is_full_after(minutes: int, first: int, groups: int) -> bool:
+        lags = {f"c1/g{number}": 1.0 for number in range(first, first + groups)}
+        sample(database, at + minutes * MINUTE, lags, kept, GROUP_LAG)
+        with database.engine.connect() as connection:
+            return measures.is_full(connection)
+
+    assert not is_full_after(0, 0, most - 1)
+    # All numbers are given, most of them to groups that are gone.
+    assert not is_full_after(1, 120, 20)
+    assert len(ids(database)) == most
+    assert is_full_after(2, 300, most)
+    assert is_full_after(3, 300, most + 9)
+    assert not is_full_after(4, 300, most - 1)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from backend.domain.base.errors import ValueInvalid
 from backend.queries.history import measures
+from backend.queries.history.largest import largest_since
 from backend.queries.history.measure_tables import measure_samples, measure_series
 from tests.support.database.postgres import Database
 
@@ -73,3 +74,23 @@ def test_the_newest_minutes_are_added_to_samples_of_ten_minutes(database: Databa
         )
     assert [value for _, value in found.points] == [4, 8, 3]
     assert whole.points == [(1000 * day, pytest.approx((10 * 4 + 10 * 8 + 2 + 4) / 22))]
+
+
+def test_subjects_are_ordered_by_their_own_samples_of_late(database: Database) -> None:
+    now = int(time.time()) // 60 * 60
+    series(database, 0, LAG, "c1:1")
+    series(database, 1, "group.lag_records", "c1/g")
+    series(database, 205, LAG, "c2:1")
+    series(database, 206, LAG, "c3:1", since_s=now - 60)
+    series(database, 207, LAG, "silent:1")
+    series(database, 208, LAG, "c0:1")
+    # Another metric, a former series at the same place, and samples of ten minutes and of earlier do not count.
+    samples(database, 60, 0, {now - 120: [4, 90], now - 60: [6, 90], now: [5]})
+    samples(database, 60, 2, {now - 7200: [None] * 5 + [80, 80, 80], now - 120: [None] * 5 + [7, 95, None, 6]})
+    samples(database, 60, 2, {now: [None] * 5 + [3, 8]})
+    samples(database, 600, 2, {now: [None] * 5 + [70, 70, 70]})
+    with database.engine.connect() as connection:
+        since = datetime.fromtimestamp(now - 3600, UTC)
+        assert largest_since(connection, LAG, since) == ["c3:1", "c2:1", "c0:1", "c1:1"]
+        assert largest_since(connection, "group.lag_records", since) == ["c1/g"]
+        assert largest_since(connection, "broker.bytes", since) == []

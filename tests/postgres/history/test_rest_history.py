@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from backend.domain.history.metrics import METRICS
-from backend.domain.offsets.observed_group import GroupPartition
+from backend.domain.offsets.observed_group import GroupPartition, is_own
+from backend.queries.history import measures
 from backend.queries.offsets.group_store import store_groups
-from backend.queries.offsets.observed_groups import GroupRow, group_row
+from backend.queries.offsets.observed_groups import GroupRow, group_row, seen_by
 from tests.postgres.history.sampling import GROUP_LAG, LAG, sample_all
 from tests.support.api.callers import new_user
 from tests.support.api.rest import Rest, problem
@@ -150,6 +152,45 @@ def test_a_tenant_reads_its_own_groups_alone(sampled: Rest, database: Database) 
     assert texts == ["Switch from c1 to c2 started", "Switch completed"]
     assert read(bob, GROUP_LAG, audit).json()["marks"] == []
     assert values(eve, LAG, "c1:2") == [12.5]
+
+
+def test_tenants_read_the_history_of_groups_of_which_they_see_everything(both: Rest, database: Database) -> None:
+    no_stream = GroupPartition(topic="audit.internal", partition=0, lag_records=9000)
+    readers = {"mine": ["acme"], "theirs": ["globex"], "both": ["acme", "globex"], "none": []}
+    places = {"p": "acme/retail/prod", "q": "globex/shop/prod", "n": None}
+    rows = [
+        group(f"c1/{reader}-{name}", place, *streams)
+        for reader, streams in readers.items()
+        for name, place in places.items()
+    ]
+    rows += [
+        replace(
+            row,
+            technical_group=f"{row.technical_group}-and-more",
+            partitions=[*row.partitions, no_stream],
+            partition_count=row.partition_count + 1,
+        )
+        for row in rows
+    ]
+    with database.engine.begin() as connection:
+        store_groups(connection, "c1", rows, datetime.now(UTC))
+    at = datetime.fromtimestamp(time.time() // 60 * 60 - 60, UTC)
+    sample_all(database, at, {(GROUP_LAG, f"c1/{row.technical_group}"): 7.0 for row in rows})
+    for tenants in ({"acme"}, {"globex"}, {"acme", "globex"}, {"initech"}, set[str]()):
+        # Of groups of other tenants there is none, whatever they read at present.
+        whole = [
+            f"c1/{row.technical_group}"
+            for row in rows
+            if (view := seen_by(row, tenants)) is not None
+            and view.partition_count == row.partition_count
+            and (is_own(row.place, tenants) or tenants.issuperset(row.tenants))
+        ]
+        with database.engine.connect() as connection:
+            assert measures.list_subjects(connection, GROUP_LAG, tenants) == sorted(whole), tenants
+            for row in rows:
+                subject = f"c1/{row.technical_group}"
+                for metric in (GROUP_LAG, "group.records_per_second"):
+                    assert measures.has_subject(connection, metric, subject, tenants) == (subject in whole)
 
 
 @pytest.mark.parametrize(
