@@ -106,7 +106,7 @@ class GroupsWanted:
     after: Key | None = None
     limit: int
     holding: Mapping[Key, str] = field(default_factory=dict)
-    """(cluster, place) -> switch that holds the clients of this environment there."""
+    """(cluster, place) -> switch that closes the consumers of this environment there."""
 
 
 def group_row(
@@ -204,16 +204,21 @@ def seen_by(row: GroupRow, tenants: Collection[str] | None) -> GroupRow | None:
 
 
 def with_switches(rows: Sequence[AnyGroup], holding: Mapping[Key, str]) -> list[AnyGroup]:
-    """Return the rows; those of environments that a switch holds get the diagnosis `paused-by-switch`.
+    """Return rows that `seen_by` gave; those whose consumers a switch closes get the diagnosis `paused-by-switch`.
 
-    `holding` maps (cluster, place) to the switch.
+    `holding` maps (cluster, place) to the switch. Of another tenant's group, the caller learns of no switch.
     """
     return [
         replace(row, diagnosis=paused(row.lag_records, switch), since_ms=None)
-        if row.place is not None and (switch := holding.get((row.cluster, row.place)))
+        if row.place is not None and (switch := holding.get((row.cluster, row.place))) and _is_own(row)
         else row
         for row in rows
     ]
+
+
+def _is_own(row: GroupSummary) -> bool:
+    # What a tenant sees of another's group is never only a summary, and leaves out the other's name.
+    return not isinstance(row, GroupRow) or is_own(row.place, row.tenants)
 
 
 def list_groups(connection: Connection, wanted: GroupsWanted) -> list[GroupRow]:

@@ -186,6 +186,19 @@ def test_groups_of_an_environment_that_a_switch_holds_are_paused(connection: Con
     assert every(connection, code="paused-by-switch") == []
 
 
+def test_a_tenant_learns_nothing_of_a_switch_that_holds_anothers_group(connection: Connection) -> None:
+    left = partition(1, 0, 50, ITEMS)
+    group_store.store_groups(connection, "c1", [observed("g", partition(), left, members=[], state="Empty")], AT)
+    held = {("c1", "acme/retail/prod"): "s-1"}
+    for tenant, code in (("acme", "paused-by-switch"), ("globex", "no-members")):
+        for wanted in (None, "paused-by-switch", "no-members"):
+            found = every(connection, tenants=[tenant], code=wanted, holding=held)
+            assert [row.diagnosis.code for row in found] == ([code] if wanted in (None, code) else [])
+            assert ["s-1" in row.diagnosis.text for row in found] == [tenant == "acme"] * len(found)
+            light = GroupsWanted(tenants=[tenant], code=wanted, holding=held, limit=9)
+            assert list_summaries(connection, light) == found
+
+
 def test_ten_thousand_groups_are_paged_in_either_order(connection: Connection) -> None:
     rows = [
         observed(f"g{number:05}", partition(0, 0, number % 97), members=[member(number % 9)])

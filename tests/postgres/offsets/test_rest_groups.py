@@ -6,9 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from backend.domain.switch.cluster_switch import Phase
 from backend.queries.offsets import group_store
-from tests.postgres.switch.test_discovery import MOVED, start, switched, to
+from tests.postgres.switch.test_discovery import MOVED, start, switched
 from tests.support.api.callers import new_user
 from tests.support.api.observed_groups import AT, ORDERS, member, observed, partition
 from tests.support.api.rest import Rest, problem
@@ -113,14 +112,22 @@ def test_refusals(seen: Rest) -> None:
     assert seen("GET", "/groups?group=nobody").json()["items"] == []
 
 
-def test_a_switch_that_holds_an_environment_pauses_its_groups_on_the_cluster_that_it_leaves(seen: Rest) -> None:
-    switched(seen, start(), to(Phase.HOLDING))
+def test_a_switch_that_closes_consumers_pauses_their_groups_on_the_cluster_that_they_leave(seen: Rest) -> None:
+    switched(seen, start(), *MOVED[:2])
+    assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == [], "consumers read on"
+    switched(seen, MOVED[2])
     items = seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"]
     assert [(row["cluster"], row["group"]) for row in items] == [("c1", "audit"), ("c1", "checkout")]
     assert items[0]["diagnosis"]["text"].startswith("Paused by switch s1: ")
     assert seen("GET", "/groups?diagnosis=no-members").json()["items"] == []
-    switched(seen, *MOVED[1:])
+    switched(seen, *MOVED[3:])
     assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == []
+
+
+def test_a_switch_of_one_zone_pauses_no_group_of_the_environment(seen: Rest) -> None:
+    switched(seen, start(zone="az2"), *MOVED[:3])
+    assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == []
+    assert [row["group"] for row in seen("GET", "/groups?diagnosis=no-members").json()["items"]] == ["audit"]
 
 
 def test_commands(seen: Rest, database, tmp_path) -> None:
