@@ -101,6 +101,18 @@ def test_a_tenant_sees_its_own_groups_and_its_part_of_others(both: Rest, databas
     assert [(row["group"], row["lag_records"]) for row in own] == [("shared", 75)]
 
 
+def test_a_tenant_learns_of_the_clusters_in_its_trees_only(both: Rest) -> None:
+    both.add_clusters("c4")
+    mia = new_user(both, "mia", globex="member")
+    assert [row["cluster"] for row in mia("GET", "/groups").json()["observations"]] == ["c1", "c2", "c3"]
+    assert [row["cluster"] for row in both("GET", "/groups").json()["observations"]] == ["c1", "c2", "c3", "c4"]
+    for path in ("/groups", "/offsets"):
+        for name in ("c4", "c9"):
+            refused = problem(mia("GET", f"{path}?cluster={name}"), 404, "not-found")
+            assert refused["detail"] == f"there is no cluster '{name}'"
+        assert both("GET", f"{path}?cluster=c4").status_code == mia("GET", f"{path}?cluster=c1").status_code == 200
+
+
 def test_refusals(seen: Rest) -> None:
     problem(seen("GET", "/groups?cluster=c9"), 404, "not-found")
     problem(seen("GET", "/groups?cursor=bm90aGluZw=="), 422, "value-invalid")
