@@ -1,4 +1,4 @@
-"""What members of a tenant see of observed groups, as conditions and values of a query.
+"""Conditions and values of queries that give members of a tenant their view of observed groups.
 
 `observed_groups.seen_by` says the same of a row.
 """
