@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -49,24 +50,42 @@ _TIMES_A_PROBE = 3
 
 
 class GroupObserver:
-    """Observer of one process; `tick` is called about once a second and waits for no cluster."""
+    """Observer of one process; `tick` is called about once a second and waits for no cluster and no database."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
+        self._reading = OneThread("group-names")
         self._position: int | None = None
         self._names_due = float("-inf")
+        self._news: _Known | None = None
+        """Clusters and names that were read and are not watched yet."""
         self._watches: dict[str, ClusterGroupsWatch] = {}
 
     def tick(self) -> None:
-        """Start an observation of each cluster that is due, unless one is under way. Raises DomainError."""
-        if time.monotonic() >= self._names_due:
-            began = time.monotonic()
-            self._read()
-            self._names_due = began + max(_NAMES_SECONDS, _PAUSES * (time.monotonic() - began))
+        """Start an observation of each cluster that is due, unless one is under way."""
+        # Nothing is taken while the thread may still set it.
+        if not self._reading.is_working:
+            if self._news is not None:
+                self._watch(self._news)
+                self._news = None
+            if time.monotonic() >= self._names_due:
+                # For thousands of streams, names take longer than other work of this thread should wait.
+                self._reading.begin(self._read)
         for watch in self._watches.values():
             watch.begin_if_due()
 
     def _read(self) -> None:
+        began = time.monotonic()
+        try:
+            self._read_news()
+        except DomainError as error:
+            log.warning("groups: names not read", reason=error.detail)
+        except Exception:
+            log.exception("groups: names not read")
+        finally:
+            self._names_due = began + max(_NAMES_SECONDS, _PAUSES * (time.monotonic() - began))
+
+    def _read_news(self) -> None:
         with self._engine.begin() as connection:
             # The position is read first: events that arrive in between are read twice, never missed.
             position = newest_position(connection, but=PHASE_EVENTS)
@@ -75,19 +94,30 @@ class GroupObserver:
             rows = list_clusters(connection)
             names = read_names(connection)
             group_store.delete_except(connection, [row.name for row in rows])
+        self._news, self._position = _Known(rows, names), position
+
+    def _watch(self, news: _Known) -> None:
         watched: dict[str, ClusterGroupsWatch] = {}
-        for row in rows:
+        for row in news.clusters:
             # The reconcile loop finds out when a cluster that does not answer is back.
             if row.state == "online":
                 known = self._watches.get(row.name)
                 same = known is not None and known.same(row)
                 watch = known if known and same else ClusterGroupsWatch(row, self._engine, self._settings)
-                watch.names = names.get(row.name, NO_NAMES)
+                watch.names = news.names.get(row.name, NO_NAMES)
                 watched[row.name] = watch
         for name, watch in self._watches.items():
             if watched.get(name) is not watch:
                 watch.end()
-        self._position, self._watches = position, watched
+        self._watches = watched
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Clusters, and the names on them."""
+
+    clusters: Sequence[ClusterRow]
+    names: Mapping[str, GroupNames]
 
 
 class ClusterGroupsWatch:

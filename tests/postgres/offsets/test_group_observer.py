@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from sqlalchemy import Connection
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
@@ -13,7 +16,8 @@ from tests.support.api.observed_groups import AT, observed, partition
 from tests.support.api.rest import rest_settings
 from tests.support.console.visitors import record
 from tests.support.database.postgres import Database
-from workers.offsets.group_names import read_names
+from workers.offsets import group_observer
+from workers.offsets.group_names import GroupNames, read_names
 from workers.offsets.group_observer import GroupObserver
 
 
@@ -51,3 +55,24 @@ def test_names_are_those_of_streams_and_environments_of_the_clusters_tree(databa
     assert sorted(names) == ["c1", "c2", "c3"]
     assert sorted(names["c1"].streams.values()) == ["acme/retail/prod/orders", "globex/retail/prod/items"]
     assert names["c1"].places.read("globex-retail-prod-g", ()) == ("globex/retail/prod", "g")
+
+
+@pytest.mark.usefixtures("both")
+def test_clusters_with_the_same_formats_share_their_names(database: Database) -> None:
+    with database.engine.connect() as connection:
+        names = read_names(connection)
+    assert names["c1"].streams is names["c2"].streams and names["c1"].places is names["c2"].places
+
+
+@pytest.mark.usefixtures("tenant")
+def test_names_are_read_in_a_thread_of_their_own(observer: GroupObserver, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[threading.Thread] = []
+
+    def read(connection: Connection) -> dict[str, GroupNames]:
+        readers.append(threading.current_thread())
+        return read_names(connection)
+
+    monkeypatch.setattr(group_observer, "read_names", read)
+    observer.tick()
+    eventually(lambda: readers, "the names are read")
+    assert threading.current_thread() not in readers
