@@ -43,8 +43,10 @@ TOUCH_SECONDS = 45.0
 _ALONE_SECONDS = 30.0
 """Time between two observations, beyond their interval, from which another process may have observed as well."""
 _NAMES_SECONDS = 5.0
+"""Minimum interval between two readings of names."""
 _PAUSES = 20
-"""Minimum interval between two readings of names, in seconds and as a multiple of a reading's duration."""
+"""Minimum interval between two readings of names, and between two observations of a cluster, as a multiple of a
+reading's duration and of an observation's processor time."""
 _TIMES_A_PROBE = 3
 """Factor by which an answer may take longer than a probe: it covers hundreds of groups."""
 
@@ -134,6 +136,8 @@ class ClusterGroupsWatch:
         self._stored_at = float("-inf")
         self._due = float("-inf")
         self._groups = 0
+        self._cpu_seconds = 0.0
+        """Processor time of the last observation."""
         self.names: GroupNames = NO_NAMES
 
     def same(self, row: ClusterRow) -> bool:
@@ -150,17 +154,20 @@ class ClusterGroupsWatch:
         self._thread.end()
 
     def _run(self) -> None:
-        began = time.monotonic()
+        began, cpu_seconds = time.monotonic(), time.thread_time()
         try:
             self._observe_and_store()
         except DomainError as error:
             log.warning("groups: observation not stored", cluster=self._row.name, reason=error.detail)
         finally:
+            self._cpu_seconds = time.thread_time() - cpu_seconds
             self._due = began + self._pause
 
     @property
     def _pause(self) -> float:
-        return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND)
+        # Groups of many partitions, or names that many environments may claim, take longer.
+        measured = _PAUSES * self._cpu_seconds
+        return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND, measured)
 
     def _observe_and_store(self) -> None:
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import Connection
 
 from backend.deciders import CLUSTER
 from backend.domain.clusters.cluster import RecordOnline
+from backend.queries.clusters.clusters import find_cluster
 from backend.queries.offsets import group_store
 from backend.queries.offsets.observed_groups import GroupsWanted, list_observations, list_summaries
 from tests.eventually import eventually
@@ -18,7 +21,7 @@ from tests.support.console.visitors import record
 from tests.support.database.postgres import Database
 from workers.offsets import group_observer
 from workers.offsets.group_names import GroupNames, read_names
-from workers.offsets.group_observer import GroupObserver
+from workers.offsets.group_observer import ClusterGroupsWatch, GroupObserver
 
 
 @pytest.fixture
@@ -76,3 +79,36 @@ def test_names_are_read_in_a_thread_of_their_own(observer: GroupObserver, monkey
     observer.tick()
     eventually(lambda: readers, "the names are read")
     assert threading.current_thread() not in readers
+
+
+class AtOnce:
+    """A thread whose work is done when it has begun."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def begin(self, work: Callable[[], None]) -> bool:
+        work()
+        return True
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_cluster_rests_twenty_times_as_long_as_its_observation_took_of_a_processor(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with database.engine.connect() as connection:
+        row = find_cluster(connection, "c1")
+    now, used, observed_at = 1_000.0, 0.0, []
+
+    def observe(_: ClusterGroupsWatch) -> None:
+        nonlocal used
+        observed_at.append(now)
+        used += 2.0
+
+    monkeypatch.setattr(group_observer, "OneThread", AtOnce)
+    monkeypatch.setattr(group_observer, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: used))
+    monkeypatch.setattr(ClusterGroupsWatch, "observe", observe)
+    watch = ClusterGroupsWatch(row, database.engine, rest_settings(database.url))
+    for now in (1_000.0, 1_020.0, 1_039.0, 1_041.0, 1_080.0, 1_082.0):
+        watch.begin_if_due()
+    assert observed_at == [1_000.0, 1_041.0, 1_082.0]
