@@ -98,17 +98,18 @@ def test_a_cluster_rests_twenty_times_as_long_as_its_observation_took_of_a_proce
 ) -> None:
     with database.engine.connect() as connection:
         row = find_cluster(connection, "c1")
-    now, used, observed_at = 1_000.0, 0.0, []
+    clock = SimpleNamespace(now=0.0, used=0.0)
+    observed_at: list[float] = []
 
     def observe(_: ClusterGroupsWatch) -> None:
-        nonlocal used
-        observed_at.append(now)
-        used += 2.0
+        observed_at.append(clock.now)
+        clock.used += 2.0
 
+    times = SimpleNamespace(monotonic=lambda: clock.now, thread_time=lambda: clock.used)
     monkeypatch.setattr(group_observer, "OneThread", AtOnce)
-    monkeypatch.setattr(group_observer, "time", SimpleNamespace(monotonic=lambda: now, thread_time=lambda: used))
+    monkeypatch.setattr(group_observer, "time", times)
     monkeypatch.setattr(ClusterGroupsWatch, "observe", observe)
     watch = ClusterGroupsWatch(row, database.engine, rest_settings(database.url))
-    for now in (1_000.0, 1_020.0, 1_039.0, 1_041.0, 1_080.0, 1_082.0):
+    for clock.now in (1_000.0, 1_020.0, 1_039.0, 1_041.0, 1_080.0, 1_082.0):
         watch.begin_if_due()
     assert observed_at == [1_000.0, 1_041.0, 1_082.0]
