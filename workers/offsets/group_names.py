@@ -28,14 +28,21 @@ NO_NAMES = GroupNames(streams={}, places=GroupPlaces("{group}", ()))
 
 
 def read_names(connection: Connection) -> dict[str, GroupNames]:
-    """Return the names on each cluster that is in a tree."""
+    """Return the names on each cluster that is in a tree.
+
+    Clusters of one tree have the same names by the same formats, which most have: these are made once.
+    """
     found: dict[str, GroupNames] = {}
-    places = places_by_tree(connection)
+    environments = places_by_tree(connection)
     for tree, clusters in leaves_by_tree(connection).items():
-        streams = declared_streams(connection, tree)
+        declared = declared_streams(connection, tree)
+        streams = {
+            each: {formats.technical_name(each, stream): str(stream) for stream in declared}
+            for each in {row.topic_format for row in clusters}
+        }
+        places = {
+            each: GroupPlaces(each, environments.get(tree, ())) for each in {row.group_format for row in clusters}
+        }
         for row in clusters:
-            found[row.name] = GroupNames(
-                streams={formats.technical_name(row.topic_format, stream): str(stream) for stream in streams},
-                places=GroupPlaces(row.group_format, places.get(tree, ())),
-            )
+            found[row.name] = GroupNames(streams=streams[row.topic_format], places=places[row.group_format])
     return found

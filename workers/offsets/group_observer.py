@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -42,31 +43,51 @@ TOUCH_SECONDS = 45.0
 _ALONE_SECONDS = 30.0
 """Time between two observations, beyond their interval, from which another process may have observed as well."""
 _NAMES_SECONDS = 5.0
+"""Minimum interval between two readings of names."""
 _PAUSES = 20
-"""Minimum interval between two readings of names, in seconds and as a multiple of a reading's duration."""
+"""Minimum interval between two readings of names, and between two observations of a cluster, as a multiple of a
+reading's duration and of an observation's processor time."""
 _TIMES_A_PROBE = 3
 """Factor by which an answer may take longer than a probe: it covers hundreds of groups."""
 
 
 class GroupObserver:
-    """Observer of one process; `tick` is called about once a second and waits for no cluster."""
+    """Observer of one process; `tick` is called about once a second and waits for no cluster and no database."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine, self._settings = engine, settings
+        self._reading = OneThread("group-names")
         self._position: int | None = None
         self._names_due = float("-inf")
+        self._news: _Known | None = None
+        """Clusters and names that were read and are not watched yet."""
         self._watches: dict[str, ClusterGroupsWatch] = {}
 
     def tick(self) -> None:
-        """Start an observation of each cluster that is due, unless one is under way. Raises DomainError."""
-        if time.monotonic() >= self._names_due:
-            began = time.monotonic()
-            self._read()
-            self._names_due = began + max(_NAMES_SECONDS, _PAUSES * (time.monotonic() - began))
+        """Start an observation of each cluster that is due, unless one is under way."""
+        # Nothing is taken while the thread may still set it.
+        if not self._reading.is_working:
+            if self._news is not None:
+                self._watch(self._news)
+                self._news = None
+            if time.monotonic() >= self._names_due:
+                # For thousands of streams, names take longer than other work of this thread should wait.
+                self._reading.begin(self._read)
         for watch in self._watches.values():
             watch.begin_if_due()
 
     def _read(self) -> None:
+        began = time.monotonic()
+        try:
+            self._read_news()
+        except DomainError as error:
+            log.warning("groups: names not read", reason=error.detail)
+        except Exception:
+            log.exception("groups: names not read")
+        finally:
+            self._names_due = began + max(_NAMES_SECONDS, _PAUSES * (time.monotonic() - began))
+
+    def _read_news(self) -> None:
         with self._engine.begin() as connection:
             # The position is read first: events that arrive in between are read twice, never missed.
             position = newest_position(connection, but=PHASE_EVENTS)
@@ -75,19 +96,30 @@ class GroupObserver:
             rows = list_clusters(connection)
             names = read_names(connection)
             group_store.delete_except(connection, [row.name for row in rows])
+        self._news, self._position = _Known(rows, names), position
+
+    def _watch(self, news: _Known) -> None:
         watched: dict[str, ClusterGroupsWatch] = {}
-        for row in rows:
+        for row in news.clusters:
             # The reconcile loop finds out when a cluster that does not answer is back.
             if row.state == "online":
                 known = self._watches.get(row.name)
                 same = known is not None and known.same(row)
                 watch = known if known and same else ClusterGroupsWatch(row, self._engine, self._settings)
-                watch.names = names.get(row.name, NO_NAMES)
+                watch.names = news.names.get(row.name, NO_NAMES)
                 watched[row.name] = watch
         for name, watch in self._watches.items():
             if watched.get(name) is not watch:
                 watch.end()
-        self._position, self._watches = position, watched
+        self._watches = watched
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Clusters, and the names on them."""
+
+    clusters: Sequence[ClusterRow]
+    names: Mapping[str, GroupNames]
 
 
 class ClusterGroupsWatch:
@@ -104,6 +136,8 @@ class ClusterGroupsWatch:
         self._stored_at = float("-inf")
         self._due = float("-inf")
         self._groups = 0
+        self._cpu_seconds = 0.0
+        """Processor time of the last observation."""
         self.names: GroupNames = NO_NAMES
 
     def same(self, row: ClusterRow) -> bool:
@@ -120,17 +154,20 @@ class ClusterGroupsWatch:
         self._thread.end()
 
     def _run(self) -> None:
-        began = time.monotonic()
+        began, cpu_seconds = time.monotonic(), time.thread_time()
         try:
             self._observe_and_store()
         except DomainError as error:
             log.warning("groups: observation not stored", cluster=self._row.name, reason=error.detail)
         finally:
+            self._cpu_seconds = time.thread_time() - cpu_seconds
             self._due = began + self._pause
 
     @property
     def _pause(self) -> float:
-        return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND)
+        # Groups of many partitions, or names that many environments may claim, take longer.
+        measured = _PAUSES * self._cpu_seconds
+        return max(self._settings.groups_look_seconds, self._groups / GROUPS_A_SECOND, measured)
 
     def _observe_and_store(self) -> None:
         try:

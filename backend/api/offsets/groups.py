@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, needs
 from backend.api.frame.requests import Page, Paging, Reading, listed
+from backend.api.offsets.visible_clusters import check_visible, visible_clusters
 from backend.domain.access.access import Action, Caller, may
-from backend.domain.base.errors import FieldError, NotFound, ValueInvalid
+from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.names.names import check_group_name
 from backend.domain.offsets.group_diagnosis import CODES
-from backend.queries.clusters import clusters
 from backend.queries.offsets.observed_groups import (
     GroupRow,
     GroupsWanted,
@@ -43,15 +43,14 @@ def list_observed_groups(
     `group` is null if the technical name does not match the cluster's group format. Members of a tenant see the
     groups of their tenant, and of others the partitions of their streams; sums and diagnosis are those of the
     partitions shown. `observations` gives for each cluster the age of the last observation, and why a later one
-    failed.
+    failed; to members of a tenant, for the clusters of its trees.
     """
     if group is not None and not group.isprintable():
         check_group_name(group, "/group")
     if diagnosis is not None and diagnosis not in CODES:
         detail = f"there is no diagnosis {diagnosis!r}; known are {', '.join(CODES)}"
         raise ValueInvalid(detail, (FieldError("/diagnosis", detail),))
-    if cluster is not None and clusters.get_cluster(connection, cluster) is None:
-        raise NotFound(f"there is no cluster {cluster[:300]!r}")
+    check_visible(connection, caller, cluster)
     wanted = GroupsWanted(
         cluster=cluster,
         group=group,
@@ -69,13 +68,13 @@ def list_observed_groups(
 def _observations(connection: Connection, caller: Caller, cluster: str | None) -> Iterable[dict[str, Any]]:
     whole = may(caller, Action.READ_ESTATE)
     known = {row.cluster: row for row in list_observations(connection)}
-    for each in clusters.list_clusters(connection):
-        if cluster not in (None, each.name):
+    for name in visible_clusters(connection, caller):
+        if cluster not in (None, name):
             continue
-        row = known.get(each.name)
+        row = known.get(name)
         age = None if row is None else row.age_seconds
         yield {
-            "cluster": each.name,
+            "cluster": name,
             "age_ms": None if age is None else round(1000 * age),
             # Clusters' errors name their brokers, and their groups are those of all tenants.
             "reason": row.reason if row is not None and whole else None,

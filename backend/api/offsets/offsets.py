@@ -12,13 +12,13 @@ from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import Body, Page, Paging, Reading, Writing, listed, respond
+from backend.api.offsets.visible_clusters import check_visible
 from backend.changes import offsets as changes
 from backend.cluster_requests.resetting import refuse_members, reset, wished_offsets
 from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action, may
-from backend.domain.base.errors import NotFound, ValueInvalid
+from backend.domain.base.errors import ValueInvalid
 from backend.domain.names.names import check_group_name
-from backend.queries.clusters import clusters
 from backend.queries.offsets import offset_translation, offsets
 from backend.queries.offsets.offsets import NotFollowedRow, OffsetRow, Place, Wanted, place_in_words, place_of
 
@@ -51,8 +51,7 @@ def list_offsets(
     if group is not None:
         # The group's own name is part of its technical name, so one rule serves both.
         check_group_name(group, "/group")
-    if cluster is not None and clusters.get_cluster(connection, cluster) is None:
-        raise NotFound(f"there is no cluster {cluster[:300]!r}")
+    check_visible(connection, caller, cluster)
     after = None if page.after is None else _place(page.after)
     tenants = caller.tenants_for(Action.READ_TENANT)
     wanted = Wanted(

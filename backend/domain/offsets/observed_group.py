@@ -33,7 +33,7 @@ class GroupPartition:
     partition: int
     committed_offset: int | None = None
     end_offset: int | None = None
-    """Last stable offset; None: it could not be read."""
+    """High watermark; None: it could not be read."""
     lag_records: int | None = None
     records_per_second: float | None = None
     """Rate at which the committed offset moves."""

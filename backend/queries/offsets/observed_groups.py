@@ -19,6 +19,7 @@ from backend.domain.base.errors import NotFound
 from backend.domain.offsets.group_diagnosis import PAUSED, Diagnosis, GroupFacts, diagnose, paused
 from backend.domain.offsets.observed_group import GroupMember, GroupPartition, is_own, sums, visible_partitions
 from backend.queries.offsets.group_tables import group_observations, observed_groups
+from backend.queries.offsets.group_views import is_seen, lag_seen
 
 Key = tuple[str, str]
 """(cluster, technical group): the key of a row."""
@@ -101,11 +102,11 @@ class GroupsWanted:
     """Code of the diagnosis."""
     text: str | None = None
     by_lag: bool = False
-    """Largest lag first; else by cluster and technical name."""
+    """Largest lag first, of what these tenants see; else by cluster and technical name."""
     after: Key | None = None
     limit: int
     holding: Mapping[Key, str] = field(default_factory=dict)
-    """(cluster, place) -> switch that holds the clients of this environment there."""
+    """(cluster, place) -> switch that closes the consumers of this environment there."""
 
 
 def group_row(
@@ -203,22 +204,27 @@ def seen_by(row: GroupRow, tenants: Collection[str] | None) -> GroupRow | None:
 
 
 def with_switches(rows: Sequence[AnyGroup], holding: Mapping[Key, str]) -> list[AnyGroup]:
-    """Return the rows; those of environments that a switch holds get the diagnosis `paused-by-switch`.
+    """Return rows that `seen_by` gave; those whose consumers a switch closes get the diagnosis `paused-by-switch`.
 
-    `holding` maps (cluster, place) to the switch.
+    `holding` maps (cluster, place) to the switch. Of another tenant's group, the caller learns of no switch.
     """
     return [
         replace(row, diagnosis=paused(row.lag_records, switch), since_ms=None)
-        if row.place is not None and (switch := holding.get((row.cluster, row.place)))
+        if row.place is not None and (switch := holding.get((row.cluster, row.place))) and _is_own(row)
         else row
         for row in rows
     ]
 
 
+def _is_own(row: GroupSummary) -> bool:
+    # What a tenant sees of another's group is never only a summary, and leaves out the other's name.
+    return not isinstance(row, GroupRow) or is_own(row.place, row.tenants)
+
+
 def list_groups(connection: Connection, wanted: GroupsWanted) -> list[GroupRow]:
     """List groups with members and partitions, at most `wanted.limit`.
 
-    Raises NotFound if the list is by lag and the group after which it goes on does not exist any more.
+    Raises NotFound if the list is by lag and the group after which it goes on is not among those that they see.
     """
     found = (
         seen_by(_group(row), wanted.tenants) for row in _matching(connection, wanted, list(observed_groups.c))
@@ -279,8 +285,7 @@ def _matching(
 
     Of shared groups more than those wanted are yielded: what a tenant sees of them decides.
     """
-    t = observed_groups.c
-    order = (sa.func.coalesce(t.lag_records, -1).desc(), *_KEY) if wanted.by_lag else _KEY
+    order = (lag_seen(wanted.tenants).desc(), *_KEY) if wanted.by_lag else _KEY
     after = wanted.after
     while True:
         query = sa.select(*columns).where(*_conditions(wanted), *_after(connection, wanted, after))
@@ -301,7 +306,7 @@ def _conditions(wanted: GroupsWanted) -> list[ColumnElement[bool]]:
     if wanted.stream is not None:
         found.append(t.streams.contains([wanted.stream]))
     if wanted.tenants is not None:
-        found.append(t.tenants.overlap(list(wanted.tenants)))
+        found.append(is_seen(wanted.tenants))
     if wanted.text:
         names = (t.technical_group, t.group)
         found.append(sa.or_(*(name.icontains(wanted.text, autoescape=True) for name in names)))
@@ -328,13 +333,14 @@ def _after(connection: Connection, wanted: GroupsWanted, after: Key | None) -> l
     key_is_above = sa.tuple_(*_KEY) > sa.tuple_(*map(sa.literal, after))
     if not wanted.by_lag:
         return [key_is_above]
-    query = sa.select(sa.func.coalesce(t.lag_records, -1)).where(
-        t.cluster == after[0], t.technical_group == after[1]
-    )
+    here = lag_seen(wanted.tenants)
+    query = sa.select(here).where(t.cluster == after[0], t.technical_group == after[1])
+    if wanted.tenants is not None:
+        # What the caller does not see is gone, too: the answer must not tell that it exists.
+        query = query.where(is_seen(wanted.tenants))
     lag = connection.execute(query).scalar_one_or_none()
     if lag is None:
         raise NotFound(f"group {after[1][:300]!r} on {after[0][:300]!r} is gone; begin again at the first page")
-    here = sa.func.coalesce(t.lag_records, -1)
     return [sa.or_(here < lag, sa.and_(here == lag, key_is_above))]
 
 

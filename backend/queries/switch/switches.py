@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row
 
 from backend.domain.base.errors import NotFound
-from backend.domain.switch.cluster_switch import BEFORE_MOVE, EMERGENCY, HELD, Moving, Phase, Retarget
+from backend.domain.switch.cluster_switch import BEFORE_MOVE, CLOSED, EMERGENCY, Moving, Phase, Retarget
 from backend.domain.switch.switch_report import PhaseTimes
 from backend.projections.switches import switch_phases, switches
 from backend.projections.temporal import as_of
@@ -75,11 +75,15 @@ def busy_tenants(connection: Connection) -> Mapping[str, str]:
 
 
 def held_environments(connection: Connection) -> dict[tuple[str, str], str]:
-    """Return (cluster, `tenant/instance/environment`) -> the switch that holds the environment's clients there."""
+    """Return (cluster, `tenant/instance/environment`) -> the switch that closes the environment's consumers there.
+
+    While only producers hold, consumers read on. A switch of one zone leaves those of the others where they are.
+    """
     return {
         (row.source, "/".join(moving.place)): row.id
-        for row in _in_states(connection, HELD)
+        for row in _in_states(connection, CLOSED)
         for moving in row.moves
+        if moving.zone is None
     }
 
 

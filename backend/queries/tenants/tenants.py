@@ -14,6 +14,7 @@ from backend.domain.base.errors import NotFound
 from backend.domain.tenants.tenant import EXACT
 from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
+from backend.projections.trees import tree_leaves
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,15 @@ def places_by_tree(connection: Connection) -> dict[str, list[tuple[str, str, str
     for row in connection.execute(query):
         found.setdefault(row.tree, []).append((row.tenant, row.instance, row.name))
     return found
+
+
+def clusters_of_tenants(connection: Connection, names: Collection[str]) -> frozenset[str]:
+    """Return the clusters in the trees that instances of these tenants are on."""
+    query = sa.select(tree_leaves.c.cluster).join_from(
+        tree_leaves, instances, tree_leaves.c.tree == instances.c.tree
+    )
+    query = query.where(as_of(tree_leaves, None), as_of(instances, None), instances.c.tenant.in_(names))
+    return frozenset(connection.execute(query).scalars())
 
 
 def get_environment(

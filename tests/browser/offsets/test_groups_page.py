@@ -126,9 +126,11 @@ def test_the_form_of_a_row_has_it_all_filled_in_and_names_the_members(acme: Cons
 
 def test_a_group_that_a_switch_holds_is_told_as_paused(acme: Console, database: Database) -> None:
     observed(database, group())
-    commands(database, start("s1"), to(Phase.HOLDING), switch="s1")
-    page = visitor(acme, "viewer").get(BILLING)
-    assert "Paused by a switch Paused by switch s1" in said(page)
+    commands(database, start("s1"), *map(to, (Phase.HOLDING, Phase.DRAINING)), switch="s1")
+    viewer = visitor(acme, "viewer")
+    assert "Paused by switch" not in said(viewer.get(BILLING)), "only producers hold"
+    commands(database, to(Phase.CLOSING), switch="s1")
+    assert "Paused by a switch Paused by switch s1" in said(viewer.get(BILLING))
     assert shown(visitor(acme, "operator").get(f"{PAGE}?diagnosis=paused-by-switch")) == [
         "c1/acme-retail-prod-billing"
     ]

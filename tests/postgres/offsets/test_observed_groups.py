@@ -140,6 +140,31 @@ def test_filters(connection: Connection) -> None:
     assert groups_called(connection, "acme/retail/prod", "idle", ["globex"]) == []
 
 
+def test_a_list_by_lag_tells_a_tenant_nothing_of_others_groups(connection: Connection) -> None:
+    theirs = {"place": "globex/shop/prod"}
+    rows = [
+        observed("hidden", partition(0, 0, 70), members=[]),
+        observed("large", partition(0, 0, 500, ITEMS), **theirs),
+        observed("unknown", partition(0, None, 9, ITEMS), **theirs),
+        observed("shared", partition(0, 0, 9_000), partition(1, 0, 100, ITEMS), partition(2, 0, 7, None)),
+        observed("small", partition(0, 0, 50, ITEMS), **theirs),
+    ]
+    group_store.store_groups(connection, "c1", rows, AT)
+    found: list[GroupRow] = []
+    while page := every(
+        connection, by_lag=True, tenants=["globex"], limit=1, after=found[-1].key if found else None
+    ):
+        found += page
+    assert [(row.group, row.lag_records) for row in found] == [
+        ("large", 500), ("shared", 100), ("small", 50), ("unknown", None),
+    ]  # fmt: skip
+    own = every(connection, by_lag=True, tenants=["acme"])
+    assert [(row.group, row.lag_records) for row in own] == [("shared", 9_100), ("hidden", 70)]
+    for name in ("acme-retail-prod-hidden", "acme-retail-prod-nobody"):
+        with pytest.raises(NotFound, match=f"'{name}' on 'c1' is gone"):
+            every(connection, by_lag=True, tenants=["globex"], after=("c1", name))
+
+
 def test_a_code_is_that_of_the_part_which_the_tenant_sees(connection: Connection) -> None:
     fine = partition(0, 100, 100, time_lag_ms=0, member="m-7")
     bad = partition(1, 0, 50, ITEMS, member="m-7", **LAGGING)
@@ -159,6 +184,19 @@ def test_groups_of_an_environment_that_a_switch_holds_are_paused(connection: Con
     (row,) = every(connection, code="paused-by-switch", holding=held)
     assert (row.group, row.diagnosis.code) == ("left", "paused-by-switch") and "switch s-1" in row.diagnosis.text
     assert every(connection, code="paused-by-switch") == []
+
+
+def test_a_tenant_learns_nothing_of_a_switch_that_holds_anothers_group(connection: Connection) -> None:
+    left = partition(1, 0, 50, ITEMS)
+    group_store.store_groups(connection, "c1", [observed("g", partition(), left, members=[], state="Empty")], AT)
+    held = {("c1", "acme/retail/prod"): "s-1"}
+    for tenant, code in (("acme", "paused-by-switch"), ("globex", "no-members")):
+        for wanted in (None, "paused-by-switch", "no-members"):
+            found = every(connection, tenants=[tenant], code=wanted, holding=held)
+            assert [row.diagnosis.code for row in found] == ([code] if wanted in (None, code) else [])
+            assert ["s-1" in row.diagnosis.text for row in found] == [tenant == "acme"] * len(found)
+            light = GroupsWanted(tenants=[tenant], code=wanted, holding=held, limit=9)
+            assert list_summaries(connection, light) == found
 
 
 def test_ten_thousand_groups_are_paged_in_either_order(connection: Connection) -> None:

@@ -6,9 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from backend.domain.switch.cluster_switch import Phase
 from backend.queries.offsets import group_store
-from tests.postgres.switch.test_discovery import MOVED, start, switched, to
+from tests.postgres.switch.test_discovery import MOVED, start, switched
 from tests.support.api.callers import new_user
 from tests.support.api.observed_groups import AT, ORDERS, member, observed, partition
 from tests.support.api.rest import Rest, problem
@@ -102,6 +101,18 @@ def test_a_tenant_sees_its_own_groups_and_its_part_of_others(both: Rest, databas
     assert [(row["group"], row["lag_records"]) for row in own] == [("shared", 75)]
 
 
+def test_a_tenant_learns_of_the_clusters_in_its_trees_only(both: Rest) -> None:
+    both.add_clusters("c4")
+    mia = new_user(both, "mia", globex="member")
+    assert [row["cluster"] for row in mia("GET", "/groups").json()["observations"]] == ["c1", "c2", "c3"]
+    assert [row["cluster"] for row in both("GET", "/groups").json()["observations"]] == ["c1", "c2", "c3", "c4"]
+    for path in ("/groups", "/offsets"):
+        for name in ("c4", "c9"):
+            refused = problem(mia("GET", f"{path}?cluster={name}"), 404, "not-found")
+            assert refused["detail"] == f"there is no cluster '{name}'"
+        assert both("GET", f"{path}?cluster=c4").status_code == mia("GET", f"{path}?cluster=c1").status_code == 200
+
+
 def test_refusals(seen: Rest) -> None:
     problem(seen("GET", "/groups?cluster=c9"), 404, "not-found")
     problem(seen("GET", "/groups?cursor=bm90aGluZw=="), 422, "value-invalid")
@@ -113,14 +124,22 @@ def test_refusals(seen: Rest) -> None:
     assert seen("GET", "/groups?group=nobody").json()["items"] == []
 
 
-def test_a_switch_that_holds_an_environment_pauses_its_groups_on_the_cluster_that_it_leaves(seen: Rest) -> None:
-    switched(seen, start(), to(Phase.HOLDING))
+def test_a_switch_that_closes_consumers_pauses_their_groups_on_the_cluster_that_they_leave(seen: Rest) -> None:
+    switched(seen, start(), *MOVED[:2])
+    assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == [], "consumers read on"
+    switched(seen, MOVED[2])
     items = seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"]
     assert [(row["cluster"], row["group"]) for row in items] == [("c1", "audit"), ("c1", "checkout")]
     assert items[0]["diagnosis"]["text"].startswith("Paused by switch s1: ")
     assert seen("GET", "/groups?diagnosis=no-members").json()["items"] == []
-    switched(seen, *MOVED[1:])
+    switched(seen, *MOVED[3:])
     assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == []
+
+
+def test_a_switch_of_one_zone_pauses_no_group_of_the_environment(seen: Rest) -> None:
+    switched(seen, start(zone="az2"), *MOVED[:3])
+    assert seen("GET", "/groups?diagnosis=paused-by-switch").json()["items"] == []
+    assert [row["group"] for row in seen("GET", "/groups?diagnosis=no-members").json()["items"]] == ["audit"]
 
 
 def test_commands(seen: Rest, database, tmp_path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.domain.names.readings import Reader
 from backend.domain.offsets.group_lag import MOST_SAMPLES, EndHistory, OffsetRate, TimeLag, lag_records
 from backend.domain.offsets.group_places import GroupPlaces
 
@@ -125,9 +126,29 @@ PLACES = [("acme", "retail", "prod"), ("acme", "retail", "test"), ("acme", "shop
         ("{group}.{environment}.{instance}.{tenant}", "g.prod.retail.acme", (), ("acme/retail/prod", "g")),
         ("{tenant}-{instance}-{environment}-{group}", "acme-retail-prod-\u202e", (), (None, None)),
         ("{group}", "g", (), (None, None)),
+        ("{group}", "g", ("acme/shop/prod/s",), ("acme/shop/prod", "g")),
+        ("{group}", "g", ("acme/shop/prod/s", "acme/retail/test/s"), (None, None)),
+        ("{group}-{environment}", "g-test", (), ("acme/retail/test", "g")),
+        ("{group}-{environment}", "-test", (), (None, None)),
+        ("{group}-{environment}-{group}", "g-test-g", (), ("acme/retail/test", "g")),
+        ("{group}-{environment}-{group}", "g-test-h", (), (None, None)),
     ],
 )
 def test_a_technical_name_is_read_back(
     group_format: str, name: str, streams: tuple[str, ...], found: tuple[str | None, str | None]
 ) -> None:
     assert GroupPlaces(group_format, PLACES).read(name, streams) == found
+
+
+@pytest.mark.parametrize(
+    ("group_format", "name"), [("{group}.{tenant}", "g.t123"), ("{tenant}.{group}", "t123.g"), ("{group}", "g")]
+)
+def test_a_name_is_compared_with_one_pattern_however_many_environments_there_are(
+    monkeypatch: pytest.MonkeyPatch, group_format: str, name: str
+) -> None:
+    tried: list[str] = []
+    within = Reader.within
+    monkeypatch.setattr(Reader, "within", lambda reader, name: tried.append(name) or within(reader, name))
+    places = GroupPlaces(group_format, [(f"t{number}", "i", "e") for number in range(300)])
+    assert places.read(name, ["t123/i/e/s"]) == ("t123/i/e", "g")
+    assert tried == [name]
