@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection
 from sqlalchemy.dialects.postgresql import ARRAY, JSONPATH
 
-from backend.domain.history.metrics import ALL, Area, MetricInfo, metric_called
+from backend.domain.history.metrics import ALL, Aggregate, Area, MetricInfo, metric_called
 from backend.domain.history.metrics import METRICS as METRICS
 from backend.domain.history.steps import MINUTE, TEN_MINUTES, TEN_MINUTES_MS, Sample, choose_step_ms, in_steps
 from backend.projections.clusters import clusters
@@ -187,30 +187,65 @@ def _samples(
     steps: Iterable[int] = (MINUTE,) if step_ms % TEN_MINUTES_MS else (TEN_MINUTES, MINUTE)
     for step_seconds in steps:
         newest = since
-        for row in connection.execute(_rows(series, step_seconds, since, until)):
+        # Where a step has one sample, that is the aggregate.
+        aggregate = METRICS[metric].aggregate if step_ms > 1000 * step_seconds else Aggregate.MAX
+        steps_of_series = _steps(series, step_seconds, since, until, step_ms // 1000, aggregate)
+        for row in connection.execute(_rows(steps_of_series)):
             samples = found[series[row.id].subject]
-            samples.extend((at, step_seconds, value) for at, value in zip(row.times, row.values, strict=True))
-            newest = max(newest, _time(1000 * (max(row.times) + step_seconds)))
+            for at, count, value in zip(row.times, row.counts, row.values, strict=True):
+                samples.append((at, step_seconds * count, value))
+            newest = max(newest, _time(1000 * (row.newest + step_seconds)))
         # Minutes that are no part of ten minutes yet.
         since = newest
     return found
 
 
-def _rows(series: Collection[int], step_seconds: int, since: datetime, until: datetime) -> sa.Select[Any]:
-    """Build the query for the samples of series: two arrays for each, of times and values."""
+def _steps(
+    series: Collection[int],
+    step_seconds: int,
+    since: datetime,
+    until: datetime,
+    seconds: int,
+    aggregate: Aggregate,
+) -> sa.Subquery:
+    """Build the query for one value of each series and step of a chart, which has so many seconds."""
     of, each = measure_samples.c, measure_series.c
+    at = sa.cast(sa.func.extract("epoch", of.at), sa.BigInteger)
     value = of["values"][each.id % SERIES_A_BLOCK + 1]
     inside = [of.at >= since, of.at < until, of.at >= each.since, value.is_not(None)]
+    values = {
+        Aggregate.MAX: sa.func.max(value),
+        Aggregate.SUM: sa.func.sum(_exact(value)),
+        Aggregate.MEAN: sa.func.avg(_exact(value)),
+    }
     return (
         sa.select(
             each.id,
-            sa.func.array_agg(sa.cast(sa.func.extract("epoch", of.at), sa.BigInteger)).label("times"),
-            sa.func.array_agg(value).label("values"),
+            (at - at % seconds).label("at"),
+            sa.func.count().label("count"),
+            values[aggregate].label("value"),
+            sa.func.max(at).label("newest"),
         )
         .join(measure_samples, sa.and_(of.step_seconds == step_seconds, of.block == each.id // SERIES_A_BLOCK))
         .where(each.id == sa.any_(sa.literal(list(series), ARRAY(sa.Integer))), *inside)
-        .group_by(each.id)
+        .group_by(each.id, sa.text("2"))
+        .subquery("steps")
     )
+
+
+def _exact(value: ColumnElement[Any]) -> ColumnElement[float]:
+    """Return a stored value as a double that is written with the same digits."""
+    return sa.cast(sa.cast(value, sa.Text), sa.Double)
+
+
+def _rows(steps: sa.Subquery) -> sa.Select[Any]:
+    """Build the query for the values of each series, as arrays: they are read faster than as many rows."""
+    of = steps.c
+    arrays = [
+        sa.func.array_agg(column).label(name)
+        for name, column in (("times", of.at), ("counts", of.count), ("values", of.value))
+    ]
+    return sa.select(of.id, *arrays, sa.func.max(of.newest).label("newest")).group_by(of.id)
 
 
 def _time(milliseconds: int) -> datetime:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from backend.domain.base.errors import ValueInvalid
+from backend.domain.history.metrics import Aggregate
+from backend.domain.history.steps import Sample, in_steps
 from backend.queries.history import measures
 from backend.queries.history.largest import largest_since
 from backend.queries.history.measure_tables import measure_samples, measure_series
@@ -94,3 +98,36 @@ def test_subjects_are_ordered_by_their_own_samples_of_late(database: Database) -
         assert largest_since(connection, LAG, since) == ["c3:1", "c2:1", "c0:1", "c1:1"]
         assert largest_since(connection, "group.lag_records", since) == ["c1/g"]
         assert largest_since(connection, "broker.bytes", since) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "aggregate"),
+    [(LAG, Aggregate.MAX), ("edge.records_per_second", Aggregate.MEAN), ("zones.cross_zone_bytes", Aggregate.SUM)],
+)
+def test_no_more_samples_are_read_than_points_are_drawn(
+    database: Database, monkeypatch: pytest.MonkeyPatch, metric: str, aggregate: Aggregate
+) -> None:
+    end = int(time.time()) // 3600 * 3600
+    begun, hours = end - 12 * 3600, 3
+    series(database, 2, metric, "x")
+    chance = random.Random(7)
+    tens = {at: chance.uniform(0, 1e4) for at in range(begun, end - 1200, 600) if at % 5400 != 600}
+    ones = {at: chance.uniform(0, 1e4) for at in range(end - 1200, end, 60)}
+    samples(database, 600, 0, {at: [None, 3.0, value] for at, value in tens.items()})
+    samples(database, 60, 0, {at: [None, 3.0, value] for at, value in ones.items()})
+    given: list[Sample] = []
+
+    def counted(found: Iterable[Sample], *rest: Any) -> list[tuple[int, float | None]]:
+        given.extend(found)
+        return in_steps(given, *rest)
+
+    monkeypatch.setattr(measures, "in_steps", counted)
+    with database.engine.connect() as connection:
+        found = measures.read_measure(connection, metric, "x", 1000 * begun, 1000 * end, hours * 3_600_000)
+    raw = [(at, 600, value) for at, value in tens.items()] + [(at, 60, value) for at, value in ones.items()]
+    first = 1000 * (begun // (3600 * hours) * 3600 * hours)
+    expected = in_steps(raw, first, 1000 * end, hours * 3_600_000, aggregate)
+    assert [at for at, _ in found.points] == [at for at, _ in expected]
+    assert [value for _, value in found.points] == [pytest.approx(value, rel=1e-6) for _, value in expected]
+    # The newest minutes are no part of ten minutes yet.
+    assert len(given) <= len(expected) + 1
