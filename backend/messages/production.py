@@ -1,4 +1,4 @@
-"""A message that a user wants to produce: checked against its stream, encoded, and written.
+"""A message that a user wants to produce: checked against its stream, and encoded.
 
 Everything that can be known without the cluster is checked before it is asked, so that a dry run says the same.
 """
@@ -8,31 +8,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from backend.changes.change import Change
-from backend.changes.messages import record_produced
-from backend.domain.base.errors import ClusterSilent, ClusterUnreachable, FieldError, StateConflict, ValueInvalid
+from backend.domain.base.errors import FieldError, StateConflict, ValueInvalid
 from backend.domain.switch import discovery
-from backend.domain.tenants.produced_messages import Produced, RecordProduced
-from backend.eventlog import held_lock
-from backend.eventlog.held_lock import HeldLock
-from backend.kafka.base.errors import KafkaCallFailed
-from backend.kafka.search.message_writing import (
-    MessageRefused,
-    NewMessage,
-    OutcomeUncertain,
-    Written,
-    write_message,
-)
-from backend.kafka.search.topic_reader import TopicPlace
+from backend.kafka.search.message_writing import NewMessage
 from backend.messages import facts as message_facts
 from backend.messages.facts import MessageFacts
+from backend.queries.switch.active_clusters import list_active
 from backend.queries.switch.switches import moving_switches
 from backend.queries.tenants.streams import StreamRow, find_stream
 from backend.settings import Settings
@@ -41,9 +28,6 @@ FORMATS = ("text", "json", "base64")
 MOST_HEADERS = 100
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999."""
-_WAIT_SECONDS = 15.0
-"""Time to wait for the same request, sent twice, while the first one is carried out."""
-_NOWHERE = Written(partition=0, offset=0, timestamp_ms=0)
 _RECORD_BYTES = 70
 """Bytes of a batch with one record besides key, value and headers, roughly; the broker has the last word."""
 
@@ -73,6 +57,13 @@ class Production:
 
     facts: MessageFacts
     message: NewMessage
+    generations: Mapping[str | None, int]
+    """Generation of the environment's clients, for each zone that has its own; None: all others."""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Return the environment: tenant, instance and environment."""
+        return _place(self.facts)
 
 
 def read(
@@ -94,66 +85,40 @@ def read(
         timestamp_ms=wanted.timestamp_ms,
     )
     _check(row, message)
-    return Production(found, message)
+    generations = {each.zone: each.generation for each in list_active(connection, places=[_place(found)])}
+    return Production(found, message, generations)
 
 
-def write(production: Production) -> Written:
-    """Write a message, which takes ten seconds at most. Raises StateConflict, ClusterSilent."""
-    facts = production.facts
-    place = TopicPlace(facts.bootstrap_servers, facts.properties, facts.topic, ())
-    with _writing_failures(facts):
-        return write_message(place, production.message)
-
-
-def recorded(production: Production, written: Written = _NOWHERE) -> Change[Produced, RecordProduced]:
-    """Return the record of a message that was written; without a place, one to try whether it can be appended."""
-    facts, message = production.facts, production.message
-    command = RecordProduced(
-        stream=str(facts.stream),
-        cluster=facts.cluster,
-        partition=written.partition,
-        offset=written.offset,
-        key_bytes=None if message.key is None else len(message.key),
-        value_bytes=None if message.value is None else len(message.value),
-        header_count=len(message.headers),
-    )
-    return record_produced(facts.stream.tenant, command)
-
-
-def one_at_a_time(engine: Engine, actor: str, request: str) -> AbstractContextManager[HeldLock]:
-    """Keep a request that is sent twice at once from being carried out twice. Raises LockBusy."""
-    return held_lock.hold(engine, f"produce {actor} {request}", wait_seconds=_WAIT_SECONDS)
-
-
-@contextmanager
-def _writing_failures(facts: MessageFacts) -> Iterator[None]:
-    try:
-        yield
-    except MessageRefused as error:
-        raise StateConflict(f"{facts.cluster} refuses the message: {error}") from error
-    except OutcomeUncertain as error:
-        raise ClusterSilent(
-            f"{facts.cluster} did not confirm the message in time: {error.reason}. It may have been written: look "
-            f"at the newest messages of {facts.stream} before you produce it again"
-        ) from error
-    except KafkaCallFailed as error:
-        does = "refuses the message" if error.is_lasting else "does not answer"
-        raise ClusterSilent(f"{facts.cluster} {does}: {error.reason}") from error
-    except ClusterUnreachable as error:
-        raise ClusterSilent(f"{facts.cluster} cannot be reached: {error.detail}") from error
+def switch_since(connection: Connection, production: Production) -> str | None:
+    """Return a switch that has held or moved the environment's clients since the production was read, if any."""
+    for row in list_active(connection, places=[production.place]):
+        if row.switch is not None and production.generations.get(row.zone) != row.generation:
+            return row.switch
+    return _holding(connection, production.place)
 
 
 def _check_not_held(connection: Connection, facts: MessageFacts) -> None:
     """Raise StateConflict while a switch holds clients of the environment, be it in one zone only."""
-    name = facts.stream
-    place = (name.tenant, name.instance, name.environment)
+    place = _place(facts)
+    switch = _holding(connection, place)
+    if switch is not None:
+        raise StateConflict(
+            f"switch {switch} holds the clients of {'/'.join(place)}: produce the message when it has ended"
+        )
+
+
+def _holding(connection: Connection, place: tuple[str, str, str]) -> str | None:
+    """Return the switch that holds clients of an environment."""
     for row in moving_switches(connection):
         if discovery.instructed_phase(discovery.ANY, row.state) == discovery.HOLD and any(
             each.place == place for each in row.moves
         ):
-            raise StateConflict(
-                f"switch {row.id} holds the clients of {'/'.join(place)}: produce the message when it has ended"
-            )
+            return row.id
+    return None
+
+
+def _place(facts: MessageFacts) -> tuple[str, str, str]:
+    return facts.stream.tenant, facts.stream.instance, facts.stream.environment
 
 
 def _check(row: StreamRow, message: NewMessage) -> None:
@@ -161,8 +126,10 @@ def _check(row: StreamRow, message: NewMessage) -> None:
     errors: list[FieldError] = []
     if message.partition is not None and message.partition >= row.partitions:
         errors.append(FieldError("/partition", f"stream {row.stream} has partitions 0 to {row.partitions - 1}"))
-    if "compact" in row.cleanup_policy and message.key is None:
-        errors.append(FieldError("/key", f"stream {row.stream} is compacted: give the message a key"))
+    if "compact" in row.cleanup_policy and not message.key:
+        errors.append(
+            FieldError("/key", f"stream {row.stream} is compacted: give the message a key that is not empty")
+        )
     size = message.bytes + _RECORD_BYTES
     if size > row.max_message_bytes:
         errors.append(
@@ -206,7 +173,11 @@ def _encoded(content: Content | None, pointer: str) -> bytes | None:
             errors.append(FieldError(f"{pointer}/base64", "it is not base64 (RFC 4648, with padding)"))
     text = content.given
     if content.format == "json":
-        text = json.dumps(content.given, ensure_ascii=False, separators=(",", ":"))
+        try:
+            text = json.dumps(content.given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except ValueError:
+            said = "it has NaN, Infinity, or a number that is too large for 64 bits: give the JSON as text"
+            errors.append(FieldError(f"{pointer}/json", said))
     data = b"" if errors else _utf8(text, f"{pointer}/{content.format}", errors)
     _raise(errors)
     return data

@@ -11,10 +11,10 @@ from backend.domain.base.errors import MessagesBusy
 
 
 class Slots:
-    """Places for requests that read messages, with a share for each user; threads share it."""
+    """Places for requests that read or produce messages, with a share for each user; threads share it."""
 
-    def __init__(self, most: int, of_user: int) -> None:
-        self._most, self._of_user = most, of_user
+    def __init__(self, most: int, of_user: int, doing: str = "reading messages") -> None:
+        self._most, self._of_user, self._doing = most, of_user, doing
         self._lock = threading.Lock()
         self._taken: Counter[str] = Counter()
 
@@ -24,12 +24,10 @@ class Slots:
         with self._lock:
             if self._taken[user] >= self._of_user:
                 raise MessagesBusy(
-                    f"{self._of_user} of your requests are reading messages already; try again in a few seconds"
+                    f"{self._of_user} of your requests are {self._doing} already; try again in a few seconds"
                 )
             if self._taken.total() >= self._most:
-                raise MessagesBusy(
-                    f"{self._most} requests are reading messages already; try again in a few seconds"
-                )
+                raise MessagesBusy(f"{self._most} requests are {self._doing} already; try again in a few seconds")
             self._taken[user] += 1
         try:
             yield

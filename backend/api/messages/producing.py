@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
+from sqlalchemy import Connection
 
 from backend.api.frame.access import Asking, check, needs
 from backend.api.frame.requests import Body, Write, Writing, respond
 from backend.cluster_requests.trace_facts import no_stream
-from backend.dispatch import Answer
+from backend.dispatch import Answer, Outcome
 from backend.domain.access.access import Action
-from backend.domain.base.errors import FieldError, ValueInvalid
-from backend.messages import production
+from backend.domain.base.errors import ClusterSilent, FieldError, ValueInvalid
+from backend.eventlog.held_lock import HeldLock
+from backend.messages import production, production_run
 from backend.messages.production import LATEST_MS, MOST_HEADERS, Content, Production, Wanted
 
 router = APIRouter(tags=["messages"])
+
+_NOT_CONFIRMED = 503
+"""Status of the stored answer to a message that the cluster did not confirm: a repeat is told the same."""
 
 
 class Given(Body):
     """A key or value: one of `text`, `json` and `base64`."""
 
     text: str | None = Field(None, description="Written as UTF-8.")
-    json_value: Any = Field(None, alias="json", description="Written as compact JSON.")
+    json_value: Any = Field(
+        None, alias="json", description="Written as compact JSON; fractions become 64-bit floats."
+    )
     base64: str | None = Field(None, description="Bytes in base64.")
 
     def content(self, pointer: str) -> Content:
@@ -51,7 +57,7 @@ class NewMessage(Body):
     headers: list[Annotated[list[str | None], Field(min_length=2, max_length=2)]] = Field(
         default_factory=list, max_length=MOST_HEADERS, description="Pairs of a name and a text, or null."
     )
-    timestamp_ms: int | None = Field(None, ge=0, le=LATEST_MS, description="Default: the present time.")
+    timestamp_ms: int | None = Field(None, ge=1, le=LATEST_MS, description="Default: the present time.")
 
     def wanted(self) -> Wanted:
         """Return the message. Raises ValueInvalid."""
@@ -68,28 +74,57 @@ class NewMessage(Body):
 def produce_message(body: NewMessage, write: Writing, caller: Asking) -> Response:
     """Produce a message to a stream on one cluster; distributors copy it to the others as any other.
 
-    It is confirmed by all in-sync replicas. The event log has who produced it, where, and its sizes
-    (`MessageProduced`), never its content. A dry run checks everything that is known without the cluster.
+    It is confirmed by all in-sync replicas. 503 `cluster-silent` says whether it was not written, or may have
+    been; in the latter case a repeat with the same key is told the same, and does not write. `warning`: what to
+    check, or null. The event log has who produced it, where, and its sizes (`MessageProduced`), never its
+    content. A dry run checks everything that is known without the cluster.
     """
     check(caller, Action.PRODUCE_MESSAGES, body.stream, no_stream(body.stream))
-    with _once(write):
-        with write.services.reading() as connection:
-            found = production.read(connection, write.services.config, body.stream, body.cluster, body.wanted())
-        # Nothing is written to the cluster while the event could not be appended.
-        first = write.rehearse_change(production.recorded(found))
-        if first is not None:
-            return first
-        if write.dry_run:
-            return respond(Answer(200, _preview(found)))
-        written = production.write(found)
-        shown = {"cluster": found.facts.cluster, **vars(written)}
-        return write.carry_out(production.recorded(found, written), lambda *_: Answer(201, shown))
+    if write.dry_run:
+        found = _read(write, body)
+        write.rehearse_change(production_run.recorded(found))
+        return respond(Answer(200, _preview(found)))
+    key = None if write.idempotency is None else write.idempotency.key
+    with production_run.turn(write.services.engine, write.metadata.actor, key) as lock:
+        # A repeated request gets its first answer, whatever has become of the stream meanwhile.
+        first = _first_answer(write)
+        return _produced(write, _read(write, body), lock) if first is None else first
 
 
-def _once(write: Write) -> AbstractContextManager[object]:
-    if write.idempotency is None or write.dry_run:
-        return nullcontext()
-    return production.one_at_a_time(write.services.engine, write.metadata.actor, write.idempotency.key)
+def _read(write: Write, body: NewMessage) -> Production:
+    with write.services.reading() as connection:
+        return production.read(connection, write.services.config, body.stream, body.cluster, body.wanted())
+
+
+def _first_answer(write: Write) -> Response | None:
+    """Return the stored answer of this request, if any. Raises ClusterSilent if the cluster did not confirm it."""
+    if write.idempotency is None:
+        return None
+    first = write.services.dispatcher.recall(write.metadata.actor, write.idempotency)
+    if first is not None and first.status == _NOT_CONFIRMED:
+        raise ClusterSilent(first.body["detail"])
+    return None if first is None else respond(first)
+
+
+def _produced(write: Write, found: Production, lock: HeldLock | None) -> Response:
+    # Nothing is written to the cluster while the event could not be appended.
+    first = write.rehearse_change(production_run.recorded(found))
+    if first is not None:
+        return first
+    result = production_run.write(found, lock)
+
+    def answer(_: Connection, outcome: Outcome) -> Answer:
+        if result.written is None:
+            return Answer(_NOT_CONFIRMED, {"detail": result.doubt})
+        told = production_run.warning(found, outcome.events[0].event)
+        return Answer(201, {"cluster": found.facts.cluster, **vars(result.written), "warning": told})
+
+    change = production_run.recorded(found, result)
+    is_keyed = write.idempotency is not None
+    response = production_run.append(found, result, lambda: write.carry_out(change, answer), is_keyed=is_keyed)
+    if result.written is None:
+        raise ClusterSilent(result.doubt)
+    return response
 
 
 def _preview(found: Production) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from backend.commands.shell.completion import clusters_beginning, streams_beginn
 from backend.commands.shell.exit_codes import Code
 from backend.commands.shell.output import Form, FormOption, JsonOption, show
 from backend.commands.shell.rest import answer, fail, rest_client
+from backend.domain.base import json_text
 
 COLUMNS = ("cluster", "partition", "offset", "timestamp_ms")
 DRY_RUN_COLUMNS = ("cluster", "topic", "partition", "bytes")
@@ -44,14 +44,18 @@ def produce(
         ),
     ] = None,
     is_json: Annotated[
-        bool, typer.Option("--as-json", help="Check that the value is JSON; write it compactly.")
+        bool, typer.Option("--as-json", help="Check that the value is JSON; its text is kept.")
     ] = False,
     is_base64: Annotated[bool, typer.Option("--base64", help="The value is bytes in base64.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, but produce nothing.")] = False,
     form: FormOption = Form.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Produce a message to a stream. Each message is in the event log, without its content."""
+    """Produce a message to a stream. Each message is in the event log, without its content.
+
+    Each call is a request of its own: if the cluster does not confirm the message in time, look at the newest
+    messages before you repeat it.
+    """
     if sum((value is not None, value_file is not None, tombstone)) > 1:
         fail("Give one of --value, --value-file and --tombstone.", Code.BAD_INPUT)
     if is_json and is_base64:
@@ -63,6 +67,8 @@ def produce(
     with rest_client() as client:
         found = answer(client.post("/messages", json=body, params={"dry_run": "true"} if dry_run else {}))
     show(found, Form.JSON if as_json else form, DRY_RUN_COLUMNS if dry_run else COLUMNS, [found])
+    if found.get("warning") is not None:
+        typer.echo(f"Warning: {found['warning']}.", err=True)
     if dry_run:
         typer.echo("This was a dry run: nothing was produced.", err=True)
 
@@ -82,8 +88,8 @@ def _value(data: bytes, *, is_json: bool, is_base64: bool) -> dict[str, Any]:
         return {"base64": data.decode(errors="replace").strip()}
     if is_json:
         try:
-            return {"json": json.loads(data)}
-        except (ValueError, RecursionError) as error:
+            return {"text": json_text.checked(data.decode())}
+        except ValueError as error:
             fail(f"The value is not JSON: {error}.", Code.BAD_INPUT)
     try:
         text = data.decode()

@@ -20,13 +20,17 @@ class MessageProduced(Event, name="MessageProduced", version=1):
     stream: str
     """tenant/instance/environment/stream."""
     cluster: str
-    partition: int
-    offset: int
+    partition: int | None
+    """None: the key decides, and the cluster did not confirm the message."""
+    offset: int | None
+    """None: the cluster did not confirm the message in time; it may have been written."""
     key_bytes: int | None
     """Size of the key; None: the message has no key."""
     value_bytes: int | None
     """Size of the value; None: the message is a tombstone."""
     header_count: int
+    switch: str | None
+    """Switch that held or moved the environment's clients meanwhile: the message may not have been copied."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +39,12 @@ class RecordProduced:
 
     stream: str
     cluster: str
-    partition: int
-    offset: int
+    partition: int | None
+    offset: int | None
     key_bytes: int | None
     value_bytes: int | None
     header_count: int
+    switch: str | None
 
 
 @dataclass(frozen=True)

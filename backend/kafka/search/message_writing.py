@@ -10,15 +10,27 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from backend.domain.records.partition_edge import Header
 from backend.kafka.base.client_config import client_config
-from backend.kafka.base.errors import KafkaCallFailed, refusal, sentence
+from backend.kafka.base.errors import KafkaCallFailed, kafka_error, refusal, sentence
 from backend.kafka.base.probe import ConnectionReasons
 from backend.kafka.search.topic_reader import TopicPlace
 
 _SECONDS = 10.0
+_REACH_SECONDS = 5.0
+"""Time in which a broker must describe the topic; before that nothing is sent, so nothing can be in doubt."""
 _SPARE_SECONDS = 2.0
 """Time in which librdkafka reports that its own deadline has passed."""
 _LARGEST_BYTES = 64 * 1024 * 1024  # the topic's own limit decides, on the broker
-_UNCERTAIN = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
+_NOT_WRITTEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+"""Failures after which a message is certainly not in the log, besides refusals."""
+_NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +70,8 @@ class OutcomeUncertain(KafkaCallFailed):
 def write_message(place: TopicPlace, message: NewMessage) -> Written:
     """Write a message and wait until it is confirmed; librdkafka's retries do not write it twice.
 
-    Raises MessageRefused; OutcomeUncertain; KafkaCallFailed; ClusterUnreachable for a secret that cannot be read
+    Raises OutcomeUncertain; after all others nothing was written: MessageRefused; KafkaCallFailed;
+    ClusterUnreachable for a secret that cannot be read
     or a forbidden address.
     """
     reasons, reports = ConnectionReasons(), list[tuple[KafkaError | None, Message]]()
@@ -74,6 +87,7 @@ def write_message(place: TopicPlace, message: NewMessage) -> Written:
     }
     try:
         producer = Producer(config)
+        _reach(producer, place.topic, reasons)
         _produce(producer, place.topic, message, reports)
         deadline = time.monotonic() + _SECONDS + _SPARE_SECONDS
         while not reports and time.monotonic() < deadline:
@@ -85,12 +99,32 @@ def write_message(place: TopicPlace, message: NewMessage) -> Written:
         raise OutcomeUncertain(reasons.last or f"no answer within {_SECONDS:g} s")
     failure, report = reports[0]
     if failure is not None:
-        if failure.code() in _UNCERTAIN:
+        failed = _failed(KafkaException(failure))
+        if isinstance(failed, KafkaCallFailed) and failure.code() not in _NOT_WRITTEN:
             raise OutcomeUncertain(reasons.last or str(failure.str()), failure.code())
-        raise _failed(KafkaException(failure))
+        raise failed
     partition, offset = report.partition(), report.offset()
     assert partition is not None and offset is not None
     return Written(partition, offset, report.timestamp()[1])
+
+
+def _reach(producer: Producer, topic: str, reasons: ConnectionReasons) -> None:
+    """Wait until a broker describes the topic. Raises KafkaCallFailed, KafkaException."""
+    deadline, patience = time.monotonic() + _REACH_SECONDS, 0.25
+    while True:
+        try:
+            producer.list_topics(topic, min(patience, max(0.01, deadline - time.monotonic())))
+        except KafkaException as error:
+            inner = kafka_error(error)
+            if inner is None or inner.code() not in _NO_ANSWER:
+                raise
+        else:
+            reasons.forget()
+            return
+        producer.poll(0)
+        if reasons.all_down or time.monotonic() > deadline:
+            raise KafkaCallFailed(reasons.last or f"no answer within {_REACH_SECONDS:g} s")
+        patience *= 2
 
 
 def _produce(

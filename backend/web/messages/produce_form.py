@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,9 +11,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from backend.domain.access.access import Action
+from backend.domain.base import json_text
 from backend.domain.base.errors import FieldError, ValueInvalid
 from backend.domain.names.names import StreamName
-from backend.messages import production
+from backend.domain.tenants.produced_messages import MessageProduced
+from backend.eventlog.held_lock import HeldLock
+from backend.eventlog.recorded import RecordedEvent
+from backend.messages import production, production_run
 from backend.messages.production import Content, Production, Wanted
 from backend.messages.request import HIGHEST
 from backend.queries.tenants.streams import find_stream
@@ -37,7 +40,7 @@ NONE = "none"
 KEY = "message_key"
 """Field of the key: `key` is the form's own, against requests from other sites."""
 _FORMATS = (("text", "Text"), ("json", "JSON"), ("base64", "Bytes in Base64"))
-_OPTIONS = {"text": "", "json": " --as-json", "base64": " --base64"}
+_OPTIONS = {"text": "", "base64": " --base64"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Producing:
     def preview(self, change_request: ChangeRequest, given: Fields) -> Effect:
         """Check the message, without asking the cluster."""
         found = self._production(change_request, given)
-        change_request.dry_run(production.recorded(found), lambda connection, outcome: None)
+        change_request.dry_run(production_run.recorded(found), lambda connection, outcome: None)
         facts, message = found.facts, found.message
         return Effect(
             sentence=f"A message will be produced to {facts.stream} on {facts.cluster}.",
@@ -72,16 +75,31 @@ class Producing:
 
     def carry_out(self, change_request: ChangeRequest, given: Fields, once: str) -> Response:
         """Produce the message, once for each `once`, and lead to the page that says where it is."""
-        with production.one_at_a_time(change_request.services.engine, change_request.viewer.name, once):
+        services, user = change_request.services, change_request.viewer.name
+        with production_run.turn(services.engine, user, f"page {once}") as lock:
             place = change_request.begun_before(once, given)
             if place is None:
-                found = self._production(change_request, given)
-                change_request.dry_run(production.recorded(found), lambda connection, outcome: None)
-                written = production.write(found)
-                query = {"cluster": found.facts.cluster, "partition": written.partition, "offset": written.offset}
-                place = urlencode(query)
-                change_request.begin_once(production.recorded(found, written), once, given, lambda _: place)
+                place = self._produced(change_request, given, once, lock)
         return RedirectResponse(f"{_address(self.stream)}/-produced?{place}", 303)
+
+    def _produced(
+        self, change_request: ChangeRequest, given: Fields, once: str, lock: HeldLock | None
+    ) -> str | None:
+        """Produce the message and return the query of the page that says what became of it."""
+        found = self._production(change_request, given)
+        change_request.dry_run(production_run.recorded(found), lambda connection, outcome: None)
+        result = production_run.write(found, lock)
+
+        def place(recorded: RecordedEvent) -> str:
+            event = recorded.event
+            assert isinstance(event, MessageProduced)
+            query = {name: getattr(event, name) for name in ("cluster", "partition", "offset", "switch")}
+            return urlencode({name: each for name, each in query.items() if each is not None})
+
+        change = production_run.recorded(found, result)
+        return production_run.append(
+            found, result, lambda: change_request.begin_once(change, once, given, place), is_keyed=True
+        )
 
     def _production(self, change_request: ChangeRequest, given: Fields) -> Production:
         config, cluster = change_request.services.config, given.get("cluster", "").strip()
@@ -137,11 +155,11 @@ def _content(given: Fields, name: str, format_name: str) -> Content | None:
         if text:
             raise _wrong(f"/{name}", "it is not empty: choose its format, or clear it")
         return None
+    if name == KEY and not text.strip() and form in production.FORMATS:
+        raise _wrong(f"/{name}", "it is empty: write a key, or choose No key")
     if form == "json":
         try:
-            return Content(form, json.loads(text))
-        except RecursionError:
-            raise _wrong(f"/{name}", "it is nested too deeply") from None
+            return Content("text", json_text.checked(text))
         except ValueError as error:
             raise _wrong(f"/{name}", f"it is not JSON: {error}") from None
     if form not in production.FORMATS:
@@ -176,8 +194,7 @@ def _command(stream: StreamName, wanted: Wanted, cluster: str) -> str | None:
     if wanted.value is None:
         return shlex.join([*words, "--tombstone"])
     value = wanted.value
-    text = json.dumps(value.given, ensure_ascii=False) if value.format == "json" else value.given
-    return shlex.join([*words, "--value", text]) + _OPTIONS[value.format]
+    return shlex.join([*words, "--value", value.given]) + _OPTIONS[value.format]
 
 
 def _page(services: ConsoleServices, name: StreamName, cluster: str) -> FormPage:
@@ -191,11 +208,11 @@ def _page(services: ConsoleServices, name: StreamName, cluster: str) -> FormPage
         trail=[("Tenants", "/tenants"), (str(name), here.removesuffix("/-messages")), ("Messages", here)],
         verb="Produce message",
         act=Producing(name),
-        usual=lambda _: {"cluster": cluster, "key_format": "text", "value_format": "json"},
+        usual=lambda _: {"cluster": cluster, "key_format": NONE, "value_format": "json"},
         choices={
             "clusters": [("", "active cluster"), *((each, each) for each in sorted(row.incarnations))],
             "partitions": [("", "by key"), *((str(each), str(each)) for each in range(row.partitions))],
-            "key_formats": [*_FORMATS, (NONE, "No key")],
+            "key_formats": [(NONE, "No key"), *_FORMATS],
             "value_formats": [*_FORMATS, (NONE, "Null (tombstone)")],
         },
         empty="Fill in the form to see where the message will be written.",
@@ -229,23 +246,28 @@ def message_produced(
     services: Shared,
     viewer: Viewer,
     cluster: Annotated[str, Query(max_length=300)] = "",
-    partition: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-    offset: Annotated[int, Query(ge=0, le=HIGHEST)] = 0,
+    partition: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
+    offset: Annotated[int | None, Query(ge=0, le=HIGHEST)] = None,
+    switch: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """Say where the message is, with the ways to it; without a place, lead to the stream's messages."""
+    """Say where the message is, or that the cluster did not confirm it; without a cluster, lead to the messages."""
     caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
     with services.reading() as connection:
         find_stream(connection, name)
     here = _address(name)
     if not cluster:
         return RedirectResponse(here, 303)
+    is_confirmed = partition is not None and offset is not None
     place = {"cluster": cluster, "partition": partition, "offset": offset}
+    newest = {"cluster": cluster}
     context = {
         "name": name,
         "above": here.removesuffix("/-messages"),
         "here": here,
         **place,
-        "message": f"{here}?{urlencode({**place, 'begin': 'offset'})}",
+        "is_confirmed": is_confirmed,
+        "switch": switch,
+        "message": f"{here}?{urlencode({**place, 'begin': 'offset'} if is_confirmed else newest)}",
         "trace": f"/trace?{urlencode({'stream': str(name), **place})}",
         "another": f"{here}/-produce?{urlencode({'cluster': cluster})}",
     }

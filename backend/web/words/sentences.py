@@ -45,7 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "LossesAcknowledged": "Losses of {cluster} level {level} acknowledged",
     "WorkerFenced": "Worker {holder} was fenced while alive: {fenced_leases}",
     "GroupOffsetsReset": "Offsets of group {group} for {stream} set on {cluster}: {to}",
-    "MessageProduced": "Message produced to {stream} on {cluster}: partition {partition}, offset {offset}",
+    "MessageProduced": "Message produced to {stream} on {cluster}: {where}",
     "PreferredLeadersElected": "Preferred leaders elected on {cluster}: {elected} partitions",
     "SchemaConflictFound": "Schemas of {cluster}: {detail}",
     "SchemaConflictResolved": "Schemas of {cluster}: {subject} is no longer in conflict",
@@ -181,6 +181,9 @@ def sentence(name: str, stream: str, data: Mapping[str, Any], before: Mapping[st
         known |= {key: "automatic" for key, value in data.items() if value is None}
     if name == "WorkerFenced":
         known["fenced_leases"] = _fenced(data.get("leases"))
+    if name == "MessageProduced":
+        place = f"partition {known['partition']}, offset {known['offset']}"
+        known["where"] = "not confirmed, it may have been written" if data.get("offset", 0) is None else place
     if name == "SourceReplaced":
         known["missing"] = _missing(data.get("partitions"))
     if name == "AccessRefused" and data.get("reason") is None:

@@ -56,7 +56,7 @@ def test_a_message_is_written_once_for_each_key_of_a_request_and_copied(estate, 
         )
     assert [answer.status_code for answer in answers] == [201] * 3
     assert [answer.json() for answer in answers] == [
-        {"cluster": "cluster-1", "partition": 0, "offset": 0, "timestamp_ms": 1_767_225_600_000}
+        {"cluster": "cluster-1", "partition": 0, "offset": 0, "timestamp_ms": 1_767_225_600_000, "warning": None}
     ] * 3
     console.rest.ok("POST", "/messages", {"stream": full(name), "value": None, "key": {"base64": "AP8="}})
     first, second = read(console, name)
@@ -73,6 +73,7 @@ def test_a_message_is_written_once_for_each_key_of_a_request_and_copied(estate, 
         "key_bytes": 8,
         "value_bytes": 33,
         "header_count": 2,
+        "switch": None,
     }
     eventually(lambda: len(read(console, name, "cluster-5")) == 2, "it is copied")
 
@@ -145,7 +146,7 @@ def test_the_form_previews_produces_once_and_leads_to_the_message(console: Conso
     preview = owner.preview(form, **fields)
     shown = rows(preview, "data-field")
     assert shown["Technical name"].endswith(name) and "by key" in shown["Partition"]
-    assert shown["Key"].endswith("8 bytes") and shown["Value"].endswith("17 bytes")
+    assert shown["Key"].endswith("8 bytes") and shown["Value"].endswith("18 bytes")
     assert code(preview, "same-command").startswith(
         f"treeline produce {full(name)} --cluster cluster-1 --key order-17"
     )

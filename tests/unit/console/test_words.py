@@ -91,6 +91,18 @@ def test_an_event_of_another_program_version_still_has_a_sentence(name: str) -> 
             {"replication_factor": 2, "min_insync_replicas": None},
             "Defaults of c1 set: replication factor 2, min.insync.replicas automatic",
         ),
+        (
+            "MessageProduced",
+            "messages-t",
+            {"stream": "t/i/e/s", "cluster": "c1", "partition": 2, "offset": 7},
+            "Message produced to t/i/e/s on c1: partition 2, offset 7",
+        ),
+        (
+            "MessageProduced",
+            "messages-t",
+            {"stream": "t/i/e/s", "cluster": "c1", "partition": None, "offset": None},
+            "Message produced to t/i/e/s on c1: not confirmed, it may have been written",
+        ),
         ("SwitchWasPlanned", "switch-1", {}, "Switch was planned"),
     ],
 )
