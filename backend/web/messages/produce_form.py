@@ -250,7 +250,7 @@ def message_produced(
     offset: Annotated[int | None, Query(ge=0, le=HIGHEST)] = None,
     switch: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """Say where the message is, or that the cluster did not confirm it; without a cluster, lead to the messages."""
+    """Say where the message is, or that it is not confirmed; without a cluster, lead to the messages."""
     caller = enter(viewer, Action.PRODUCE_MESSAGES, name.tenant)
     with services.reading() as connection:
         find_stream(connection, name)
