@@ -115,6 +115,15 @@ def has_subject(connection: Connection, metric: str, subject: str, tenants: Coll
     return connection.execute(query).one_or_none() is not None or _exists(connection, info, subject, tenants)
 
 
+def groups_with_history(
+    connection: Connection, metric: str, subjects: Collection[str], tenants: Collection[str]
+) -> list[str]:
+    """Return those of the groups with a history of this metric that members of these tenants may see."""
+    is_series = _is_series(METRICS[metric], subjects)
+    of = measure_series.c.subject
+    return list(connection.scalars(sa.select(of).where(is_series, of.in_(_groups_of(tenants)))))
+
+
 def _exists(connection: Connection, info: MetricInfo, subject: str, tenants: Collection[str] | None) -> bool:
     """Return whether a subject exists now, whatever was sampled of it."""
     match info.area:

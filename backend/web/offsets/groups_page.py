@@ -10,11 +10,12 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from sqlalchemy import Connection
 
 from backend.domain.access.access import Action, Caller, may
 from backend.domain.offsets.group_diagnosis import CODES
-from backend.domain.offsets.observed_group import is_own
 from backend.queries.clusters.clusters import leaves
+from backend.queries.history.measures import groups_with_history
 from backend.queries.offsets.observed_groups import (
     GroupRow,
     GroupSummary,
@@ -116,7 +117,7 @@ def _listed(services: ConsoleServices, caller: Caller, wish: Asked, after: Key |
         rows = list_summaries(connection, wish.wanted(caller, holding, after, MOST_SHOWN + 1))
         observations = list_observations(connection)
         clusters = leaves(connection)
-        trends = _TRENDS.read(connection, _with_history(caller, rows[:MOST_SHOWN]))
+        trends = _TRENDS.read(connection, _with_history(connection, caller, rows[:MOST_SHOWN]))
     shown = rows[:MOST_SHOWN]
     further = None
     if len(rows) > MOST_SHOWN:
@@ -146,10 +147,10 @@ def subject_of(row: GroupSummary) -> str:
     return f"{row.cluster}/{row.technical_group}"
 
 
-def _with_history(caller: Caller, rows: Sequence[GroupSummary]) -> list[str]:
-    """Return the subjects whose lag the caller may see: a sum over streams of several tenants is not shown."""
-    tenants = caller.tenants_for(Action.READ_TENANT)
-    return [subject_of(row) for row in rows if tenants is None or is_own(row.place, tenants)]
+def _with_history(connection: Connection, caller: Caller, rows: Sequence[GroupSummary]) -> list[str]:
+    """Return the subjects whose lag the caller may see: a sum over more than the caller sees is not shown."""
+    tenants, subjects = caller.tenants_for(Action.READ_TENANT), [subject_of(row) for row in rows]
+    return subjects if tenants is None else groups_with_history(connection, LAG, subjects, tenants)
 
 
 def _problems(rows: list[ObservationRow], clusters: list[str], whole: bool) -> list[str]:

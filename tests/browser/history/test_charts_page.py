@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -134,6 +135,21 @@ def test_users_of_tenants_see_their_groups_only(acme: Console, viewer: Visitor, 
         assert owner.get(f"{PAGE}{part}?metric={LAG}&subject=c1:2").status_code == 403, part
     assert len(charts(viewer.get(f"{PAGE}?metric={GROUP_LAG}"))) == 2
     assert visitor(acme, "operator").get(ONE).status_code == 200
+
+
+def test_the_table_of_groups_has_lines_only_of_groups_that_the_viewer_sees_as_a_whole(
+    acme: Console, viewer: Visitor, database: Database
+) -> None:
+    groups_of_both(database)
+    owner, line = visitor(acme, "owner"), f"Lag of {MINE}, last hour: now 5 records"
+    assert line in owner.get("/groups").text
+    row = group(MINE[3:], "acme/retail/prod/orders")
+    topics = [*row.partitions, GroupPartition(topic="audit.internal", partition=0, lag_records=9)]
+    with database.engine.begin() as connection:
+        own = replace(row, place="acme/retail/prod", partitions=topics)
+        store_groups(connection, "c1", [own], datetime.now(UTC))
+    assert MINE[3:] in (text := owner.get("/groups").text) and "last hour: now" not in text
+    assert line in viewer.get("/groups").text
 
 
 def test_what_is_unknown_is_said_with_what_to_do(viewer: Visitor) -> None:

@@ -187,6 +187,8 @@ def test_tenants_read_the_history_of_groups_of_which_they_see_everything(both: R
         ]
         with database.engine.connect() as connection:
             assert measures.list_subjects(connection, GROUP_LAG, tenants) == sorted(whole), tenants
+            every = [f"c1/{row.technical_group}" for row in rows]
+            assert sorted(measures.groups_with_history(connection, GROUP_LAG, every, tenants)) == sorted(whole)
             for row in rows:
                 subject = f"c1/{row.technical_group}"
                 for metric in (GROUP_LAG, "group.records_per_second"):
