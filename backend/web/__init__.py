@@ -18,8 +18,9 @@ from backend.web.clusters import (
     clusters_page,
 )
 from backend.web.distribution import distributor_forms, losses_page, trace_page
+from backend.web.finding import find_page
 from backend.web.forms.refusals import show_refusals
-from backend.web.frame import find_page, login_page, oidc_page, operation_page, static
+from backend.web.frame import login_page, oidc_page, operation_page, static
 from backend.web.history import charts_page, timeline_page, undo_page, upkeep_forms
 from backend.web.lab import lab_page
 from backend.web.messages import messages_live, messages_page, produce_form
