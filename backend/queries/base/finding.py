@@ -88,7 +88,8 @@ def has_words(name: ColumnElement[str], words: Sequence[str]) -> ColumnElement[b
 
 def begins_with(words: Sequence[str], *names: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition that one of the names begins with the first word; such matches come first."""
-    return sa.or_(sa.false(), *(name.istartswith(words[0], autoescape=True) for name in names if words))
+    first = words[0] if words else ""
+    return sa.or_(sa.false(), *(name.istartswith(first, autoescape=True) for name in names))
 
 
 def _name(kind: _Kind) -> ColumnElement[str]:
