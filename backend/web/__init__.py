@@ -18,8 +18,9 @@ from backend.web.clusters import (
     clusters_page,
 )
 from backend.web.distribution import distributor_forms, losses_page, trace_page
+from backend.web.finding import find_page, names_page
 from backend.web.forms.refusals import show_refusals
-from backend.web.frame import find_page, login_page, oidc_page, operation_page, static
+from backend.web.frame import login_page, oidc_page, operation_page, static
 from backend.web.history import charts_page, timeline_page, undo_page, upkeep_forms
 from backend.web.lab import lab_page
 from backend.web.messages import messages_live, messages_page, produce_form
@@ -61,7 +62,7 @@ def routes() -> Sequence[BaseRoute]:
     """Every page's routes, which all applications of a process share."""
     # Forms come before pages whose paths name things: no name begins with "-", as a form's address does.
     pages = (
-        *(find_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
+        *(find_page, names_page, static, login_page, oidc_page, tree_page, users_page, audit_page, account_page),
         *(switch_plan_page, switch_abort_form, switch_force_form, switch_page, switches_page),
         *(placement_form, placement_page, placement_run_form, placements_page),
         *(distributor_forms, primary_form, tree_edit_page, operation_page),

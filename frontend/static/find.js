@@ -14,12 +14,15 @@
 
   const said = document.getElementById("finder-said");
 
+  const headingOf = (link) => link.closest("ul").previousElementSibling.textContent;
+
   const choose = (number) => {
     const all = links();
     all.forEach((link, index) => link.classList.toggle("chosen", index === number));
-    all[number]?.scrollIntoView({ block: "nearest" });
+    const link = all[number];
+    link?.scrollIntoView({ block: "nearest" });
     // For screen readers: the result that Enter opens.
-    said.textContent = all[number] ? `${all.length} found; ${number + 1}: ${all[number].innerText}` : "";
+    said.textContent = link ? `${all.length} found; ${number + 1}: ${headingOf(link)}, ${link.innerText}` : "";
   };
 
   const ask = async () => {

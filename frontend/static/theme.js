@@ -1,4 +1,4 @@
-// The theme: the system's, or the one chosen with the button, stored in this browser.
+// The theme: the system's, or the one chosen in the user menu, stored in this browser.
 (() => {
   const themes = ["auto", "light", "dark"];
   const root = document.documentElement;
@@ -20,14 +20,17 @@
   show(theme);
 
   addEventListener("DOMContentLoaded", () => {
-    const button = document.getElementById("theme");
-    const name = document.getElementById("theme-name");
-    button.hidden = false;
-    name.textContent = theme;
-    button.addEventListener("click", () => {
-      theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+    const group = document.getElementById("theme");
+    const buttons = [...group.querySelectorAll("button")];
+    const mark = () => buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.value === theme)));
+    mark();
+    group.hidden = false;
+    group.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (!button) return;
+      theme = button.value;
       show(theme);
-      name.textContent = theme;
+      mark();
       try {
         localStorage.setItem("theme", theme);
       } catch {

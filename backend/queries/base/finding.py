@@ -17,7 +17,6 @@ from backend.projections.temporal import as_of
 from backend.projections.tenants import environments, instances, tenants
 from backend.projections.users import users
 from backend.projections.webhooks import webhooks
-from backend.queries.offsets.offset_tables import group_commits
 
 
 @dataclass(frozen=True)
@@ -53,42 +52,44 @@ _OF_ESTATE = (
 
 
 def find(
-    connection: Connection, words: Sequence[str], most: int, *, estate: bool, tenants_seen: Collection[str] | None
+    connection: Connection,
+    words: Sequence[str],
+    most: int,
+    *,
+    estate: bool,
+    tenants_seen: Collection[str] | None,
+    kinds: Collection[str] | None = None,
 ) -> list[Found]:
     """Return the first matches of each kind: prefix matches of the first word before others, short names first.
 
     `estate`: include resources that belong to no tenant; `tenants_seen`: only these tenants; None for all.
+    `kinds`: only these kinds. Without words all names match.
     """
-    if not words:
-        return []
     found: list[Found] = []
     for kind in (*(_OF_ESTATE if estate else ()), *_OF_TENANTS):
+        if kinds is not None and kind.name not in kinds:
+            continue
         name = _name(kind)
-        query = sa.select(name.label("name")).where(as_of(kind.table, None))
-        query = query.where(*(name.icontains(word, autoescape=True) for word in words))
+        query = sa.select(name.label("name")).where(as_of(kind.table, None), has_words(name, words))
         if "deleted" in kind.table.c:  # the row is kept until all clusters are clean
             query = query.where(~kind.table.c.deleted)
         if kind in _OF_TENANTS and tenants_seen is not None:
             query = query.where(kind.table.c[kind.parts[0]].in_(tenants_seen))
-        last = kind.table.c[kind.parts[-1]]
-        begins = sa.or_(last.istartswith(words[0], autoescape=True), name.istartswith(words[0], autoescape=True))
+        begins = begins_with(words, kind.table.c[kind.parts[-1]], name)
         query = query.order_by(sa.not_(begins), sa.func.length(name), name).limit(most)
         found += [Found(kind.name, row.name) for row in connection.execute(query)]
-    return [*found, *_groups(connection, words, most, tenants_seen)]
+    return found
 
 
-def _groups(
-    connection: Connection, words: Sequence[str], most: int, tenants_seen: Collection[str] | None
-) -> list[Found]:
-    """Return consumer groups by logical or technical name, as workers have seen them commit."""
-    t = group_commits.c
-    said = sa.func.concat_ws(" ", t.group, t.technical_group)
-    query = sa.select(t.group).where(~t.is_ended, *(said.icontains(word, autoescape=True) for word in words))
-    if tenants_seen is not None:
-        query = query.where(sa.func.split_part(t.stream, "/", 1).in_(tenants_seen))
-    begins = t.group.istartswith(words[0], autoescape=True)
-    query = query.group_by(t.group).order_by(sa.not_(begins), sa.func.length(t.group), t.group).limit(most)
-    return [Found("group", name) for name in connection.execute(query).scalars()]
+def has_words(name: ColumnElement[str], words: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that each word is a part of the name."""
+    return sa.and_(sa.true(), *(name.icontains(word, autoescape=True) for word in words))
+
+
+def begins_with(words: Sequence[str], *names: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that one of the names begins with the first word; such matches come first."""
+    first = words[0] if words else ""
+    return sa.or_(sa.false(), *(name.istartswith(first, autoescape=True) for name in names))
 
 
 def _name(kind: _Kind) -> ColumnElement[str]:

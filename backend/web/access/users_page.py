@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from backend.domain.access.access import Action, Caller, Membership, Role, may, refusal
 from backend.domain.names.names import is_name
 from backend.queries.access import users as queries
-from backend.queries.tenants.tenants import list_tenants
 from backend.web.access import token_form, user_forms
 from backend.web.access.password_form import password_form
 from backend.web.forms.change_request import ChangeRequest
@@ -147,12 +146,11 @@ def _one(
         row = queries.get_user(connection, user, position) if is_name(user) else None
         tokens = queries.list_tokens(connection, user, position) if row else []
         identity = queries.identity_of(connection, user) if row else None
-        tenants = [tenant.name for tenant in list_tenants(connection)][:MOST_SHOWN]
     if row is None:
         text = f"There is no user {user[:100]}."
         message = {"title": "No such user", "message": text, "way": ("/users", "Users")}
         return templates.page("message.html", {**frame(request, viewer), **message}, 404)
-    shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens, "known_tenants": tenants}
+    shown: dict[str, Any] = {"past": past, "user": row, "tokens": tokens}
     provider = provider_of(request)
     shown |= {"identity": identity, "provider": None if provider is None else provider.client.name}
     notice = {"done": done, "secret": secret, "place": user_forms.address_of(row.name)}

@@ -11,12 +11,13 @@ from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine
 
 from backend.dispatch import Dispatcher
-from backend.domain.access.access import Action, Caller, may, may_somewhere
+from backend.domain.access.access import Caller
 from backend.eventlog.listen import EventListener
 from backend.registry.access import Access
 from backend.registry.directory import Directory
 from backend.settings import Settings
 from backend.web.frame.forms import form_key
+from backend.web.frame.navigation import pages_for, roles_of
 from backend.web.frame.travel import travel
 
 
@@ -69,26 +70,13 @@ SharedRegistries = Annotated[Registries, Depends(_registries)]
 Viewer = Annotated[Caller | None, Depends(_viewer)]
 
 
-def pages_for(viewer: Caller) -> list[tuple[str, str]]:
-    """Return name and address of the pages that a viewer may see."""
-    estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
-    offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
-    offered += [("Schemas", "/schemas", tenants), ("Groups", "/groups", tenants)]
-    offered += [("Offsets", "/offsets", tenants)]
-    offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
-    offered += [("Timeline", "/timeline", tenants), ("Charts", "/charts", tenants)]
-    offered += [("Trace", "/trace", tenants), ("Zones", "/zones", estate)]
-    offered += [("Drills", "/drills", estate), ("Webhooks", "/webhooks", estate), ("Users", "/users", estate)]
-    return [(name, address) for name, address, seen in offered if seen]
-
-
 def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     """Return the context of every page: the viewer, the pages in the navigation, the key for forms."""
-    here = f"/{request.url.path.split('/')[1] or 'tree'}"
     return {
         "viewer": viewer.name,
-        "pages": [(name, address, address == here) for name, address in pages_for(viewer)],
-        "at_account": here == "/account",
+        "viewer_roles": roles_of(viewer),
+        "pages": pages_for(viewer),
+        "current_page": f"/{request.url.path.split('/')[1] or 'tree'}",
         "form_key": form_key(request),
         "travel": travel(request),
     }

@@ -47,7 +47,6 @@ MOST_CHARTS = 24
 """Charts of a page; a filter finds the others."""
 RANKED_SECONDS = 60.0
 """Age up to which an order of subjects is used again: there is a new sample each minute."""
-MOST_SUGGESTED = 200
 MOST_MARKS = 50
 _BEGINS = (
     "No values. The history begins at the first minute after the control plane has started. If it stays "
@@ -212,7 +211,6 @@ def _read(services: ConsoleServices, caller: Caller, asked: Asked, orders: Order
         "groups": _in_groups(_offered(caller)),
         "ranges": [(each, asked.address(range=each.name)) for each in RANGES.values()],
         "title": measure_title(asked.metric, asked.subject) if asked.subject else title_of_many(asked.metric),
-        "subjects": subjects[:MOST_SUGGESTED],
         "total": len(subjects),
         "matching": len(matching),
         "by_last_hour": _is_by_last_hour(asked.metric, matching),

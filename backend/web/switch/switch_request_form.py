@@ -23,7 +23,6 @@ from backend.web.words.figures import counted
 
 NAMES = ("from", "to", "who", "zone", "mode", "drain", "reverses")
 """Fields of the form, as named in the address of a plan."""
-_MOST_PLACES = 2_000
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Choices:
 
     sources: list[tuple[str, str]]
     targets: list[tuple[str, str]]
-    places: list[str]
     zones: list[tuple[str, str]]
 
 
@@ -52,9 +50,8 @@ def choices(connection: Connection, given: Mapping[str, str]) -> Choices:
         if row.name in leaves or row.name == given.get("to")
     ]
     zones = {row.zone for row in clusters} | {row.zone for row in active} | {given.get("zone")}
-    places = {"/".join(row.place[:depth]) for row in active for depth in (1, 2, 3)}
     named = [(zone, zone) for zone in sorted(filter(None, zones))]
-    return Choices(sources, targets, sorted(places)[:_MOST_PLACES], named)
+    return Choices(sources, targets, named)
 
 
 def _state(state: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.support.console.chromium import log_out
 from tests.support.console.consoles import Console
 from tests.support.console.openid_provider import Provider
 
@@ -22,7 +23,7 @@ def test_logging_in_and_out_by_a_provider(sso: Console, provider: Provider, brow
     page.get_by_role("button", name="Issue token").click()
     page.get_by_role("button", name="Issue token").click()
     expect(page.locator("#secret")).to_be_visible()
-    page.get_by_role("button", name="Log out").click()
+    log_out(page)
     page.wait_for_url(f"{provider.url}/logout?*")
     page.goto(f"{sso.url}/account")
     expect(page.get_by_role("heading", name="Log in", exact=True)).to_be_visible()

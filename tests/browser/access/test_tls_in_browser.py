@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser.access.tls_proxy import RESOLVED_HERE, TlsProxy, tls_proxy
 from tests.support.api import http
-from tests.support.console.chromium import CHROMIUM, CHROMIUM_FLAGS
+from tests.support.console.chromium import CHROMIUM, CHROMIUM_FLAGS, log_out
 from tests.support.console.consoles import Console
 from tests.support.console.oidc import console_with
 from tests.support.console.openid_provider import Provider
@@ -65,7 +65,7 @@ def _is_of_this_host(cookie: Any) -> bool:
 
 
 def _log_out(page: Page) -> None:
-    page.get_by_role("button", name="Log out").click()
+    log_out(page)
 
 
 def test_logging_in_by_password_with_a_form_and_out(site: Site) -> None:

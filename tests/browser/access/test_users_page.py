@@ -15,6 +15,7 @@ from tests.nightly import some_now
 from tests.postgres.access.test_rest_users import everything_stored
 from tests.support.api import http
 from tests.support.api.rest_client import RestClient
+from tests.support.console.chromium import log_out
 from tests.support.console.consoles import Console
 from tests.support.console.visitors import Visitor, code, hidden, said, values
 from tests.support.database.postgres import Database
@@ -38,7 +39,7 @@ def log_in(page: Page, console: Console, user: str, password: str = PASSWORD) ->
 
 
 def pages_offered(page: Page) -> list[str]:
-    return page.locator("nav[aria-label=Pages] a").all_text_contents()  # also of those below More
+    return page.locator("nav[aria-label=Pages] a").all_text_contents()
 
 
 def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Console, open_page, browser) -> None:
@@ -101,11 +102,11 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 @some_now(
     "role, offered, first",
     [
-        ("tenant", "Tenants Schemas Groups Offsets Timeline Charts Trace", "/tenants"),
+        ("tenant", "Tenants Schemas Groups Offsets Trace Timeline Charts", "/tenants"),
         (
             "viewer",
-            "Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace Zones Drills "
-            "Webhooks Users",
+            "Tenants Schemas Groups Offsets Trace Tree Clusters Placements Zones Switches Drills Losses Timeline "
+            "Charts Users Webhooks Audit",
             "/",
         ),
     ],
@@ -117,7 +118,7 @@ def test_pages_show_what_their_viewer_may_see_and_do(
     console.rest.ok("POST", "/tenants", {"name": "acme"})
     new_user(console, "ada", role, tenants={"acme": "member"})
     page = open_page(console, expect_errors=True)
-    page.get_by_role("button", name="Log out").click()
+    log_out(page)
     log_in(page, console, "ada")
     expect(page).to_have_url(f"{console.url}{first}")
     assert " ".join(pages_offered(page)) == offered
@@ -136,7 +137,7 @@ def test_pages_show_what_their_viewer_may_see_and_do(
 def test_a_user_issues_and_revokes_its_own_token_and_changes_its_password(console: Console, open_page) -> None:
     new_user(console, "ada")
     page = open_page(console, expect_errors=True)
-    page.get_by_role("button", name="Log out").click()
+    log_out(page)
     log_in(page, console, "ada")
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Issue token").click()

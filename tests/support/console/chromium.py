@@ -35,6 +35,12 @@ def session_of(console: Console) -> Any:
     return {"name": SESSION_COOKIE, "value": answer.cookies[SESSION_COOKIE], "url": console.url, "httpOnly": True}
 
 
+def log_out(page: Page) -> None:
+    """Log out by the user menu."""
+    page.locator(".who > summary").click()
+    page.get_by_role("button", name="Log out").click()
+
+
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Yield a function that opens logged-in pages; `wrong` of a page's context collects its violations."""
