@@ -72,7 +72,8 @@ Viewer = Annotated[Caller | None, Depends(_viewer)]
 def pages_for(viewer: Caller) -> list[tuple[str, str]]:
     """Return name and address of the pages that a viewer may see."""
     estate, tenants = may(viewer, Action.READ_ESTATE), may_somewhere(viewer, Action.READ_TENANT)
-    offered = [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
+    offered = [("Overview", "/overview", tenants)]
+    offered += [("Tree", "/tree", estate), ("Clusters", "/clusters", estate), ("Tenants", "/tenants", tenants)]
     offered += [("Schemas", "/schemas", tenants), ("Groups", "/groups", tenants)]
     offered += [("Offsets", "/offsets", tenants)]
     offered += [("Switches", "/switches", estate), ("Placements", "/placements", estate)]
@@ -84,7 +85,7 @@ def pages_for(viewer: Caller) -> list[tuple[str, str]]:
 
 def frame(request: Request, viewer: Caller) -> Mapping[str, Any]:
     """Return the context of every page: the viewer, the pages in the navigation, the key for forms."""
-    here = f"/{request.url.path.split('/')[1] or 'tree'}"
+    here = f"/{request.url.path.split('/')[1] or 'overview'}"
     return {
         "viewer": viewer.name,
         "pages": [(name, address, address == here) for name, address in pages_for(viewer)],
