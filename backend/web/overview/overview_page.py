@@ -1,7 +1,7 @@
 """The Overview page at `/` and `/overview`, and its live part at `/overview/-live`.
 
 Operators and viewers get the estate, members of tenants what is theirs. What is read is shared by all viewers of
-the same scope for a second; what a viewer may do is added afterwards.
+the same scope for a second, until the next event; what a viewer may do is added afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from backend.domain.access.access import Action, Caller, may, may_somewhere
 from backend.domain.overview.estate_health import estate_health
 from backend.domain.overview.first_run import FirstCluster, FirstRunFacts, Step, first_run
 from backend.domain.overview.tenant_health import tenant_health
+from backend.queries.base.events import head
 from backend.queries.overview.estate_state import EstateState, read_estate
 from backend.queries.overview.first_run_facts import first_arrival, first_places, last_produced
 from backend.queries.overview.recent_events import recent_events, recent_events_of
@@ -63,12 +64,16 @@ def overview_live(request: Request, services: Shared, viewer: Viewer, everything
 
 
 def _context(request: Request, services: ConsoleServices, caller: Caller, everything: bool) -> dict[str, Any]:
+    with services.looking() as connection:
+        newest = head(connection).position
+    # Whoever has just changed something sees it: an event makes another answer.
     if may(caller, Action.READ_ESTATE):
-        found = cached(request, "overview", lambda: _of_estate(services))
+        found = cached(request, f"overview at {newest}", lambda: _of_estate(services))
     else:
         names = caller.tenants_for(Action.READ_TENANT) or frozenset()
         # No name of a tenant contains a space.
-        found = cached(request, f"overview {' '.join(sorted(names))}", lambda: _of_tenants(services, names))
+        of = " ".join(sorted(names))
+        found = cached(request, f"overview at {newest} of {of}", lambda: _of_tenants(services, names))
     steps: tuple[Step, ...] = found["steps"]
     view = health_view(found["health"], caller, found["now"], is_empty=found["is_empty"], shows_all=everything)
     return {**found, "view": view, "ways": _ways(caller, steps), "everything": everything}

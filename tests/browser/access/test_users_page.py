@@ -101,10 +101,10 @@ def test_an_admin_makes_a_user_who_then_logs_in_and_uses_its_token(console: Cons
 @some_now(
     "role, offered, first",
     [
-        ("tenant", "Tenants Schemas Groups Offsets Timeline Charts Trace", "/tenants"),
+        ("tenant", "Overview Tenants Schemas Groups Offsets Timeline Charts Trace", "/"),
         (
             "viewer",
-            "Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace Zones Drills "
+            "Overview Tree Clusters Tenants Schemas Groups Offsets Switches Placements Timeline Charts Trace Zones Drills "
             "Webhooks Users",
             "/",
         ),
